@@ -1,0 +1,114 @@
+"""Where the desk is and who is asking: flags over environment over files over defaults."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from .client import Client
+from .core.errors import NoDesk, NotAllowed, Usage
+from .core.fields import NAME
+from .core.model import Who
+from .core.rules import ROLES
+from .desk import Clock, Desk
+from .store import schema
+from .store.base import Store
+
+FOLDER = ".yourturn"
+FILE = "yourturn.db"
+
+
+def locate(db: str | None, env: Mapping[str, str]) -> str:
+    """--db, YOURTURN_DB, or the nearest .yourturn/yourturn.db upward."""
+    given = db or env.get("YOURTURN_DB")
+    if given:
+        return given
+    folder = os.getcwd()  # noqa: PTH109
+    while True:
+        path = os.path.join(folder, FOLDER, FILE)  # noqa: PTH118
+        if os.path.exists(path):  # noqa: PTH110
+            return path
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            raise NoDesk("There is no desk here or in any folder above", hint="Make one with: turn init")
+        folder = above
+
+
+def open_store(address: str, create: bool = False) -> Store:
+    """A path, sqlite:///path, or postgresql://…"""
+    if address.startswith(("postgresql://", "postgres://")):
+        from .store.postgres import PostgresStore
+
+        return PostgresStore(address, create=create)
+    if address.startswith(("http://", "https://")):
+        raise Usage("A server's address goes into YOURTURN_URL", reason="this version opens databases only")
+    if "://" in address and not address.startswith("sqlite:///"):
+        raise Usage(f"{address[:80]!a} is no database", hint="Give a path, sqlite:///path or postgresql://…")
+    from .store.sqlite import SqliteStore
+
+    return SqliteStore(address.removeprefix("sqlite:///"), create=create)
+
+
+def person(env: Mapping[str, str]) -> str:
+    name = env.get("USER") or env.get("LOGNAME") or env.get("USERNAME")
+    if not name:
+        import getpass
+
+        try:
+            name = getpass.getuser()
+        except (OSError, KeyError):
+            name = "somebody"
+    return name if NAME.fullmatch(name) else "somebody"
+
+
+def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
+    """The credential decides. A process that carries an agent's token or name is an agent, whatever it says."""
+    token = env.get("YOURTURN_TOKEN")
+    agent = env.get("YOURTURN_AGENT")
+    if token or agent:
+        who = desk.identify(token) if token else Who(f"agent:{agent}", "agent")
+        if as_ is not None and as_ != who.name:
+            raise NotAllowed(f"{who.name} cannot act as {as_}", reason="the credential decides who you are")
+        return who._replace(direct=True)
+    if as_ is None:
+        as_ = f"human:{person(env)}"
+    if ":" not in as_:
+        as_ = f"human:{as_}"
+    sort, _, name = as_.partition(":")
+    if sort not in ("human", "agent") or not NAME.fullmatch(name):
+        raise Usage(f"{as_[:80]!a} is nobody", hint="Say --as human:ana or --as agent:coder.")
+    if sort == "agent":
+        return Who(as_, "agent", direct=True)
+    role = desk.role_of(name) or "admin"  # whoever opens the database itself and is not limited by name is its admin
+    assert role in ROLES
+    return Who(as_, role, direct=True)
+
+
+def connect(
+    db: str | None = None,
+    *,
+    as_: str | None = None,
+    project: str | None = None,
+    clock: Clock | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Client:
+    env = os.environ if env is None else env
+    if env.get("YOURTURN_URL") and db is None:
+        raise Usage("YOURTURN_URL names a server", reason="this version opens databases only", hint="Unset it, or give --db.")
+    store = open_store(locate(db, env))
+    try:
+        schema.check(store)
+        desk = Desk(store, Who("nobody", "viewer"), clock=clock)
+        desk.who = identity(desk, as_, env)
+    except BaseException:
+        store.close()
+        raise
+    return Client(desk, project or env.get("YOURTURN_PROJECT") or None)
+
+
+def init(db: str | None, key: str | None, name: str | None, env: Mapping[str, str], upgrade: bool = False) -> tuple[Client, dict[str, Any]]:
+    """Make a desk: tables, the workspace `default`, one project. Run again, it changes nothing."""
+    from .founding import found
+
+    return found(db, key, name, env, upgrade)

@@ -1,0 +1,1 @@
+"""The law. Pure: no clock, no files, no database; imports nothing but the pure standard library."""

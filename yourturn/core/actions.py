@@ -1,0 +1,190 @@
+"""The vocabulary: every verb, what it means, and what it takes.
+
+Surfaces say an action with `say(verb, who, …)`. Unknown arguments, wrong types, blank or endless texts are refused here,
+before anything is loaded. Help texts and API schemas are made from the same table.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from . import fields as f
+from .errors import Invalid
+from .model import VERDICTS, Action, Who
+from .questions import RESPONSE_TYPES
+from .rules import KINDS, OFFICE, REASONS, ROLES, SILENCE
+
+TYPES = ("task", "epic", "bug", "feature", "chore", "docs", "test", "code", "design", "review")
+COMPLEXITIES = ("trivial", "small", "medium", "large", "xlarge")
+FAILURES = ("error", "stuck", "timeout")
+REQUIRES = ("approval", "review", "content")
+URGENCIES = ("low", "normal", "high")
+
+
+class Verb(NamedTuple):
+    about: str
+    args: dict[str, f.Checker]
+    required: tuple[str, ...] = ()
+
+
+_reason = {"reason": f.text()}
+_proof = {"claim": f.line(200), "worker": f.name}
+_claimed = {"worker": f.name, "lease": f.span, "secret": f.name, "role": f.name}
+_value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag}
+_task = {
+    "title": f.line(),
+    "description": f.text(),
+    "priority": f.priority,
+    "type": f.choice(*TYPES),
+    "complexity": f.choice(*COMPLEXITIES),
+    "requires": f.choice(*REQUIRES),
+    "role": f.name,
+    "labels": f.names,
+    "acceptance": f.text(),
+    "max_retries": f.integer(1, 100),
+    "branch": f.name,
+}
+_question = {
+    "kind": f.choice(*KINDS),
+    "blocking": f.flag,
+    "text": f.text(blank=False),
+    "context": f.mapping,
+    "reason": f.choice(*REASONS),
+    "urgency": f.choice(*URGENCIES),
+    "response_type": f.choice(*RESPONSE_TYPES),
+    "options": f.options,
+    "multi": f.flag,
+    "allow_other": f.flag,
+    "group": f.name,
+    "default": f.anything,
+    "timeout": f.span,
+    "on_timeout": f.choice(*SILENCE),
+    "reviewer": f.name,
+    "confidence": f.fraction,
+    "action": f.anything,
+    "metadata": f.mapping,
+}
+
+
+def _as_is(_: str, value: Any) -> Any:
+    """Made by the desk itself, not by a caller."""
+    return value
+
+
+def _children(field: str, value: Any) -> list[dict[str, Any]]:
+    """Titles, or objects with the fields of a task."""
+    if not isinstance(value, (list, tuple)):
+        raise Invalid(f"{field} must be a list")
+    found = [{"title": item} if isinstance(item, str) else item for item in value]
+    return [_checked("create", item) for item in found]
+
+
+def _fields(_: str, value: dict[str, Any]) -> dict[str, Any]:
+    """Fields of an update. None clears what may be empty."""
+    checks = {**_task, "session_id": f.name}
+    found = {}
+    for name, given in value.items():
+        if name not in checks:
+            raise Invalid(f"A task has no field {name!a} that could be updated", hint=f"Choose one of: {', '.join(checks)}.")
+        empty = name in ("requires", "role", "branch", "session_id") and given in (None, "", "null", "none")
+        found[name] = None if empty else checks[name](name, given)
+    return found
+
+
+VERBS: dict[str, Verb] = {
+    "create": Verb(
+        "Write a task down. It is ready at once unless it waits for something.",
+        {
+            **_task,
+            "parent": _as_is,
+            "depends_on": f.numbers,
+            "draft": f.flag,
+            "awaiting": f.choice(*KINDS),
+            "question": f.text(blank=False),
+            "workflow": f.line(1000),
+            "external_id": f.line(),
+            "project": f.project_key,
+            "circle": _as_is,
+        },
+        ("title",),
+    ),
+    "vet": Verb("Say that a drafted task is fit to be worked on.", {}),
+    "claim": Verb("Take a ready task: nobody else can work on it while your lease lasts.", _claimed, ("worker", "secret")),
+    "heartbeat": Verb("Say that you are still working, and extend the lease.", _proof),
+    "release": Verb("Give a claimed task back. Costs one try.", {**_proof, **_reason}),
+    "park": Verb("Give a claimed task back without costing a try, because your session ends.", {**_proof, "until": f.instant}),
+    "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
+    "flag": Verb(
+        "Stop and hand the task to a person, with a reason.", {**_question, **_proof, "warned": _as_is}, ("text",)
+    ),
+    "answer": Verb("Answer a question. The first answer wins.", _value),
+    "approve": Verb("Say yes: to a question, or to finished work.", _value),
+    "reject": Verb("Say no, with what should change.", {**_value, **_reason}),
+    "withdraw": Verb("Take a question off the desk without an answer.", _reason),
+    "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {}),
+    "assign": Verb("Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",)),
+    "resolve": Verb("Settle a waiting task yourself: it is done.", _reason),
+    "complete": Verb("Say that the claimed work is finished.", {**_proof, "summary": f.text()}),
+    "accept": Verb("Accept finished work: it is done.", _reason),
+    "decompose": Verb("Split a task into children and wait for them.", {**_proof, "children": _children}, ("children",)),
+    "fail": Verb("End a task as failed.", {**_proof, **_reason, "failure": f.choice(*FAILURES)}),
+    "cancel": Verb("Abandon a task. Whoever waits for it goes on.", _reason),
+    "close": Verb("End a task as done, whatever its state.", _reason),
+    "defer": Verb("Put a task aside, until a date or until somebody wakes it.", {**_reason, "until": f.instant}),
+    "wake": Verb("Bring a deferred task back.", {}),
+    "reopen": Verb("Start an ended task again.", _reason),
+    "note": Verb("Write something down. Informs, never moves.", {"text": f.text(blank=False)}, ("text",)),
+    "update": Verb("Change what a task says.", {"fields": _fields}, ("fields",)),
+    "dep_add": Verb("Make a task wait for others.", {"needs": _as_is, "circle": _as_is}, ("needs",)),
+    "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _as_is}, ("needs",)),
+    # The system's own.
+    "block": Verb("A dependency is open.", {}),
+    "unblock": Verb("All dependencies are resolved.", {}),
+    "parent": Verb("All children of a container have ended.", {}),
+    "expire": Verb("A lease is over.", {}),
+    "timeout": Verb("Nobody answered in time.", {}),
+    # About no task.
+    "project_create": Verb("Open a project.", {"project": f.project_key, "name": f.line()}, ("project",)),
+    "project_set": Verb(
+        "Decide how a project, or the whole workspace, works.",
+        {"project": f.project_key, "setting": f.name, "value": _as_is},
+        ("setting", "value"),
+    ),
+    "user_set": Verb(
+        "Add a person, or change their role.",
+        {"user": f.name, "role": f.choice(*(r for r in ROLES if r not in ("system", "agent")))},
+        ("user", "role"),
+    ),
+    "user_remove": Verb("Remove a person and their tokens.", {"user": f.name}, ("user",)),
+    "token_create": Verb(
+        "Make a token for an agent or a person. It is shown once.",
+        {"name": f.name, "role": f.choice(*(r for r in ROLES if r != "system")), "actor": f.name, "expires": f.span, "secret": f.name},
+        ("name", "role", "secret"),
+    ),
+    "token_revoke": Verb("Make a token worthless.", {"name": f.name}, ("name",)),
+}  # fmt: skip
+
+assert set(OFFICE) <= set(VERBS)
+
+
+def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
+    about = VERBS[verb]
+    found = {}
+    for name, value in args.items():
+        if name not in about.args:
+            raise Invalid(f"{verb} takes no {name!a}", hint=f"It takes: {', '.join(about.args) or 'nothing'}.")
+        if value is not None:
+            found[name] = about.args[name](name, value)
+    for name in about.required:
+        if name not in found:
+            raise Invalid(f"{verb} needs {'an' if name[0] in 'aeiou' else 'a'} {name}")
+    return found
+
+
+def say(
+    verb: str, who: Who, *, task: int | None = None, question: int | None = None, key: str | None = None, **args: Any
+) -> Action:
+    """An action, checked as far as it can be without looking at the desk."""
+    if key is not None:
+        f.line(200)("idempotency key", key)
+    return Action(verb, who, _checked(verb, args), task, question, key)

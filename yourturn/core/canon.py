@@ -1,0 +1,88 @@
+"""Canonical JSON, digests and the hash chain of events: the same bytes on every machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from hashlib import sha256
+from typing import Any
+
+from .errors import Invalid
+
+#: How deep a value given from outside may nest.
+DEPTH = 32
+
+
+def check(value: Any, what: str = "value", depth: int = 0) -> Any:
+    """Refuse what JSON cannot say exactly: NaN, infinities, lone surrogates, NUL, keys that are not text."""
+    if depth > DEPTH:
+        raise Invalid(f"{what} is nested too deeply", reason=f"at most {DEPTH} levels")
+    if value is None or isinstance(value, (bool, int)):
+        return value
+    if isinstance(value, str):
+        return clean(value, what)
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise Invalid(f"{what} must be a finite number")
+    if isinstance(value, (list, tuple)):
+        return [check(item, what, depth + 1) for item in value]
+    if isinstance(value, dict):
+        return {_key(k, what): check(v, what, depth + 1) for k, v in value.items()}
+    raise Invalid(f"{what} holds something that JSON cannot say", reason=type(value).__name__)
+
+
+def _key(key: Any, what: str) -> str:
+    if not isinstance(key, str):
+        raise Invalid(f"{what} has a key that is not text", reason=repr(key)[:40])
+    return clean(key, what)
+
+
+def clean(text: str, what: str) -> str:
+    """Text that every database and every screen can carry."""
+    if "\x00" in text:
+        raise Invalid(f"{what} contains a NUL character")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise Invalid(f"{what} is not valid UTF-8", hint="Send it as UTF-8 text.") from None
+    return text
+
+
+def dumps(value: Any) -> str:
+    """Canonical: sorted keys, no spaces, plain UTF-8."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def loads(text: str, what: str = "value") -> Any:
+    """Strict: duplicate keys, NaN and the like are refused."""
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        out = dict(items)
+        if len(out) != len(items):
+            raise Invalid(f"{what} names a key twice")
+        return out
+
+    def constant(word: str) -> Any:
+        raise Invalid(f"{what} contains {word}", reason="JSON has no such number")
+
+    try:
+        return check(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), what)
+    except (ValueError, RecursionError) as trouble:
+        raise Invalid(f"{what} is not JSON", reason=str(trouble)) from None
+
+
+def digest(value: Any) -> str:
+    """What an approval is bound to."""
+    return sha256(dumps(value).encode()).hexdigest()
+
+
+def secret_hash(secret: str) -> str:
+    """Tokens are long and random, so one round is enough; only this is stored."""
+    return sha256(secret.encode()).hexdigest()
+
+
+def link(prev: str, chain: str, n: int, at: int, actor: str, action: str, data: str) -> str:
+    """One link of a chain. `chain` is the task's key, or the workspace's name for what concerns no task."""
+    return sha256("\x1f".join((prev, chain, str(n), str(at), actor, action, data)).encode()).hexdigest()

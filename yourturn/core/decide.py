@@ -1,0 +1,264 @@
+"""decide(case, action, now) -> Decision: the law applied to one case. Pure.
+
+The order of the questions it asks is the order in which people want to be told: May you ever say this? Is the claim that
+you show still yours? Is the move legal from here? May you say it here? Is anything in the way? Only then the effect runs,
+on a draft, and the draft becomes a Decision, or an error, in which case nothing has happened.
+
+`due(case, now)` is the other half: the one move, if any, that the system owes a case now. Clockwork, follow-ups and reads
+all ask this function, so a lease that ran out is over for everybody at the same moment.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .canon import secret_hash
+from .draft import Draft
+from .effects import late_answer
+from .errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
+from .model import (
+    ANSWERED,
+    BLOCKED,
+    DEFERRED,
+    FAILED,
+    HUMAN,
+    PENDING,
+    READY,
+    REVIEW,
+    SYSTEM,
+    TIMEOUT,
+    Action,
+    Case,
+    Decision,
+    Question,
+    Task,
+    Who,
+)
+from .rules import MEANS, ROLES, TRANSITIONS, Rule, valid_from
+
+#: Everybody who is named in some row of a verb.
+_EVER: dict[str, frozenset[str]] = {}
+for (_, _verb), _rule in TRANSITIONS.items():
+    _EVER[_verb] = _EVER.get(_verb, frozenset()) | _rule.who
+
+_ANSWERS = ("answer", "approve", "reject")
+_ABOUT_A_QUESTION = (*_ANSWERS, "timeout", "withdraw", "assign")
+
+
+def may_ever(verb: str, who: Who) -> None:
+    """Before anything is loaded: an agent that approves is told so, whatever the state."""
+    named = _EVER[MEANS.get((verb, HUMAN), verb)]
+    if not named & ROLES[who.role]:
+        people = "only people answer" if verb in _ANSWERS else f"only {_people(named)} can, and this is a {who.role}'s credential"
+        raise NotAllowed(f"{who.name} cannot {verb.replace('_', ' ')}", reason=people)
+
+
+def _people(named: frozenset[str]) -> str:
+    words = {"human": "people", "admin": "an admin", "holder": "the claim's holder", "system": "the system", "any": "anybody"}
+    return " or ".join(words[w] for w in ("holder", "human", "admin", "any", "system") if w in named)
+
+
+def decide(case: Case, action: Action, now: int) -> Decision:
+    task = case.task
+    if task is not None and task.updated_at > now:
+        now = task.updated_at  # time used for decisions never runs backwards
+    d = Draft(case, action, now)
+    spoken, verb = action.verb, action.verb
+    may_ever(spoken, action.who)
+    d.holds_claim = task is not None and _proof(task, d)
+    if spoken in _ABOUT_A_QUESTION:
+        assert task is not None
+        verb = MEANS.get((spoken, task.state), spoken)
+        if verb in _ABOUT_A_QUESTION or action.question is not None:
+            verb = "answer" if verb in ("accept", "reject") else verb
+            d.question = _find_question(d, verb)
+            if spoken in ("approve", "reject"):
+                d.args = {**d.args, "verdict": {"approve": "approved", "reject": "rejected"}[spoken]}
+                if spoken == "reject" and "reason" in d.args:
+                    d.args["text"] = d.args.pop("reason")
+            if d.question is not None and d.question.status != PENDING:
+                return _too_late(d)
+        elif spoken in _ANSWERS:
+            d.args = {"reason": d.args.get("reason") or d.args.get("text") or _words(d.args.get("value"))}
+    rule = TRANSITIONS.get((task.state if task else None, verb))
+    if rule is None:
+        raise _illegal(d, spoken)
+    _may(d, rule, spoken)
+    _apply(d, rule, spoken)
+    return _decision(d)
+
+
+def _words(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _illegal(d: Draft, verb: str) -> IllegalMove:
+    return IllegalMove(
+        f"Cannot {verb.replace('_', ' ')} {d.key}: it is '{d.state}'",
+        hint=f"Valid from '{d.state}': {', '.join(valid_from(d.state)) or 'nothing'}",
+    )
+
+
+def _may(d: Draft, rule: Rule, verb: str) -> None:
+    who = d.action.who
+    allowed = rule.who & ROLES[who.role]
+    if allowed == {"holder"} and not d.holds_claim:
+        raise ClaimLost(
+            f"Cannot {verb} {d.key}",
+            reason=f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it",
+            hint="Prove yours with --claim TOKEN, YOURTURN_CLAIM or --worker-id.",
+        )
+    if not allowed:
+        raise NotAllowed(f"{who.name} cannot {verb} {d.key}", reason=f"only {_people(rule.who)} can, while it is '{d.state}'")
+
+
+def _apply(d: Draft, rule: Rule, verb: str) -> None:
+    for guard in rule.guards:
+        why_not = guard(d)
+        if why_not:
+            raise Precondition(f"Cannot {verb.replace('_', ' ')} {d.key if d.case.task else d.args.get('title')}", reason=why_not)
+    rule.effect(d)
+    assert d.state in rule.to, f"{verb} landed in {d.state}, not in {rule.to}"
+
+
+def _proof(task: Task, d: Draft) -> bool:
+    """Does the speaker hold the claim? A claim that is shown is always checked."""
+    if d.action.verb == "claim":
+        return False
+    token, worker, who = d.args.get("claim"), d.args.get("worker"), d.action.who
+    alive = task.holder is not None and task.lease_expires_at is not None and task.lease_expires_at > d.now
+    if token is not None:
+        if alive and secret_hash(token) == task.claim_hash:
+            return True
+    elif worker is not None:
+        if not who.direct:
+            raise NotAllowed(f"Cannot {d.action.verb} {task.key}", reason="a worker's name is no proof here; show the claim's token")
+        if alive and worker == task.holder:
+            return True
+    else:
+        return alive and who.direct and who.is_person and who.name == task.claimed_by
+    raise ClaimLost(
+        f"Cannot {d.action.verb} {task.key}: the claim is lost",
+        reason=f"{task.holder} holds it now (epoch {task.epoch})" if alive and task.holder else f"the lease is over (epoch {task.epoch}); it is '{task.state}'",
+        hint="Whatever you did since is yours alone: claim the task again, or leave it.",
+    )
+
+
+def _find_question(d: Draft, verb: str) -> Question | None:
+    """The named question, or the one that the task's key stands for."""
+    if d.action.question is not None:
+        return next(q for q in d.questions if q.id == d.action.question)
+    pending = d.case.pending()
+    if len(pending) > 1:
+        pending = [q for q in pending if q.blocking] or pending
+    if len(pending) > 1:
+        names = ", ".join(f"{q.name} ({q.kind})" for q in pending[:8])
+        raise Invalid(f"{d.key} has {len(pending)} open questions", reason=names, hint=f"Name one: turn {verb} {pending[0].name} …")
+    if pending:
+        return pending[0]
+    return d.questions[-1] if d.questions else None
+
+
+def _too_late(d: Draft) -> Decision:
+    """First answer wins; the loser is told who, when and how. Only `restart` keeps a late answer."""
+    q = d.question
+    assert q is not None and d.case.task is not None
+    if d.action.verb in _ANSWERS and d.args.get("restart"):
+        late_answer(d)
+        rule = TRANSITIONS.get((d.case.task.state, "reopen"))
+        if rule is not None:
+            _may(d, rule, "reopen")
+            _apply(d, rule, "reopen")
+        return _decision(d)
+    from .words import when
+
+    at = when(q.responded_at or 0)
+    key = d.case.task.key
+    if q.status == ANSWERED:
+        response = json.loads(q.response or "{}")
+        said = response.get("text") or response.get("value")
+        said = said if isinstance(said, str) else json.dumps(said)
+        said = said if len(said) <= 80 else said[:79] + "…"
+        how = "rejected it" if response.get("verdict") == "rejected" else "answered"
+        shown = f" “{said}”" if response.get("value") is not True and said not in ("null", "") else ""
+        message = f"{q.responded_by} {how}{shown} at {at}"
+    elif q.status == TIMEOUT:
+        message = f"it timed out at {at} ({q.close_reason})"
+    else:
+        message = f"it was cancelled by {q.responded_by} at {at} ({q.close_reason})"
+    raise AlreadyClosed(
+        f"Cannot {d.action.verb} {q.name}: {message}",
+        hint=f'Keep yours with: turn note {key} "…", or: turn respond {q.name} "…" --restart',
+    )
+
+
+def _decision(d: Draft) -> Decision:
+    task, verb = d.case.task, d.action.verb
+    changed = d.set
+    if task is not None:
+        changed = {name: value for name, value in d.set.items() if getattr(task, name) != value}
+    if not d.silent:
+        changed["updated_at"] = d.now
+    after = task._replace(**changed) if task is not None else Task(**changed)
+    due_at = next_due(after, d.questions)
+    if due_at != after.due_at:
+        changed["due_at"] = due_at
+        after = after._replace(due_at=due_at)
+    return Decision(
+        action=d.action._replace(verb=verb, args=d.args),
+        before=task,
+        task=after,
+        case=d.case._replace(task=after, questions=tuple(d.questions), needs=tuple(d.needs)),
+        now=d.now,
+        set=changed,
+        opened=tuple(d.opened),
+        closed=tuple(d.closed),
+        notes=tuple(d.notes),
+        needs_added=tuple(d.needs_added),
+        needs_removed=tuple(d.needs_removed),
+        after=tuple(d.after),
+        touch=tuple(d.touch),
+        data=d.data,
+        claim=d.claim,
+        silent=d.silent,
+    )
+
+
+def next_due(task: Task, questions: list[Question]) -> int | None:
+    """The next moment at which time alone moves this task."""
+    moments = [q.timeout_at for q in questions if q.status == PENDING and q.timeout_at and q.on_timeout != "keep"]
+    moments += [at for at in (task.lease_expires_at, task.wake_at, task.accept_at) if at is not None]
+    return min(moments, default=None)
+
+
+def due(case: Case, now: int) -> Action | None:
+    """The move that the system owes this case now."""
+    task = case.task
+    assert task is not None
+    if task.lease_expires_at is not None and task.lease_expires_at <= now:
+        return Action("expire", SYSTEM, {}, task.id)
+    for q in case.questions:
+        if q.status == PENDING and q.timeout_at is not None and q.timeout_at <= now and q.on_timeout != "keep":
+            return Action("timeout", SYSTEM, {}, task.id, q.id)
+    if task.state == DEFERRED and task.wake_at is not None and task.wake_at <= now:
+        return Action("wake", SYSTEM, {}, task.id)
+    if task.state == REVIEW and task.accept_at is not None and task.accept_at <= now and not case.children:
+        return Action("accept", SYSTEM, {}, task.id)
+    if task.state == READY and case.needs:
+        return Action("block", SYSTEM, {}, task.id)
+    if task.state == BLOCKED:
+        return _owed_when_blocked(case, task)
+    return None
+
+
+def _owed_when_blocked(case: Case, task: Task) -> Action | None:
+    if not case.needs:
+        return Action("parent" if task.type == "epic" and case.is_parent else "unblock", SYSTEM, {}, task.id)
+    for ref in case.needs:
+        if ref.state == FAILED and not ref.warned:
+            why = f": {ref.reason}" if ref.reason else ""
+            text = f"{ref.key}, which {task.key} waits for, failed{why}. How should {task.key} go on?"
+            args = {"kind": "escalation", "reason": "dependency_failed", "text": text, "metadata": {"failed": ref.key}, "warned": ref.id}
+            return Action("flag", SYSTEM, args, task.id)
+    return None

@@ -1,0 +1,407 @@
+"""What a move does. Each effect writes on a draft: fields, questions, notes, and the moves that follow from it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from .canon import secret_hash
+from .draft import Draft
+from .errors import Invalid, Precondition
+from .model import (
+    ANSWERED,
+    BLOCKED,
+    CANCELLED,
+    CREATED,
+    DEFERRED,
+    DONE,
+    FAILED,
+    HUMAN,
+    PENDING,
+    READY,
+    REJECTED,
+    RESOLVED,
+    REVIEW,
+    SYSTEM,
+    TIMEOUT,
+    WITHDRAWN,
+    WORKING,
+    Action,
+    Claim,
+    Note,
+    Question,
+)
+
+_CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
+
+
+# --- where a task rests ---------------------------------------------------------------------------------------------
+
+def rest(d: Draft) -> None:
+    d.put(state=BLOCKED if d.needs else READY, return_state=None, outcome=None)
+
+
+def review(d: Draft) -> None:
+    """To be accepted: at once, after the project's delay, or by a person."""
+    policy = d.settings["review"]
+    d.put(state=REVIEW, return_state=None, outcome=None, accept_at=None if policy == "ask" else d.now + policy)
+
+
+def back(d: Draft) -> None:
+    """From `human` to where it was, recomputed."""
+    was = d.get("return_state")
+    if was == WORKING and d.get("holder"):
+        d.put(state=WORKING, return_state=None, outcome=None)
+    elif was == REVIEW:
+        review(d)
+    elif was == CREATED:
+        d.put(state=CREATED, return_state=None, outcome=None)
+    else:
+        rest(d)
+
+
+def end(d: Draft, state: str, why: str) -> None:
+    """Done, failed or cancelled: nothing stays open behind it, and whoever waits is told."""
+    drop_claim(d)
+    d.put(state=state, return_state=None, outcome=None, ended_at=d.now, wake_at=None, accept_at=None)
+    for q in d.questions:
+        if q.status == PENDING:
+            close(d, q, WITHDRAWN, why=why)
+    d.touch += [ref.id for ref in d.case.dependents]
+
+
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+def claim(d: Draft) -> None:
+    task = d.case.task
+    assert task is not None
+    epoch, lease = task.epoch + 1, d.args.get("lease") or d.settings["lease"]
+    token = f"{task.key}.{epoch}.{d.args['secret']}"
+    d.claim = Claim(task.key, d.args["worker"], epoch, token, d.now + lease)
+    d.put(
+        state=WORKING,
+        holder=d.args["worker"],
+        claimed_by=d.action.who.name,
+        epoch=epoch,
+        claim_hash=secret_hash(token),
+        lease=lease,
+        lease_expires_at=d.now + lease,
+        branch=task.branch or branch_name(task.key, task.title),
+    )
+
+
+def branch_name(key: str, title: str) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", title.lower()).strip("-")[:40].rstrip("-")
+    return f"turn/{key}-{words}" if words else f"turn/{key}"
+
+
+def drop_claim(d: Draft) -> None:
+    if d.get("holder"):
+        d.put(**dict.fromkeys(_CLAIM))
+
+
+def heartbeat(d: Draft) -> None:
+    d.put(lease_expires_at=d.now + d.get("lease"))
+    d.silent = True
+
+
+def release(d: Draft) -> None:
+    d.data["reason"] = d.args.get("reason", "")
+    _spend_try(d, "released")
+
+
+def expire(d: Draft) -> None:
+    _spend_try(d, "expired")
+
+
+def _spend_try(d: Draft, how: str) -> None:
+    worker = d.get("holder")
+    drop_claim(d)
+    d.put(retry_count=d.get("retry_count") + 1)
+    rest(d)
+    if d.get("retry_count") >= d.get("max_retries"):
+        tries = d.get("max_retries")
+        text = f"{d.key} was tried {tries} time{'s' * (tries != 1)} without a result (last: {worker}, {how}). How should it go on?"
+        open_question(d, {"kind": "escalation", "reason": "retry_exhausted", "text": text}, by=SYSTEM.name)
+
+
+def park(d: Draft) -> None:
+    """Give the task up without costing a try: to sleep, or back to the queue."""
+    drop_claim(d)
+    rest(d)
+    if d.args.get("until"):
+        d.put(state=DEFERRED, return_state=READY, wake_at=d.args["until"])
+
+
+# --- questions ------------------------------------------------------------------------------------------------------
+
+def ask(d: Draft) -> None:
+    """Asked by the claim's holder, the claim stays held; a blocking question by anybody else drops it."""
+    open_question(d, d.args, tool=True)
+    if d.opened[0].blocking and not d.holds_claim:
+        drop_claim(d)
+
+
+def flag(d: Draft) -> None:
+    open_question(d, d.args)
+    drop_claim(d)
+    warned = d.args.get("warned")
+    d.needs = [ref._replace(warned=1) if ref.id == warned else ref for ref in d.needs]
+
+
+def open_question(d: Draft, args: dict[str, object], by: str | None = None, tool: bool = False) -> None:
+    from .questions import make
+
+    q = make(d, args, by or d.action.who.name, tool)
+    d.opened.append(q)
+    d.questions.append(q)
+    if q.blocking and d.state != HUMAN:
+        d.put(state=HUMAN, return_state=d.state, outcome=None, accept_at=None)
+
+
+def close(
+    d: Draft, q: Question, status: str, *, by: str = "", response: dict[str, object] | None = None, why: str | None = None
+) -> None:
+    d.swap(
+        q._replace(
+            status=status,
+            response=json.dumps(response) if response is not None else None,
+            close_reason=why,
+            responded_by=by or d.action.who.name,
+            responded_at=d.now,
+        )
+    )
+
+
+def leave(d: Draft, outcome: str) -> None:
+    """One blocking question fewer. The task moves when none is left; among outcomes, `back` beats `done`."""
+    if d.get("outcome") != "back":
+        d.put(outcome=outcome)
+    if d.waiting():
+        return
+    if d.get("outcome") == "done":
+        if d.case.children:
+            from .guards import no_open_child
+
+            raise Precondition(f"Cannot {d.action.verb} {d.key}", reason=no_open_child(d))
+        end(d, DONE, f"{d.key} is done")
+    else:
+        back(d)
+
+
+def answer(d: Draft) -> None:
+    from .questions import fit
+    from .rules import OUTCOMES
+
+    q = d.question
+    assert q is not None
+    verdict, response = fit(q, d.args)
+    outcome = "back" if d.get("workflow") else OUTCOMES[q.kind, verdict]
+    if outcome == "refused":
+        raise Precondition(
+            f"Cannot reject {q.name}",
+            reason=f"it asks a person to do {d.key} themselves",
+            hint=f"Hand it back to agents with: turn update {d.key} --awaiting=null, or end it with: turn cancel {d.key}",
+        )
+    close(d, q, ANSWERED, response=response)
+    d.data["verdict"] = verdict
+    if verdict == REJECTED and response["text"]:
+        d.notes.append(Note(d.action.who.name, str(response["text"]), d.now))
+    if not q.blocking:
+        return
+    d.put(retry_count=0)
+    if outcome == "cancelled":
+        end(d, CANCELLED, f"{d.key} was cancelled by the answer to {q.name}")
+        d.put(reason=str(response["text"]) or f"{q.name} was rejected")
+    else:
+        leave(d, outcome)
+
+
+def late_answer(d: Draft) -> None:
+    """Kept as a note; and if the task has ended, it starts again."""
+    q = d.question
+    assert q is not None
+    words = d.args.get("text") or d.args.get("value")
+    if words is None:
+        raise Invalid(f"A late answer to {q.name} needs words to be kept")
+    d.notes.append(Note(d.action.who.name, words if isinstance(words, str) else json.dumps(words), d.now))
+
+
+def silence(d: Draft) -> None:
+    q = d.question
+    assert q is not None and q.timeout_at is not None
+    how = q.on_timeout
+    if how == "default" and q.default_value is None:
+        how = "fail"
+    d.data["on_timeout"] = how
+    if how in ("remind", "escalate"):
+        step = q.timeout or d.settings["max_timeout"]
+        missed = (d.now - q.timeout_at) // step + 1
+        changed = q._replace(timeout_at=q.timeout_at + missed * step)
+        if how == "escalate":
+            changed = changed._replace(reviewer=d.settings["escalate_to"], urgency="high")
+        d.swap(changed)
+        return
+    response = json.loads(q.default_value) if how == "default" and q.default_value else None
+    close(d, q, TIMEOUT, response=response, why=f"no answer: {how}")
+    if how == "default":
+        leave(d, "back")
+    elif how == "defer":
+        for other in d.waiting():
+            close(d, other, WITHDRAWN, why=f"{d.key} was put aside when {q.name} timed out")
+        drop_claim(d)
+        d.put(state=DEFERRED, return_state=_resting(d), outcome=None, wake_at=None)
+    else:
+        end(d, FAILED, f"{d.key} failed when {q.name} timed out")
+        d.put(failure="stuck" if how == "stuck" else "timeout", reason=f"no answer to {q.name} in time")
+
+
+def _resting(d: Draft) -> str:
+    return CREATED if d.get("return_state") == CREATED else READY
+
+
+def withdraw(d: Draft) -> None:
+    q = d.question
+    assert q is not None
+    close(d, q, WITHDRAWN, why=d.args.get("reason") or "withdrawn")
+    if q.blocking:
+        if d.waiting():
+            return
+        leave(d, d.get("outcome") or "back")
+
+
+def hand_back(d: Draft) -> None:
+    for q in d.questions:
+        if q.status == PENDING:
+            close(d, q, WITHDRAWN, why="handed back")
+    d.put(retry_count=0)
+    back(d)
+
+
+def assign(d: Draft) -> None:
+    assert d.question is not None
+    d.swap(d.question._replace(reviewer=d.args["reviewer"]))
+    d.data["reviewer"] = d.args["reviewer"]
+
+
+# --- endings --------------------------------------------------------------------------------------------------------
+
+def complete(d: Draft) -> None:
+    requires = d.get("requires")
+    d.put(summary=d.args.get("summary") or d.get("summary"))
+    if d.get("workflow"):
+        end(d, DONE, f"{d.key} is done")
+        return
+    drop_claim(d)
+    if requires:
+        rest(d)
+        text = d.args.get("summary") or f"{d.get('title')} is finished."
+        open_question(d, {"kind": requires, "text": text})
+    else:
+        review(d)
+
+
+def finish(d: Draft) -> None:
+    end(d, DONE, f"{d.key} is done")
+    d.put(failure=None, reason=d.args.get("reason") or "")
+
+
+def send_back(d: Draft) -> None:
+    d.put(accept_at=None, retry_count=0)
+    rest(d)
+    if d.args.get("reason"):
+        d.notes.append(Note(d.action.who.name, d.args["reason"], d.now))
+
+
+def cancel(d: Draft) -> None:
+    end(d, CANCELLED, f"{d.key} was cancelled")
+    d.put(failure=None, reason=d.args.get("reason") or "")
+
+
+def fail(d: Draft) -> None:
+    end(d, FAILED, f"{d.key} failed")
+    d.put(failure=d.args.get("failure") or "error", reason=d.args.get("reason") or "")
+
+
+def reopen(d: Draft) -> None:
+    was_cancelled = d.state == CANCELLED
+    d.put(ended_at=None, failure=None, reason="", retry_count=0, accept_at=None, wake_at=None)
+    rest(d)
+    if was_cancelled:
+        d.put(state=CREATED)
+    d.touch += [ref.id for ref in d.case.dependents]
+
+
+# --- shape ----------------------------------------------------------------------------------------------------------
+
+def create(d: Draft) -> None:
+    a, project = d.args, d.case.project
+    number = project.next_number
+    d.put(
+        id=0, project_id=project.id, key=f"{project.key}-{number}", state=READY, return_state=None, outcome=None,
+        title=a["title"], description=a.get("description", ""), priority=a.get("priority", 2),
+        type=a.get("type", "task"), complexity=a.get("complexity", "medium"),
+        parent_id=d.case.parent.id if d.case.parent else None, requires=a.get("requires"), role=a.get("role"),
+        labels=json.dumps(a.get("labels", [])), acceptance=a.get("acceptance", ""), retry_count=0,
+        max_retries=a.get("max_retries") or d.settings["max_retries"], branch=a.get("branch"),
+        session_id=None, workflow=a.get("workflow"), summary="", failure=None, reason="",
+        external_id=a.get("external_id"), holder=None, claimed_by=None, epoch=0, claim_hash=None, lease=None,
+        lease_expires_at=None, wake_at=None, accept_at=None, due_at=None, event_count=0, event_head="", version=0,
+        created_by=d.action.who.name, created_at=d.now, updated_at=d.now, ended_at=None,
+    )  # fmt: skip
+    rest(d)
+    if a.get("draft") or d.settings["vetting"]:
+        d.put(state=CREATED)
+    d.needs_added += [(0, other) for other in a.get("depends_on", ())]
+    if d.case.parent:
+        d.needs_added.append((d.case.parent.id, 0))
+        d.touch.append(d.case.parent.id)
+    if a.get("awaiting"):
+        open_question(d, {"kind": a["awaiting"], "text": a.get("question")})
+
+
+def decompose(d: Draft) -> None:
+    drop_claim(d)
+    d.put(state=BLOCKED, return_state=None, outcome=None)
+    for child in d.args["children"]:
+        fields = {"priority": d.get("priority"), **child, "parent": d.id}
+        d.after.append(Action("create", d.action.who, fields))
+
+
+def defer(d: Draft) -> None:
+    d.put(state=DEFERRED, return_state=CREATED if d.state == CREATED else READY, wake_at=d.args.get("until"))
+    if d.args.get("reason"):
+        d.put(reason=d.args["reason"])
+
+
+def wake(d: Draft) -> None:
+    was = d.get("return_state")
+    d.put(wake_at=None, reason="")
+    rest(d)
+    if was == CREATED:
+        d.put(state=CREATED)
+
+
+def note(d: Draft) -> None:
+    d.notes.append(Note(d.action.who.name, d.args["text"], d.now))
+
+
+def update(d: Draft) -> None:
+    fields = dict(d.args["fields"])
+    if "labels" in fields:
+        fields["labels"] = json.dumps(fields["labels"])
+    d.put(**{name: value for name, value in fields.items() if value != d.get(name)})
+
+
+def dep_add(d: Draft) -> None:
+    known = {ref.id for ref in d.needs}
+    d.needs += [ref for ref in d.args["needs"] if ref.id not in known and ref.state not in RESOLVED]
+    d.needs_added += [(d.id, ref.id) for ref in d.args["needs"] if ref.id not in known]
+    d.data["needs"] = [ref.key for ref in d.args["needs"]]
+
+
+def dep_remove(d: Draft) -> None:
+    gone = {ref.id for ref in d.args["needs"]}
+    d.needs = [ref for ref in d.needs if ref.id not in gone]
+    d.needs_removed += [(d.id, other) for other in gone]
+    d.data["needs"] = [ref.key for ref in d.args["needs"]]

@@ -1,0 +1,135 @@
+"""Reasons why not. Each guard returns words that end the sentence 'Reason: …', or "" when nothing is in the way."""
+
+from __future__ import annotations
+
+from .draft import Draft
+from .errors import IllegalMove, NotAllowed
+from .model import ENDED, REVIEW, Ref
+
+
+def keys(refs: list[Ref] | tuple[Ref, ...]) -> str:
+    """'PROJ-40, PROJ-41', cut where it would drown the sentence."""
+    shown = ", ".join(ref.key for ref in refs[:8])
+    return shown if len(refs) <= 8 else f"{shown} and {len(refs) - 8} more"
+
+
+def title(d: Draft) -> str:
+    return "" if d.get("title").strip() else "the title is empty"
+
+
+def right_size(d: Draft) -> str:
+    return "it is 'xlarge': decompose it first" if d.get("complexity") == "xlarge" else ""
+
+
+def open_need(d: Draft) -> str:
+    return "" if d.needs else "it waits for nothing"
+
+
+def no_open_need(d: Draft) -> str:
+    return f"unresolved dependencies: {keys(d.needs)}" if d.needs else ""
+
+
+def no_open_child(d: Draft) -> str:
+    return f"open children: {keys(d.case.children)}" if d.case.children else ""
+
+
+def open_parent(d: Draft) -> str:
+    parent = d.case.parent
+    if parent is None or parent.state not in (*ENDED, REVIEW):
+        return ""
+    return f"its parent {parent.key} is '{parent.state}'"
+
+
+def tries_left(d: Draft) -> str:
+    used, most = d.get("retry_count"), d.get("max_retries")
+    return "" if used < most else f"no retries left ({used} of {most}); a person's answer or a reopen resets them"
+
+
+def held_claim(d: Draft) -> str:
+    return "" if d.get("holder") else "no session holds a claim on it"
+
+
+def lease_over(d: Draft) -> str:
+    ends = d.get("lease_expires_at")
+    return "" if ends is not None and ends <= d.now else "the lease is not over"
+
+
+def time_is_up(d: Draft) -> str:
+    q = d.question
+    over = q is not None and q.timeout_at is not None and q.timeout_at <= d.now and q.on_timeout != "keep"
+    return "" if over else "the time is not up"
+
+
+def future(d: Draft) -> str:
+    until = d.args.get("until")
+    return "the date is in the past" if until is not None and until <= d.now else ""
+
+
+def acyclic(d: Draft) -> str:
+    """The desk has looked: `circle` names the tasks that already wait for this one."""
+    circle = d.args.get("circle")
+    return f"that would be a circle: {keys(circle)} already waits for {d.key}" if circle else ""
+
+
+def acyclic_birth(d: Draft) -> str:
+    circle = d.args.get("circle")
+    return f"that would be a circle: {keys(circle)} already waits for its parent" if circle else ""
+
+
+def children(d: Draft) -> str:
+    return "" if d.args.get("children") else "no children were named: give --child at least once"
+
+
+def open_question(d: Draft) -> str:
+    """The cell exists only for a question that is open without holding the task up."""
+    from .rules import valid_from
+
+    if d.question is None:
+        raise IllegalMove(
+            f"Cannot {d.action.verb} {d.key}: it is '{d.state}'",
+            hint=f"Valid from '{d.state}': {', '.join(valid_from(d.state))}",
+        )
+    return ""
+
+
+def may_answer(d: Draft) -> str:
+    """A project can reserve its gates for approvers."""
+    from .rules import KINDS
+
+    if d.question is not None and KINDS[d.question.kind].gate:
+        _approver(d, d.question.name)
+    return ""
+
+
+def may_accept(d: Draft) -> str:
+    if d.action.who.role != "system":
+        _approver(d, d.key)
+    return ""
+
+
+def _approver(d: Draft, what: str) -> None:
+    from .rules import ROLES
+
+    who = d.action.who
+    if d.settings["approvals"] == "approvers" and "approver" not in ROLES[who.role]:
+        raise NotAllowed(f"Cannot {d.action.verb} {what}", reason=f"only approvers can, and {who.name} is a {who.role}")
+
+
+def may_withdraw(d: Draft) -> str:
+    """A person may withdraw any question; an agent only its own, and never one that holds the task for a person."""
+    who, q = d.action.who, d.question
+    if who.is_person or q is None:
+        return ""
+    if q.asked_by != who.name or q.blocking:
+        raise NotAllowed(f"Cannot withdraw {q.name}", reason="only people can take a waiting question off the desk")
+    return ""
+
+
+def may_update(d: Draft) -> str:
+    from .rules import FIELDS, ROLES
+
+    who = d.action.who
+    for field in d.args["fields"]:
+        if FIELDS[field] not in ROLES[who.role]:
+            raise NotAllowed(f"Cannot change {field} of {d.key}", reason="only people change limits, gates and priorities")
+    return ""

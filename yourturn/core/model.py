@@ -1,0 +1,234 @@
+"""The nouns, as rows.
+
+Each class is one row of one table, field for column, in the order in which the store selects them. They are named
+tuples: immutable, compared by value, and made from a database row in one C call. Times are whole microseconds since 1970
+in UTC, yes and no are 1 and 0, and a field typed `Json` holds JSON text, exactly as it is stored.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeAlias
+
+Json: TypeAlias = str
+Micros: TypeAlias = int
+
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+
+#: The ten states of a task.
+CREATED = "created"  #: written down, not vetted yet
+READY = "ready"  #: an agent's turn
+BLOCKED = "blocked"  #: waits for other tasks
+WORKING = "working"  #: claimed
+HUMAN = "human"  #: a person's turn
+REVIEW = "review"  #: finished, to be accepted
+DONE = "done"
+FAILED = "failed"
+CANCELLED = "cancelled"
+DEFERRED = "deferred"  #: asleep until a date or a person wakes it
+
+STATES = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELLED, DEFERRED)
+ENDED = frozenset({DONE, FAILED, CANCELLED})
+#: A dependent need not wait for these any more.
+RESOLVED = frozenset({DONE, CANCELLED})
+
+#: The four fates of a question.
+PENDING = "pending"
+ANSWERED = "answered"
+TIMEOUT = "timeout"
+WITHDRAWN = "cancelled"
+
+APPROVED = "approved"
+REJECTED = "rejected"
+VERDICTS = (APPROVED, REJECTED)
+
+
+class Who(NamedTuple):
+    """Who says an action. Comes from the credential, never from the text of a request."""
+
+    name: str  #: human:ana, agent:coder, system
+    role: str  #: a row of rules.ROLES
+    direct: bool = False  #: opened the database itself, so a worker's name is proof enough of its claim
+
+    @property
+    def is_person(self) -> bool:
+        return self.name.startswith("human:")
+
+
+SYSTEM = Who("system", "system")
+
+
+class Project(NamedTuple):
+    id: int
+    workspace_id: int
+    key: str
+    name: str
+    next_number: int
+    settings: dict[str, Any]  #: the project's over the workspace's over the defaults
+
+
+class Ref(NamedTuple):
+    """A neighbour, as far as a decision needs to know it."""
+
+    id: int
+    key: str
+    state: str
+    reason: str = ""
+    warned: int = 0  #: a person has been told that this dependency failed
+
+
+class Task(NamedTuple):
+    id: int
+    project_id: int
+    key: str
+    title: str
+    description: str
+    state: str
+    return_state: str | None  #: where `human` and `deferred` lead back to
+    outcome: str | None  #: the best outcome among the questions closed during this stay in `human`
+    priority: int
+    type: str
+    complexity: str
+    parent_id: int | None
+    requires: str | None
+    role: str | None
+    labels: Json
+    acceptance: str
+    retry_count: int
+    max_retries: int
+    branch: str | None
+    session_id: str | None
+    workflow: str | None
+    summary: str
+    failure: str | None
+    reason: str
+    external_id: str | None
+    holder: str | None  #: the worker that holds the claim
+    claimed_by: str | None  #: the actor that took it
+    epoch: int  #: grows with every claim, never falls
+    claim_hash: str | None
+    lease: Micros | None
+    lease_expires_at: Micros | None
+    wake_at: Micros | None
+    accept_at: Micros | None
+    due_at: Micros | None  #: the next moment at which clockwork owes this task a move
+    event_count: int
+    event_head: str
+    version: int
+    created_by: str
+    created_at: Micros
+    updated_at: Micros
+    ended_at: Micros | None
+
+
+class Question(NamedTuple):
+    id: int
+    task_id: int
+    kind: str
+    blocking: int
+    text: str
+    context: Json | None
+    reason: str | None
+    urgency: str
+    response_type: str
+    options: Json
+    multi: int
+    allow_other: int
+    grp: str | None
+    default_value: Json | None
+    timeout_at: Micros | None
+    timeout: Micros | None
+    on_timeout: str
+    reviewer: str | None
+    confidence: float | None
+    action: Json | None
+    digest: str | None
+    metadata: Json | None
+    status: str
+    response: Json | None
+    close_reason: str | None
+    asked_by: str
+    asked_at: Micros
+    responded_by: str | None
+    responded_at: Micros | None
+
+    @property
+    def name(self) -> str:
+        return f"Q{self.id}"
+
+
+class Note(NamedTuple):
+    author: str
+    text: str
+    at: Micros
+
+
+class Event(NamedTuple):
+    seq: int
+    task_id: int | None
+    task: str | None
+    n: int
+    at: Micros
+    actor: str
+    action: str
+    data: Json
+    prev: str
+    hash: str
+
+
+class Claim(NamedTuple):
+    task: str
+    worker: str
+    epoch: int
+    token: str
+    expires_at: Micros
+
+
+class Case(NamedTuple):
+    """All that a decision may look at: one task, its open questions and its neighbours."""
+
+    project: Project
+    task: Task | None = None
+    questions: tuple[Question, ...] = ()  #: pending, oldest first; and the one that the action names
+    needs: tuple[Ref, ...] = ()  #: unresolved dependencies
+    children: tuple[Ref, ...] = ()  #: children that have not ended
+    dependents: tuple[Ref, ...] = ()  #: open tasks that wait for this one
+    parent: Ref | None = None
+    is_parent: bool = False  #: has, or had, children (asked for epics only)
+
+    def pending(self) -> list[Question]:
+        return [q for q in self.questions if q.status == PENDING]
+
+
+class Action(NamedTuple):
+    """One thing somebody says. `args` has been checked by core.actions."""
+
+    verb: str
+    who: Who
+    args: dict[str, Any]
+    task: int | None = None
+    question: int | None = None
+    key: str | None = None  #: idempotency key
+
+
+class Decision(NamedTuple):
+    """What one move writes. The store adds the numbers that only it can give."""
+
+    action: Action
+    before: Task | None
+    task: Task
+    case: Case  #: the case as it is now, for what follows
+    now: Micros
+    set: dict[str, Any]
+    opened: tuple[Question, ...] = ()
+    closed: tuple[Question, ...] = ()
+    notes: tuple[Note, ...] = ()
+    needs_added: tuple[tuple[int, int], ...] = ()  #: (task, needs); 0 stands for the task being created
+    needs_removed: tuple[tuple[int, int], ...] = ()
+    after: tuple[Action, ...] = ()  #: moves of other tasks in the same commit
+    touch: tuple[int, ...] = ()  #: neighbours to whom the system may now owe a move
+    data: dict[str, Any] = {}
+    claim: Claim | None = None
+    silent: bool = False  #: leaves no event (a heartbeat)

@@ -1,0 +1,176 @@
+"""Questions: how one is made, and which answers fit it."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+from .canon import digest
+from .draft import Draft
+from .errors import Invalid
+from .model import APPROVED, MINUTE, PENDING, REJECTED, Question
+
+YES = frozenset({"yes", "y", "true", "1", "on", "approve", "approved", "ok", "done", "allow", "continue"})
+NO = frozenset({"no", "n", "false", "0", "off", "reject", "rejected", "deny", "stop"})
+
+
+def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
+    """A question from what was said and what its kind fills in. `tool`: asked by tool or API, so its time is limited."""
+    from .fields import duration
+    from .rules import KINDS
+
+    kind = args.get("kind") or "input"
+    row = KINDS[kind]
+    text = args.get("text") or row.prompt.format(title=d.get("title"))
+    blocking = args.get("blocking", True)
+    options = args.get("options") or []
+    response_type = args.get("response_type") or ("choice" if options else row.response_type)
+    timeout = args.get("timeout")
+    if timeout is None and tool and row.timeout:
+        timeout = duration(row.timeout)
+    elif timeout is not None:
+        _within_limits(d, timeout)
+    action = args.get("action")
+    q = Question(
+        id=0, task_id=d.id, kind=kind, blocking=int(blocking), text=text,
+        context=_json(args.get("context")), reason=args.get("reason"),
+        urgency=args.get("urgency") or (row.urgency if blocking else "low"),
+        response_type=response_type, options=json.dumps(options),
+        multi=int(args.get("multi", False)), allow_other=int(args.get("allow_other", False)), grp=args.get("group"),
+        default_value=None, timeout_at=d.now + timeout if timeout and blocking else None,
+        timeout=timeout if blocking else None, on_timeout=args.get("on_timeout") or row.on_timeout,
+        reviewer=args.get("reviewer"), confidence=args.get("confidence"), action=_json(action),
+        digest=digest(action if action is not None else text) if kind == "permission" else None,
+        metadata=_json(args.get("metadata")), status=PENDING, response=None, close_reason=None,
+        asked_by=by, asked_at=d.now, responded_by=None, responded_at=None,
+    )  # fmt: skip
+    return _with_default(_checked(q, options), args, row.default)
+
+
+def _checked(q: Question, options: list[dict[str, Any]]) -> Question:
+    if q.response_type == "choice" and not options and not q.allow_other:
+        raise Invalid("A choice needs options", hint="Give --option at least twice, or --allow-other.")
+    if options and q.response_type != "choice":
+        raise Invalid(f"Options do not go with a {q.response_type} answer", hint="Leave the response type out, or say choice.")
+    if q.multi and q.response_type != "choice":
+        raise Invalid("Several answers at once need a choice")
+    return q
+
+
+def _with_default(q: Question, args: dict[str, Any], allowed: bool) -> Question:
+    default = args.get("default")
+    if default is None:
+        if not q.blocking:
+            raise Invalid("A non-blocking question needs a default", hint="Give --default: the agent goes on with it.")
+        return q
+    if not allowed:
+        raise Invalid(f"A question of kind {q.kind} takes no default", reason="silence never approves anything")
+    _, response = fit(q, default if isinstance(default, dict) and "value" in default else {"value": default})
+    return q._replace(default_value=json.dumps({**response, "verdict": None}))
+
+
+def _within_limits(d: Draft, timeout: int) -> None:
+    low, high = d.settings["min_timeout"], d.settings["max_timeout"]
+    if not low <= timeout <= high:
+        raise Invalid(
+            f"The timeout must be between {_minutes(low)} and {_minutes(high)}",
+            reason=f"got {_minutes(timeout)}",
+            hint="An admin can change the limits: turn project set min_timeout 1m",
+        )
+
+
+def _minutes(micros: int) -> str:
+    return f"{micros / MINUTE:g} min" if micros < 120 * MINUTE else f"{micros / MINUTE / 60:g} h"
+
+
+def _json(value: Any) -> str | None:
+    return None if value is None else json.dumps(value)
+
+
+def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The verdict and response that an answer amounts to, or Invalid with what is allowed. The question stays open."""
+    verdict = args.get("verdict") or APPROVED
+    value, text = args.get("value"), args.get("text") or ""
+    if value is None and text and verdict == APPROVED and q.response_type in ("choice", "boolean", "number"):
+        value, text = text, ""
+    if verdict == APPROVED:
+        verdict, value, text = _FIT[q.response_type](q, value, text)
+    elif isinstance(value, str) and not text:
+        value, text = None, value
+    return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict}
+
+
+def _text(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    if value is None:
+        return APPROVED, text or None, text
+    if not isinstance(value, str):
+        value = json.dumps(value)
+    if not value.strip():
+        raise Invalid(f"The answer to {q.name} must not be empty", hint="The question is still open.")
+    return APPROVED, value, text or value
+
+
+def _choice(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    options = json.loads(q.options)
+    if value is None or value == "" or value == []:
+        raise _not_one_of(q, options)
+    if not q.multi:
+        return APPROVED, _pick(q, options, value), text
+    items = value if isinstance(value, list) else [part.strip() for part in str(value).split(",")]
+    return APPROVED, list(dict.fromkeys(_pick(q, options, item) for item in items if item != "")), text
+
+
+def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
+    for same in (lambda a, b: a == b, lambda a, b: str(a).strip().casefold() == str(b).strip().casefold()):
+        for option in options:
+            if any(same(option[field], value) for field in ("id", "value", "label")):
+                return option["value"]
+    if q.allow_other and isinstance(value, str) and value.strip():
+        return value
+    raise _not_one_of(q, options)
+
+
+def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
+    names = ", ".join(str(o["id"]) for o in options)
+    which = "one or more of" if q.multi else "one of"
+    other = " (or something else)" if q.allow_other else ""
+    return Invalid(f"{q.name} takes {which}: {names}{other}", hint="The question is still open.")
+
+
+def _boolean(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    found = _yes_or_no(value)
+    if found is None:
+        raise Invalid(f"{q.name} takes one of: yes, no", hint="The question is still open.")
+    return APPROVED, found, text
+
+
+def _number(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    try:
+        number = float(value) if not isinstance(value, (bool, dict, list)) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not math.isfinite(number):
+        raise Invalid(f"{q.name} takes a number", hint="The question is still open.")
+    return APPROVED, int(number) if number.is_integer() and abs(number) < 2**53 else number, text
+
+
+def _approval(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    if value is None:
+        return APPROVED, True, text
+    found = _yes_or_no(value)
+    if found is None:
+        raise Invalid(
+            f"{q.name} takes one of: approve, reject",
+            hint=f'The question is still open. Say: turn approve {q.name} "words" or: turn reject {q.name} "words"',
+        )
+    return (APPROVED, True, text) if found else (REJECTED, None, text)
+
+
+def _yes_or_no(value: Any) -> bool | None:
+    word = str(value).strip().lower()
+    return True if word in YES else False if word in NO else None
+
+
+_FIT = {"text": _text, "choice": _choice, "boolean": _boolean, "number": _number, "approval": _approval}
+RESPONSE_TYPES = tuple(_FIT)

@@ -1,0 +1,263 @@
+"""The law, as data. Everything that decides whose turn it is stands in this file and nowhere else.
+
+How to read it
+--------------
+A **task** is in one of ten states. Somebody says a **verb**. `TRANSITIONS[(state, verb)]` is either missing, then the
+move is illegal and the error lists what is valid instead, or it is a `Rule`:
+
+    to       the states in which the move can land; "=" stands for the state it came from
+    who      who may say it: any, human, admin, holder (of the claim), system. `ROLES` says which role may be which
+    guards   functions that return a reason why not, or ""        (guards.py)
+    effect   the function that does it, on a draft                (effects.py)
+
+Most verbs land in one place. Where a move lands in one of several, the effect chooses, and decide() checks that the
+choice is in `to`: the printed matrix cannot lie.
+
+A **question** is of one of nine kinds. `KINDS` says what each verdict does: `done` and `cancelled` end the task, `back`
+returns it to the agent, `refused` is an error. A blocking question puts the task into `human`; the task leaves when the
+last blocking question is closed.
+
+**Silence** is not a verdict: `SILENCE` says what each `on_timeout` does when nobody answered in time.
+
+To add a kind, a state or a verb, add a row here. The docs' matrix and diagram, the tests of every cell, the error texts
+and the help texts are drawn from these tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from . import effects as do
+from . import guards as needs
+from .draft import Draft
+from .model import (
+    APPROVED,
+    BLOCKED,
+    CANCELLED,
+    CREATED,
+    DEFERRED,
+    DONE,
+    ENDED,
+    FAILED,
+    HUMAN,
+    READY,
+    REJECTED,
+    REVIEW,
+    STATES,
+    WORKING,
+)
+
+
+class Rule(NamedTuple):
+    to: tuple[str, ...]
+    who: frozenset[str]
+    guards: tuple[Callable[[Draft], str], ...]
+    effect: Callable[[Draft], None]
+
+
+#: Who a role can be. `holder` also has to prove the claim.
+ROLES: dict[str, frozenset[str]] = {
+    "viewer": frozenset(),
+    "agent": frozenset({"any", "holder"}),
+    "member": frozenset({"any", "holder", "human"}),
+    "approver": frozenset({"any", "holder", "human", "approver"}),
+    "admin": frozenset({"any", "holder", "human", "approver", "admin"}),
+    "system": frozenset({"any", "system"}),
+}
+
+OPEN = tuple(s for s in STATES if s not in ENDED)
+ASKABLE = (CREATED, READY, BLOCKED, WORKING, REVIEW, HUMAN)
+
+_rows: list[tuple[str, tuple[str | None, ...], tuple[str, ...], str, tuple[Callable[[Draft], str], ...], Callable[[Draft], None]]]
+_rows = [
+    # verb          from                                    to                                who                    guards                                             effect
+    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth),          do.create),
+    ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               (needs.title, needs.right_size),                   do.rest),
+    ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
+    ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
+    ("parent",      (BLOCKED,),                             (REVIEW,),                        "system",              (needs.no_open_need,),                             do.review),
+    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.no_open_need, needs.tries_left),            do.claim),
+    ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                do.heartbeat),
+    ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.heartbeat),
+    ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                do.release),
+    ("expire",      (WORKING,),                             (READY, BLOCKED, HUMAN),          "system",              (needs.lease_over,),                               do.expire),
+    ("expire",      (HUMAN,),                               ("=",),                           "system",              (needs.held_claim, needs.lease_over),              do.drop_claim),
+    ("park",        (WORKING,),                             (READY, BLOCKED, DEFERRED),       "holder",              (),                                                do.park),
+    ("park",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.drop_claim),
+    ("ask",         ASKABLE,                                (HUMAN, "="),                     "any",                 (),                                                do.ask),
+    ("flag",        ASKABLE,                                (HUMAN,),                         "any",                 (),                                                do.flag),
+    ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),
+    ("answer",      (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human",               (needs.open_question, needs.may_answer),           do.answer),
+    ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", (needs.time_is_up,),             do.silence),
+    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW), "human any", (needs.open_question, needs.may_withdraw),    do.withdraw),
+    ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
+    ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (),                                                do.hand_back),
+    ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child,),                            do.finish),
+    ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              (needs.no_open_child,),                            do.complete),
+    ("accept",      (REVIEW,),                              (DONE,),                          "human system",        (needs.no_open_child, needs.may_accept),           do.finish),
+    ("reject",      (REVIEW,),                              (READY, BLOCKED),                 "human",               (needs.may_accept,),                               do.send_back),
+    ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              (needs.children,),                                 do.decompose),
+    ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               (needs.children,),                                 do.decompose),
+    ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (),                                                do.fail),
+    ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                                do.fail),
+    ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (),                                                do.cancel),
+    ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child,),                            do.finish),
+    ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               (needs.future,),                                   do.defer),
+    ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
+    ("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
+    ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               (needs.open_parent,),                              do.reopen),
+    # What informs or describes, and moves nothing.
+    ("note",        STATES,                                 ("=",),                           "any",                 (),                                                do.note),
+    ("update",      STATES,                                 ("=",),                           "any",                 (needs.may_update,),                               do.update),
+    ("assign",      ASKABLE,                                ("=",),                           "human",               (needs.open_question,),                            do.assign),
+    ("dep_add",     OPEN,                                   ("=",),                           "any",                 (needs.acyclic,),                                  do.dep_add),
+    ("dep_remove",  OPEN,                                   ("=",),                           "human",               (),                                                do.dep_remove),
+]  # fmt: skip
+
+TRANSITIONS: dict[tuple[str | None, str], Rule] = {
+    (state, verb): Rule(tuple(dict.fromkeys(str(state) if t == "=" else t for t in to)), frozenset(who.split()), guards, effect)
+    for verb, states, to, who, guards, effect in _rows
+    for state in states
+}
+
+#: Two words for people, whose meaning depends on what the task waits for.
+MEANS: dict[tuple[str, str], str] = {
+    ("approve", REVIEW): "accept",
+    ("reject", REVIEW): "reject",
+    **{(word, state): "answer" for word in ("approve", "reject") for state in STATES if state != REVIEW},
+}
+
+#: Verbs that concern no task.
+OFFICE: dict[str, str] = {
+    "project_create": "admin",
+    "project_set": "admin",
+    "user_set": "admin",
+    "user_remove": "admin",
+    "token_create": "admin",
+    "token_revoke": "admin",
+}
+
+#: Fields of `update`: who may change them. An agent can describe, but never raise a limit or remove a gate.
+FIELDS: dict[str, str] = {
+    "title": "any",
+    "description": "any",
+    "labels": "any",
+    "acceptance": "human",
+    "priority": "human",
+    "type": "human",
+    "complexity": "human",
+    "requires": "human",
+    "role": "human",
+    "max_retries": "human",
+    "branch": "any",
+    "session_id": "any",
+}
+
+
+class Kind(NamedTuple):
+    asks: str  #: what the person is asked to do
+    approved: str
+    rejected: str
+    signals: tuple[str, ...]
+    response_type: str
+    urgency: str
+    timeout: str | None  #: for questions by tool and API; signals and flags have none
+    on_timeout: str
+    default: bool  #: may silence be answered by a default? Never where that would approve something
+    gate: bool  #: a project can reserve the answer for approvers
+    prompt: str  #: the question when somebody only says the kind
+
+
+KINDS: dict[str, Kind] = {
+    #                      asks                                         approved rejected     signals                           answer      urgency   timeout on_timeout default gate   prompt
+    "work":       Kind("do it themselves",                          "done", "refused",   ("EJECT",),                       "approval", "normal", None,  "keep",    False, False, "This one is yours to do: {title}"),
+    "approval":   Kind("sign off finished work",                    "done", "back",      ("APPROVAL_NEEDED",),             "approval", "normal", None,  "keep",    False, True,  "Sign off: {title}"),
+    "input":      Kind("give information or decide",                "back", "cancelled", ("INPUT_NEEDED", "BLOCKED", "NEEDS_INPUT", "NEEDS_HUMAN"), "text", "normal", "30m", "default", True, False, "Information is needed: {title}"),
+    "review":     Kind("review a PR",                               "done", "back",      ("REVIEW_REQUESTED",),            "approval", "normal", None,  "keep",    False, True,  "Review: {title}"),
+    "content":    Kind("judge text, UI, design",                    "done", "back",      ("CONTENT_REVIEW",),              "approval", "normal", None,  "keep",    False, True,  "Judge the content: {title}"),
+    "escalation": Kind("say how to go on",                          "back", "cancelled", ("ESCALATE",),                    "text",     "high",   None,  "keep",    False, False, "How should this go on: {title}"),
+    "checkpoint": Kind("verify a phase",                            "back", "back",      ("CHECKPOINT",),                  "approval", "normal", None,  "keep",    False, True,  "Verify before it goes on: {title}"),
+    "permission": Kind("allow one exact action before it happens",  "back", "back",      (),                               "approval", "high",   "15m", "fail",    False, True,  "Allow this: {title}"),
+    "recovery":   Kind("choose a way out of an error",              "back", "back",      (),                               "text",     "high",   "10m", "default", True,  False, "Choose a way out: {title}"),
+}  # fmt: skip
+
+#: The verdict table: (kind, verdict) -> done | cancelled | back | refused.
+OUTCOMES: dict[tuple[str, str], str] = {
+    **{(name, APPROVED): kind.approved for name, kind in KINDS.items()},
+    **{(name, REJECTED): kind.rejected for name, kind in KINDS.items()},
+}
+
+#: What an agent can say at the end of its turn. COMPLETE asks nobody anything.
+SIGNALS: dict[str, str | None] = {"COMPLETE": None, **{s: name for name, kind in KINDS.items() for s in kind.signals}}
+
+#: What a timeout does. No row approves anything.
+SILENCE: dict[str, str] = {
+    "default": "the default goes back to the agent as such; without one the task fails",
+    "fail": "the task fails",
+    "stuck": "the task ends as stuck",
+    "defer": "the task is put aside until somebody wakes it",
+    "remind": "the person is reminded, and the time runs again",
+    "escalate": "somebody else is asked, and the time runs again",
+    "keep": "nothing: the question stays open",
+}
+
+REASONS = (
+    "irreconcilable_conflict",
+    "unclear_requirements",
+    "decision_needed",
+    "access_required",
+    "blocked_external",
+    "risk_assessment",
+    "out_of_scope",
+    "retry_exhausted",
+    "protocol_error",
+    "code_changed",
+    "dependency_failed",
+)
+
+#: `inbox send --type`: (kind, reason). `info` is a note.
+MESSAGE_TYPES: dict[str, tuple[str, str | None] | None] = {
+    "question": ("input", None),
+    "decision": ("input", "decision_needed"),
+    "review": ("review", None),
+    "escalation": ("escalation", None),
+    "info": None,
+}
+
+#: Words of other trackers that filter by state.
+STATE_WORDS: dict[str, tuple[str, ...]] = {
+    **{state: (state,) for state in STATES},
+    "open": OPEN,
+    "active": OPEN,
+    "closed": (DONE, CANCELLED),
+    "in_progress": (WORKING,),
+    "running": (WORKING,),
+    "awaiting": (HUMAN,),
+    "awaiting_input": (HUMAN,),
+    "waiting_human": (HUMAN,),
+    "waiting_for_input": (HUMAN,),
+    "waiting_for_approval": (HUMAN,),
+    "completed": (DONE,),
+    "stuck": (FAILED,),
+}
+
+
+def valid_from(state: str) -> list[str]:
+    """The moves that people and agents can make, for error texts: 'reopen (admin)'."""
+    found = []
+    for (source, verb), rule in TRANSITIONS.items():
+        people = rule.who - {"system"}
+        if source == state and people and rule.to != (state,):
+            found.append(verb if "any" in people else f"{verb} ({', '.join(sorted(people))})")
+    return found
+
+
+def matrix() -> dict[tuple[str, str], list[str]]:
+    """(from, to) -> the verbs that lead there; an empty list is a refused cell."""
+    cells: dict[tuple[str, str], list[str]] = {(a, b): [] for a in STATES for b in STATES}
+    for (source, verb), rule in TRANSITIONS.items():
+        for target in rule.to:
+            if source is not None:
+                cells[source, target].append(verb)
+    return cells

@@ -1,0 +1,53 @@
+"""What a workspace or a project can decide for itself. A project's word goes over the workspace's, and that over these."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from . import fields
+from .errors import Invalid
+from .model import DAY, HOUR, MINUTE
+
+
+class Setting(NamedTuple):
+    default: Any
+    check: Callable[[str, Any], Any]
+    about: str
+
+
+def _review(field: str, value: Any) -> Any:
+    if value in ("auto", 0):
+        return 0
+    return "ask" if value == "ask" else fields.span(field, value)
+
+
+def _timeout(field: str, value: Any) -> int:
+    length = fields.span(field, value)
+    if length > CEILING:
+        raise Invalid(f"{field} cannot be longer than 30 days")
+    return length
+
+
+CEILING = 30 * DAY
+
+SETTINGS: dict[str, Setting] = {
+    "vetting": Setting(False, fields.flag, "new tasks wait in 'created' until a person vets them"),
+    "review": Setting(0, _review, "finished work is accepted: auto, after a delay like 2h, or ask (a person accepts)"),
+    "lease": Setting(HOUR, fields.span, "how long a claim lasts without a heartbeat"),
+    "max_retries": Setting(3, fields.integer(1, 100), "how often a task may be released or expire before a person is asked"),
+    "approvals": Setting("members", fields.choice("members", "approvers"), "who may answer approvals and other gates"),
+    "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
+    "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
+    "escalate_to": Setting("admin", fields.name, "who is asked when on_timeout is escalate"),
+}
+
+
+def defaults() -> dict[str, Any]:
+    return {name: setting.default for name, setting in SETTINGS.items()}
+
+
+def check(name: str, value: Any) -> Any:
+    if name not in SETTINGS:
+        raise Invalid(f"There is no setting {name!a}", hint=f"Choose one of: {', '.join(SETTINGS)}.")
+    return SETTINGS[name].check(name, value)

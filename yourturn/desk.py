@@ -1,0 +1,358 @@
+"""The door.
+
+Every change to anything goes through `Desk.do(action)`:
+
+    begin ─ load the case ─ make what the system owes it ─ decide ─ save rows and event ─ follow up ─ commit
+
+in one transaction, or not at all. Follow-ups are moves of other tasks that this one causes (children are created,
+dependents unblocked, a container completed, somebody told that what they wait for failed): they are decided by the same
+table, as the system, and committed together.
+
+*Owed moves.* A lease that ran out, a question that nobody answered, a date that came: `due(case, now)` says what the
+system owes. The door pays a case's debts before it decides anything about it, so a late writer is refused even if nobody
+has reconciled. `reconcile()` pays everybody's. A read shows the state as if they were paid: when something is due, it pays
+inside a transaction that it then rolls back. So nothing depends on a daemon.
+
+*Losing a race* (`Again`) leaves nothing behind, and the whole move runs again on fresh rows.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from .core.actions import say
+from .core.canon import digest, secret_hash
+from .core.decide import decide, due, may_ever
+from .core.errors import Busy, KeyReused, NotAllowed, NotFound, ReadOnly, YourturnError
+from .core.model import Action, Case, Claim, Decision, Event, Question, Who
+from .core.rules import OFFICE, ROLES
+from .store.base import Again, Store, Tx
+from .store.reads import Reader
+
+T = TypeVar("T")
+Clock = Callable[[], int]
+
+_ATTEMPTS = 12
+_ANSWERS = frozenset({"answer", "approve", "reject", "withdraw"})
+
+
+class Done(NamedTuple):
+    """What a move left behind."""
+
+    task: int | None = None
+    question: int | None = None
+    claim: Claim | None = None
+    secret: str | None = None
+
+
+class _Undo(Exception):
+    """Leaves a transaction without a trace."""
+
+
+class Desk:
+    """One workspace in one database, seen by one actor."""
+
+    def __init__(self, store: Store, who: Who, *, workspace: str = "default", clock: Clock | None = None) -> None:
+        self.store = store
+        self.who = who
+        self.clock = clock
+        self.workspace_name = workspace
+        with store.reading() as run:
+            row = run(store.query["workspace"], {"name": workspace}).fetchone()
+        if row is None:
+            raise NotFound(f"There is no workspace {workspace}", hint="Make one with: turn init")
+        self.workspace: int = row[0]
+
+    def as_(self, who: Who) -> Desk:
+        """The same desk for somebody else."""
+        other = object.__new__(Desk)
+        other.__dict__.update(self.__dict__, who=who)
+        return other
+
+    def now(self, database: int = 0) -> int:
+        """The injected clock, else the database's, else this machine's."""
+        if self.clock is not None:
+            return self.clock()
+        return database or time.time_ns() // 1000
+
+    # --- changes ----------------------------------------------------------------------------------------------------
+
+    def do(self, action: Action) -> Done:
+        if action.verb in OFFICE:
+            if OFFICE[action.verb] not in ROLES[action.who.role]:
+                raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason="only an admin can")
+            return self._transact(lambda tx: self._office(tx, action))
+        may_ever(action.verb, action.who)
+        return self._transact(lambda tx: self._move(tx, action))
+
+    def claim_next(
+        self, worker: str, *, project: str | None = None, epic: int | None = None, role: str | None = None, lease: Any = None
+    ) -> Done | None:
+        """Take the next ready task, or None. Two workers never get the same one."""
+        action = say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
+        may_ever("claim", self.who)
+        self._reconcile_if_due()
+
+        def move(tx: Tx) -> Done | None:
+            found = tx.pick(project, epic, role)
+            if found is None:
+                return None
+            case, database = found
+            assert case.task is not None
+            return self._decide(tx, case, action._replace(task=case.task.id), self.now(database))
+
+        return self._transact(move)
+
+    def _transact(self, move: Callable[[Tx], T]) -> T:
+        for attempt in range(_ATTEMPTS):
+            try:
+                with self.store.begin() as run:
+                    return move(Tx(self.store, run, self.workspace))
+            except Again:
+                time.sleep(random.uniform(0, 0.002) * 2**attempt)
+        raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
+
+    def _move(self, tx: Tx, action: Action) -> Done:
+        request = ""
+        if action.key is not None:
+            request = _request(action)
+            before = self._replay(tx, action, request)
+            if before is not None:
+                return before
+        done, now = self._first(tx, action)
+        if action.key is not None:
+            epoch = done.claim.epoch if done.claim else None
+            tx.remember(action, request, done.task, done.question, epoch, now)
+        return done
+
+    def _first(self, tx: Tx, action: Action) -> tuple[Done, int]:
+        case, database = self._case(tx, action)
+        now = self.now(database)
+        return self._decide(tx, case, action, now), now
+
+    def _case(self, tx: Tx, action: Action) -> tuple[Case, int]:
+        if action.task is None:
+            return self._new_case(tx, action)
+        if action.verb == "dep_add":
+            self.store.lock_graph(tx.run, self.workspace)
+            start = action.args["needs"]
+            action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
+        case, database = tx.case(action.task, action.question)
+        if action.question is None and action.verb in _ANSWERS and not case.questions:
+            case = tx.latest(case)
+        return case, database
+
+    def _new_case(self, tx: Tx, action: Action) -> tuple[Case, int]:
+        parent, needs = action.args.get("parent"), action.args.get("depends_on") or ()
+        if parent is not None and needs:
+            self.store.lock_graph(tx.run, self.workspace)
+            action.args["circle"] = [ref for ref in tx.refs(needs) if ref.id == parent or tx.reaches(ref.id, parent)]
+        return tx.new_case(action.args["project"], parent, needs)
+
+    def _decide(self, tx: Tx, case: Case, action: Action, now: int) -> Done:
+        touched: set[int] = set()
+        if case.task is not None:
+            case = self._pay(tx, case, now, touched)
+        decision = tx.save(decide(case, action, now))
+        self._follow(tx, decision, now, touched)
+        number = decision.opened[0].id if decision.opened else action.question
+        if number is None and decision.closed:
+            number = decision.closed[-1].id
+        return Done(decision.task.id, number, decision.claim)
+
+    def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
+        """Make the moves that the system owes this case."""
+        while (owed := due(case, now)) is not None:
+            decision = tx.save(decide(case, owed, now))
+            touched.update(decision.touch)
+            case = decision.case
+        return case
+
+    def _follow(self, tx: Tx, decision: Decision, now: int, touched: set[int]) -> None:
+        touched.update(decision.touch)
+        for action in decision.after:
+            child = action._replace(args={"project": decision.case.project.key, **action.args})
+            born = tx.save(decide(self._new_case(tx, child)[0], child, now))
+            touched.update(born.touch)
+        self._pay(tx, decision.case, now, touched)
+        settled: set[int] = {decision.task.id} if not decision.after else set()
+        while todo := sorted(touched - settled):
+            for task in todo:
+                settled.add(task)
+                self._pay(tx, tx.case(task)[0], now, touched)
+
+    def _replay(self, tx: Tx, action: Action, request: str) -> Done | None:
+        row = tx.reply(str(action.key))
+        if row is None:
+            return None
+        actor, before, task, question, epoch = row
+        if actor != action.who.name or before != request:
+            raise KeyReused(f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request.")
+        claim = None
+        if epoch is not None:
+            row = tx.case(task)[0].task
+            assert row is not None
+            token = f"{row.key}.{epoch}.{action.args['secret']}"
+            claim = Claim(row.key, action.args["worker"], epoch, token, row.lease_expires_at or 0)
+        return Done(task, question, claim)
+
+    def _office(self, tx: Tx, action: Action) -> Done:
+        from .office import manage
+
+        manage(tx, action, self.now(tx.run(tx.q["now"]).fetchone()[0]))
+        return Done()
+
+    # --- clockwork --------------------------------------------------------------------------------------------------
+
+    def reconcile(self, batch: int = 200) -> dict[str, int]:
+        """Pay what the system owes everybody. Says how many tasks moved, and which could not. Running it twice is harmless."""
+        moved, failed = 0, 0
+        seen: set[int] = set()
+        while True:
+            with self.store.reading() as run:
+                now = self._time(run)
+                ids = [task for task in Tx(self.store, run, self.workspace).due(now, batch + len(seen)) if task not in seen]
+            if not ids:
+                return {"moved": moved, "failed": failed}
+            for task in ids:
+                seen.add(task)
+                try:
+                    moved += self._transact(lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
+                except YourturnError:
+                    failed += 1
+
+    def _pay_one(self, tx: Tx, task: int) -> int:
+        case, database = tx.case(task)
+        touched: set[int] = set()
+        now = self.now(database)
+        before = case
+        after = self._pay(tx, case, now, touched)
+        settled = {task}
+        while todo := sorted(touched - settled):
+            for other in todo:
+                settled.add(other)
+                self._pay(tx, tx.case(other)[0], now, touched)
+        return int(after is not before)
+
+    def _reconcile_if_due(self) -> None:
+        with self.store.reading() as run:
+            something = Reader(self.store, run, self.workspace).anything_due(self._time(run))
+        if something:
+            self.reconcile()
+
+    def _time(self, run: Any) -> int:
+        if self.clock is not None or self.store.dialect == "sqlite":
+            return self.now()
+        return int(run(self.store.query["now"]).fetchone()[0])
+
+    # --- reads ------------------------------------------------------------------------------------------------------
+
+    def read(self, look: Callable[[Reader], T]) -> T:
+        """Look at the desk as it truly is now, without writing."""
+        with self.store.begin(write=False) as run:
+            reader = Reader(self.store, run, self.workspace)
+            reader.now = self._time(run)
+            if not reader.anything_due(reader.now):
+                return look(reader)
+        try:
+            return self._as_if_paid(look)
+        except (Busy, ReadOnly):
+            with self.store.begin(write=False) as run:
+                reader = Reader(self.store, run, self.workspace)
+                reader.now = self._time(run)
+                return look(reader)
+
+    def _as_if_paid(self, look: Callable[[Reader], T]) -> T:
+        for _ in range(_ATTEMPTS):
+            try:
+                with self.store.begin() as run:
+                    tx, reader = Tx(self.store, run, self.workspace), Reader(self.store, run, self.workspace)
+                    reader.now = self._time(run)
+                    for task in tx.due(reader.now, 1_000_000):
+                        self._pay_one(tx, task)
+                    seen = look(reader)
+                    raise _Undo
+            except _Undo:
+                return seen
+            except Again:
+                continue
+        raise Busy("Too many others change the same thing")
+
+    def find(self, project: str, key: str) -> int:
+        with self.store.reading() as run:
+            found = Tx(self.store, run, self.workspace).task_id(project, key)
+        if found is None:
+            raise NotFound(f"There is no task {key}", hint="See what there is with: turn list")
+        return found
+
+    def question(self, number: int) -> Question:
+        with self.store.reading() as run:
+            return Tx(self.store, run, self.workspace).question(number)
+
+    def identify(self, token: str) -> Who:
+        """Whose token is this?"""
+        with self.store.reading() as run:
+            row = run(self.store.query["token"], {"workspace": self.workspace, "hash": secret_hash(token)}).fetchone()
+        if row is None:
+            raise NotAllowed("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
+        name, actor, role, _, expires, revoked, database = row
+        if revoked is not None:
+            raise NotAllowed(f"The token {name} was revoked")
+        if expires is not None and expires <= self.now(database):
+            raise NotAllowed(f"The token {name} has expired")
+        return Who(actor, role)
+
+    def role_of(self, person: str) -> str | None:
+        with self.store.reading() as run:
+            row = run(self.store.query["user"], {"workspace": self.workspace, "name": person}).fetchone()
+        return row[1] if row else None
+
+    # --- the event log ----------------------------------------------------------------------------------------------
+
+    def cursor(self) -> str:
+        """Where the log ends now."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).log_end()
+
+    def events(self, after: str | None = None, limit: int = 500) -> tuple[list[tuple[str, Event]], str]:
+        """Events after a cursor, each with its own, and the cursor to go on from. Never skips one that commits late."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).log_after(after, limit)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until something may have changed, at most so long."""
+        return self.store.wait(seconds)
+
+    def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[tuple[str, Event]]:
+        """Events as they happen, for ever or for so long."""
+        cursor = self.cursor() if after is None else after
+        ends = None if seconds is None else time.monotonic() + seconds
+        hurry = 0
+        while True:
+            found, cursor = self.events(cursor)
+            yield from found
+            if found:
+                hurry = 0
+                continue
+            left = 60.0 if ends is None else ends - time.monotonic()
+            if left <= 0:
+                return
+            if hurry:  # told of a commit that is not visible yet: another transaction is still open before it
+                hurry -= 1
+                time.sleep(min(0.002 * 2 ** (8 - hurry), 0.1, left))
+            elif self.wait(left) and self.store.dialect != "sqlite":
+                hurry = 8
+
+    def close(self) -> None:
+        self.store.close()
+
+
+def _request(action: Action) -> str:
+    """What an idempotency key stands for; the secret of a claim is new each time."""
+    args = {name: value for name, value in action.args.items() if name not in ("secret", "needs", "circle")}
+    needs = [ref.id for ref in action.args.get("needs", ())]
+    return digest([action.verb, action.task, action.question, args, needs])

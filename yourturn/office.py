@@ -1,0 +1,92 @@
+"""Projects, people and tokens: changes that concern no task. They leave events too, in the workspace's own chain."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .core import settings
+from .core.canon import dumps, secret_hash
+from .core.errors import Invalid, NotFound, Precondition
+from .core.model import Action
+from .store.base import Tx
+
+
+def manage(tx: Tx, action: Action, now: int) -> None:
+    """Decide and write one office action. The caller has checked who may."""
+    said = _VERBS[action.verb](tx, dict(action.args), now)
+    tx.office_event(action, said, now)
+
+
+def _project_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    key = a["project"]
+    if tx.run(tx.q["project"], {"workspace": tx.workspace, "key": key}).fetchone():
+        raise Precondition(f"Cannot create project {key}", reason="there is one already")
+    name = a.get("name") or key
+    tx.run(tx.q["insert_project"], {"workspace": tx.workspace, "key": key, "name": name, "at": now})
+    return {"project": key, "name": name}
+
+
+def _project_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    name, key = a["setting"], a.get("project")
+    value = settings.check(name, a["value"])
+    if key is None:
+        raw = tx.run(tx.q["office_head"], {"workspace": tx.workspace}).fetchone()[3]
+    else:
+        row = tx.run(tx.q["project_for_update"], {"workspace": tx.workspace, "key": key}).fetchone()
+        if row is None:
+            raise NotFound(f"There is no project {key}")
+        raw = row[5]
+    both = {**json.loads(raw), name: value}
+    if both.get("min_timeout", 0) > both.get("max_timeout", settings.CEILING):
+        raise Invalid("min_timeout cannot be longer than max_timeout")
+    body = {"workspace": tx.workspace, "settings": dumps(both)}
+    if key is None:
+        tx.run(tx.q["set_workspace"], body)
+    else:
+        tx.run(tx.q["set_project"], {**body, "key": key})
+    return {"project": key, "setting": name, "value": value}
+
+
+def _user_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    args = {"workspace": tx.workspace, "name": a["user"], "role": a["role"]}
+    if tx.run(tx.q["set_user"], args).rowcount == 0:
+        tx.run(tx.q["insert_user"], {**args, "at": now})
+    return {"user": a["user"], "role": a["role"]}
+
+
+def _user_remove(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    if tx.run(tx.q["remove_user"], {"workspace": tx.workspace, "name": a["user"], "at": now}).rowcount == 0:
+        raise NotFound(f"There is no user {a['user']}", hint="See who is there with: turn user list")
+    tx.run(tx.q["revoke_tokens_of"], {"workspace": tx.workspace, "actor": f"human:{a['user']}", "at": now})
+    return {"user": a["user"]}
+
+
+def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    actor = a.get("actor") or f"{'agent' if a['role'] == 'agent' else 'human'}:{a['name']}"
+    if (a["role"] == "agent") != actor.startswith("agent:"):
+        raise Invalid(f"A token of role {a['role']} cannot act as {actor}", hint="Agents' tokens act as agent:…, people's as human:…")
+    if any(row[0] == a["name"] and row[5] is None for row in tx.run(tx.q["tokens"], {"workspace": tx.workspace}).fetchall()):
+        raise Precondition(f"Cannot create token {a['name']}", reason="there is one already", hint=f"Revoke it first: turn token revoke {a['name']}")
+    expires = now + a["expires"] if a.get("expires") else None
+    tx.run(
+        tx.q["insert_token"],
+        {"workspace": tx.workspace, "name": a["name"], "actor": actor, "role": a["role"], "hash": secret_hash(a["secret"]), "at": now, "expires": expires},
+    )
+    return {"token": a["name"], "actor": actor, "role": a["role"], "expires_at": expires}
+
+
+def _token_revoke(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    if tx.run(tx.q["revoke_token"], {"workspace": tx.workspace, "name": a["name"], "at": now}).rowcount == 0:
+        raise NotFound(f"There is no token {a['name']}", hint="See them with: turn token list")
+    return {"token": a["name"]}
+
+
+_VERBS = {
+    "project_create": _project_create,
+    "project_set": _project_set,
+    "user_set": _user_set,
+    "user_remove": _user_remove,
+    "token_create": _token_create,
+    "token_revoke": _token_revoke,
+}

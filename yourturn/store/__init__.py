@@ -1,0 +1,1 @@
+"""The only place that speaks SQL. One text, two dialects."""

@@ -1,0 +1,192 @@
+-- Every fixed query, by name. :name is a parameter; {words} are the dialect's, {task} and {question} are column lists.
+
+-- name: version
+SELECT max(version) FROM schema_version;
+
+-- name: workspace
+SELECT id, name, settings, created_at FROM workspaces WHERE name = :name;
+
+-- name: task
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
+WHERE t.id = :id AND p.workspace_id = :workspace;
+
+-- name: task_for_update
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
+WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};
+
+-- name: task_id
+SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND p.key = :project AND t.key = :key;
+
+-- name: task_id_elsewhere
+SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND t.external_id = :key ORDER BY t.id LIMIT 1;
+
+-- name: pending
+SELECT {question} FROM questions q WHERE q.task_id = :id AND q.status = 'pending' ORDER BY q.id;
+
+-- name: latest
+SELECT {question} FROM questions q WHERE q.task_id = :id ORDER BY q.responded_at DESC, q.id DESC LIMIT 1;
+
+-- name: question
+SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = :id;
+
+-- name: neighbours
+SELECT 'needs', t.id, t.key, t.state, t.reason, d.warned
+FROM deps d JOIN tasks t ON t.id = d.needs_id WHERE d.task_id = :id AND t.state NOT IN ('done', 'cancelled')
+UNION ALL
+SELECT 'dependent', t.id, t.key, t.state, '', 0
+FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id = :id AND t.state NOT IN ('done', 'cancelled', 'failed')
+UNION ALL
+SELECT 'child', t.id, t.key, t.state, '', 0
+FROM tasks t WHERE t.parent_id = :id AND t.state NOT IN ('done', 'cancelled', 'failed')
+ORDER BY 1, 2;
+
+-- name: refs
+SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id;
+
+-- name: has_children
+SELECT 1 FROM tasks WHERE parent_id = :id LIMIT 1;
+
+-- name: project
+SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key;
+
+-- name: project_for_update
+SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key {lock_project};
+
+-- name: reaches
+-- Does :from already wait, however indirectly, for :to? Each task is visited once.
+WITH RECURSIVE seen (id) AS (
+    SELECT {cast_from}
+    UNION
+    SELECT d.needs_id FROM seen JOIN deps d ON d.task_id = seen.id
+)
+SELECT 1 FROM seen WHERE id = :to LIMIT 1;
+
+-- name: pick
+-- The next task to work on: priority, then age, then id. A container is never work itself.
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
+WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries
+  {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
+
+-- name: due
+SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at, t.id LIMIT :limit;
+
+-- name: anything_due
+SELECT 1 FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE t.due_at <= :now AND p.workspace_id = :workspace LIMIT 1;
+
+-- name: take_numbers
+UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace RETURNING next_question - :count;
+
+-- name: next_number
+UPDATE projects SET next_number = :number + 1 WHERE id = :id AND next_number = :number;
+
+-- name: insert_note
+INSERT INTO notes (task_id, author, text, at) VALUES (:task, :author, :text, :at);
+
+-- name: insert_dep
+INSERT INTO deps (task_id, needs_id) VALUES (:task, :needs) ON CONFLICT DO NOTHING;
+
+-- name: delete_dep
+DELETE FROM deps WHERE task_id = :task AND needs_id = :needs;
+
+-- name: warn_dep
+UPDATE deps SET warned = 1 WHERE task_id = :task AND needs_id = :needs;
+
+-- name: unwarn_deps
+UPDATE deps SET warned = 0 WHERE needs_id = :needs AND warned = 1;
+
+-- name: insert_event
+INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash)
+VALUES (:workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash);
+
+-- name: office_head
+SELECT name, event_count, event_head, settings FROM workspaces WHERE id = :workspace {lock};
+
+-- name: move_office_head
+UPDATE workspaces SET event_count = :n, event_head = :hash WHERE id = :workspace;
+
+-- name: reply
+SELECT actor, request, task_id, question_id, epoch FROM replies WHERE workspace_id = :workspace AND key = :key;
+
+-- name: insert_reply
+INSERT INTO replies (workspace_id, key, actor, request, task_id, question_id, epoch, at)
+VALUES (:workspace, :key, :actor, :request, :task, :question, :epoch, :at);
+
+-- name: insert_workspace
+INSERT INTO workspaces (name, created_at) VALUES (:name, :at) ON CONFLICT DO NOTHING;
+
+-- name: insert_project
+INSERT INTO projects (workspace_id, key, name, created_at) VALUES (:workspace, :key, :name, :at);
+
+-- name: set_project
+UPDATE projects SET settings = :settings WHERE workspace_id = :workspace AND key = :key;
+
+-- name: set_workspace
+UPDATE workspaces SET settings = :settings WHERE id = :workspace;
+
+-- name: user
+SELECT name, role, created_at FROM users WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
+
+-- name: users
+SELECT name, role, created_at FROM users WHERE workspace_id = :workspace AND removed_at IS NULL ORDER BY name;
+
+-- name: insert_user
+INSERT INTO users (workspace_id, name, role, created_at) VALUES (:workspace, :name, :role, :at);
+
+-- name: set_user
+UPDATE users SET role = :role WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
+
+-- name: remove_user
+UPDATE users SET removed_at = :at WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
+
+-- name: revoke_tokens_of
+UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND actor = :actor AND revoked_at IS NULL;
+
+-- name: insert_token
+INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at, expires_at)
+VALUES (:workspace, :name, :actor, :role, :hash, :at, :expires);
+
+-- name: revoke_token
+UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
+
+-- name: token
+SELECT name, actor, role, created_at, expires_at, revoked_at, {now} FROM tokens WHERE workspace_id = :workspace AND hash = :hash;
+
+-- name: tokens
+SELECT name, actor, role, created_at, expires_at, revoked_at FROM tokens WHERE workspace_id = :workspace ORDER BY id;
+
+-- name: projects
+SELECT p.key, p.name, p.settings, w.settings, p.created_at,
+       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state NOT IN ('done', 'cancelled', 'failed'))
+FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace ORDER BY p.id;
+
+-- name: events_after
+-- All events of finished transactions numbered from :low up to (not including) :high, in the order they were written.
+SELECT e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash
+FROM events e LEFT JOIN tasks t ON t.id = e.task_id
+WHERE e.workspace_id = :workspace AND e.xid >= {cast_low} AND e.xid < {cast_high} AND e.seq > :seq
+ORDER BY e.seq LIMIT :limit;
+
+-- name: now
+SELECT {now};
+
+-- name: horizon
+SELECT {horizon};
+
+-- name: chain
+SELECT e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash
+FROM events e LEFT JOIN tasks t ON t.id = e.task_id
+WHERE e.workspace_id = :workspace AND e.seq > :seq ORDER BY e.seq LIMIT :limit;
+
+-- name: heads
+SELECT t.id, t.key, t.event_count, t.event_head FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND t.id > :after ORDER BY t.id LIMIT :limit;

@@ -1,0 +1,333 @@
+"""Looking at the desk. Filters become SQL here; every list has a limit and goes on after the key of its last item."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ..core.model import Event, Note, Question, Ref, Task
+from .base import DESCENDANTS, Store
+from .text import QUESTION, TASK
+
+_TASK = len(Task._fields)
+_QUESTION = len(Question._fields)
+_RANK = "CASE q.urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END"
+_EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash"
+
+
+class Details(NamedTuple):
+    """What hangs on a task."""
+
+    questions: list[Question]
+    notes: list[Note]
+    needs: list[Ref]
+    parent: str | None
+
+
+class Asked(NamedTuple):
+    """A question with the little that an inbox shows of its task."""
+
+    question: Question
+    key: str
+    title: str
+    waiting: int  #: how many tasks wait for this one
+
+
+class Reader:
+    def __init__(self, store: Store, run: Any, workspace: int) -> None:
+        self.store = store
+        self.run = run
+        self.workspace = workspace
+        self.now = 0
+
+    def _all(self, body: str, **args: Any) -> list[Any]:
+        rows: list[Any] = self.run(self.store.sql(body), {"workspace": self.workspace, **args}).fetchall()
+        return rows
+
+    def _named(self, name: str, **args: Any) -> list[Any]:
+        rows: list[Any] = self.run(self.store.query[name], {"workspace": self.workspace, **args}).fetchall()
+        return rows
+
+    def anything_due(self, now: int) -> bool:
+        return bool(self._named("anything_due", now=now))
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def tasks(
+        self,
+        *,
+        states: Iterable[str] = (),
+        project: str | None = None,
+        epic: int | None = None,
+        parent: int | None = None,
+        awaiting: Iterable[str] | None = None,
+        expiring: int | None = None,
+        workable: bool = False,
+        role: str | None = None,
+        label: str | None = None,
+        type: str | None = None,
+        priority: int | None = None,
+        requires: str | None = None,
+        search: str | None = None,
+        ids: Iterable[int] | None = None,
+        after: int | None = None,
+        limit: int = 500,
+    ) -> list[Task]:
+        where, args = ["p.workspace_id = :workspace"], dict[str, Any]()
+
+        def only(clause: str, **named: Any) -> None:
+            where.append(clause)
+            args.update(named)
+
+        if project is not None:
+            only("p.key = :project", project=project)
+        if states:
+            only(f"t.state IN ({_words(states)})")
+        if epic is not None:
+            only(f"t.parent_id IN ({DESCENDANTS})".format_map(self.store.words), epic=epic)
+        if parent is not None:
+            only("t.parent_id = :parent", parent=parent)
+        if awaiting is not None:
+            kinds = f" AND q.kind IN ({_words(awaiting)})" if awaiting else ""
+            only(f"EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending' AND q.blocking = 1{kinds})")
+        if expiring is not None:
+            only("t.lease_expires_at <= :expiring", expiring=expiring)
+        if workable:
+            only("t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
+        if role is not None:
+            only("(t.role IS NULL OR t.role = :role)", role=role)
+        if label is not None:
+            only("t.labels LIKE :label ESCAPE '!'", label=f'%"{_like(label)}"%')
+        for name, value in (("type", type), ("priority", priority), ("requires", requires)):
+            if value is not None:
+                only(f"t.{name} = :{name}", **{name: value})
+        if search is not None:
+            only("lower(t.title || ' ' || t.description || ' ' || t.key) LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
+        if ids is not None:
+            only(f"t.id IN ({_numbers(ids)})")
+        if after is not None:
+            only(_AFTER[workable], after=after)
+        order = "t.priority, t.created_at, t.id" if workable else "t.id"
+        rows = self._all(
+            f"SELECT {TASK} FROM tasks t JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
+            limit=limit,
+            **args,
+        )
+        return [Task._make(row) for row in rows]
+
+    def task(self, number: int) -> Task:
+        row = self._named("task", id=number)[0]
+        return Task._make(row[:_TASK])
+
+    def details(self, tasks: list[Task]) -> dict[int, Details]:
+        """Questions, notes and needs of many tasks, in four queries."""
+        if not tasks:
+            return {}
+        ids = _numbers(task.id for task in tasks)
+        found = {task.id: Details([], [], [], None) for task in tasks}
+        for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id IN ({ids}) ORDER BY q.id"):
+            question = Question._make(row)
+            found[question.task_id].questions.append(question)
+        for task, *note in self._all(f"SELECT task_id, author, text, at FROM notes WHERE task_id IN ({ids}) ORDER BY id"):
+            found[task].notes.append(Note._make(note))
+        for task, *ref in self._all(
+            f"SELECT d.task_id, t.id, t.key, t.state, t.reason, d.warned FROM deps d JOIN tasks t ON t.id = d.needs_id "
+            f"WHERE d.task_id IN ({ids}) ORDER BY d.task_id, t.id"
+        ):
+            found[task].needs.append(Ref._make(ref))
+        parents = {task.parent_id for task in tasks if task.parent_id}
+        if parents:
+            keys = dict(self._all(f"SELECT id, key FROM tasks WHERE id IN ({_numbers(parents)})"))
+            for task in tasks:
+                if task.parent_id:
+                    found[task.id] = found[task.id]._replace(parent=keys[task.parent_id])
+        return found
+
+    def holds_up(self, ids: Iterable[int]) -> dict[int, list[str]]:
+        """Who waits for these: keys of open tasks."""
+        numbers = _numbers(ids)
+        found: dict[int, list[str]] = {}
+        if numbers:
+            for needs, key in self._all(
+                f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id IN ({numbers}) "
+                f"AND t.state NOT IN ('done', 'cancelled', 'failed') ORDER BY d.needs_id, t.id"
+            ):
+                found.setdefault(needs, []).append(key)
+        return found
+
+    def counts(self, project: str | None = None) -> dict[str, int]:
+        """state -> how many."""
+        where = "AND p.key = :project" if project else ""
+        args = {"project": project} if project else {}
+        return dict(
+            self._all(
+                f"SELECT t.state, count(*) FROM tasks t JOIN projects p ON p.id = t.project_id "
+                f"WHERE p.workspace_id = :workspace {where} GROUP BY t.state",
+                **args,
+            )
+        )
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def inbox(
+        self,
+        *,
+        project: str | None = None,
+        kinds: Iterable[str] = (),
+        reviewer: str | None = None,
+        urgency: str | None = None,
+        status: str = "pending",
+        task: int | None = None,
+        after: int | None = None,
+        limit: int = 500,
+    ) -> list[Asked]:
+        where, args = ["q.workspace_id = :workspace"], dict[str, Any]()
+        if status != "all":
+            where.append(f"q.status = '{status}'" if status == "pending" else "q.status = :status")
+            args.update({"status": status} if status != "pending" else {})
+        if project is not None:
+            where.append("p.key = :project")
+            args["project"] = project
+        if kinds:
+            where.append(f"q.kind IN ({_words(kinds)})")
+        for name, value in (("reviewer", reviewer), ("urgency", urgency), ("task_id", task)):
+            if value is not None:
+                where.append(f"q.{name} = :{name}")
+                args[name] = value
+        if after is not None:
+            inner = _RANK.replace("q.", "z.")
+            where.append(
+                f"({_RANK}, q.id) > (SELECT {inner}, z.id FROM questions z WHERE z.workspace_id = :workspace AND z.id = :after)"
+            )
+            args["after"] = after
+        rows = self._all(
+            f"SELECT {QUESTION}, t.key, t.title, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
+            f"WHERE d.needs_id = t.id AND o.state NOT IN ('done', 'cancelled', 'failed')) "
+            f"FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY {_RANK}, q.id LIMIT :limit",
+            limit=limit,
+            **args,
+        )
+        return [Asked(Question._make(row[:_QUESTION]), *row[_QUESTION:]) for row in rows]
+
+    def question(self, number: int) -> tuple[Question, Task]:
+        row = self._named("question", id=number)[0]
+        question = Question._make(row)
+        return question, self.task(question.task_id)
+
+    # --- the event log ----------------------------------------------------------------------------------------------
+
+    def log(
+        self,
+        *,
+        task: int | None = None,
+        project: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        after: int | None = None,
+        limit: int = 500,
+    ) -> list[Event]:
+        """The newest `limit` events, oldest first; or those that follow `after`."""
+        where, args = ["e.workspace_id = :workspace"], dict[str, Any]()
+        for clause, name, value in (
+            ("e.task_id = :task", "task", task),
+            ("p.key = :project", "project", project),
+            ("e.actor = :actor", "actor", actor),
+            ("e.action = :action", "action", action),
+            ("e.seq > :after", "after", after),
+        ):
+            if value is not None:
+                where.append(clause)
+                args[name] = value
+        order = "ASC" if after is not None else "DESC"
+        rows = self._all(
+            f"SELECT {_EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task_id LEFT JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY e.seq {order} LIMIT :limit",
+            limit=limit,
+            **args,
+        )
+        found = [Event._make(row) for row in rows]
+        return found if after is not None else found[::-1]
+
+    def horizon(self) -> str:
+        return str(self._named("horizon")[0][0])
+
+    def log_end(self) -> str:
+        """The cursor behind everything that is finished now."""
+        high = self.horizon()
+        newest = self._all(
+            f"SELECT max(e.seq) FROM events e WHERE e.workspace_id = :workspace AND e.xid < {self.store.words['cast_high']}",
+            high=high,
+        )[0][0]
+        return f"0.{high}.{newest or 0}"
+
+    def log_after(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
+        """A cursor is low.high.seq: the events of transactions low … high are being read, up to number seq.
+
+        Numbers are given out in the order of writing, but become visible in the order of committing. So the log is
+        read in slices of transactions that are all finished; inside a slice, the order of writing is the order of cause.
+        A transaction that waited for another's row can be older than it, but then both finished before the slice
+        was cut. When a slice is empty, the next one begins where it ended.
+        """
+        low, high, seq = _parse_cursor(after) if after else ("0", self.horizon(), 0)
+        while True:
+            rows = self._named("events_after", low=low, high=high, seq=seq, limit=limit)
+            if rows:
+                found = [(f"{low}.{high}.{row[0]}", Event._make(row)) for row in rows]
+                return found, found[-1][0]
+            edge = self.horizon()
+            if edge == high:
+                return [], f"{low}.{high}.{seq}"
+            low, high, seq = high, edge, 0
+
+    # --- the office -------------------------------------------------------------------------------------------------
+
+    def projects(self) -> list[Any]:
+        return self._named("projects")
+
+    def users(self) -> list[Any]:
+        return self._named("users")
+
+    def tokens(self) -> list[Any]:
+        return self._named("tokens")
+
+    def chain(self, seq: int, limit: int = 5000) -> list[Event]:
+        return [Event._make(row) for row in self._named("chain", seq=seq, limit=limit)]
+
+    def heads(self, after: int, limit: int = 5000) -> list[Any]:
+        return self._named("heads", after=after, limit=limit)
+
+    def office_head(self) -> tuple[str, int, str]:
+        row = self._named("office_head")[0]
+        return row[0], row[1], row[2]
+
+
+_AFTER = {
+    False: "t.id > :after",
+    True: "(t.priority, t.created_at, t.id) > (SELECT z.priority, z.created_at, z.id FROM tasks z WHERE z.id = :after)",
+}
+
+
+def _numbers(ids: Iterable[Any]) -> str:
+    return ",".join(str(int(i)) for i in ids) or "NULL"
+
+
+def _words(words: Iterable[str]) -> str:
+    """Words of ours, checked by the caller against a table."""
+    found = list(words)
+    assert all(word.replace("_", "").isalnum() for word in found)
+    return ", ".join(f"'{word}'" for word in found)
+
+
+def _like(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
+
+
+def _parse_cursor(cursor: str) -> tuple[str, str, int]:
+    from ..core.errors import Invalid
+
+    parts = cursor.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
+        raise Invalid(f"{cursor[:40]!a} is no cursor", hint="Use one that an event came with.")
+    return parts[0], parts[1], int(parts[2])

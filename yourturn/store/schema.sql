@@ -1,0 +1,225 @@
+-- The tables, for SQLite and PostgreSQL alike.
+--
+-- One text serves both; the words in braces are the dialect's (sqlite.py, postgres.py): {id} is a self-numbering primary
+-- key, {big} a 64-bit number, {strict} closes a table, {xid} and {this_xid} are the writing transaction, {append_only}
+-- makes the database itself refuse to change an event.
+--
+-- Everything here is also decided by core/rules.py. The CHECKs and partial unique indexes are the last guard: they make a
+-- bug an error instead of a wrong row.
+--
+-- Times are microseconds since 1970 in UTC. Yes and no are 1 and 0. JSON is text.
+--
+-- A claim lives on its task's row, so that claiming, beating, losing and finishing are each one write to one row, and a
+-- late writer is refused by the same row that it wants to change. `due_at` is the next moment at which time alone moves the
+-- task: clockwork looks at one index. `version` grows with every write and is what a writer compares.
+
+CREATE TABLE schema_version (
+    version     INTEGER PRIMARY KEY,
+    applied_at  {big} NOT NULL
+) {strict};
+
+CREATE TABLE workspaces (
+    id             {id},
+    name           TEXT NOT NULL UNIQUE,
+    settings       TEXT NOT NULL DEFAULT '{{}}',
+    next_question  {big} NOT NULL DEFAULT 1,
+    event_count    {big} NOT NULL DEFAULT 0,       -- the chain of what concerns no task
+    event_head     TEXT NOT NULL DEFAULT '',
+    created_at     {big} NOT NULL
+) {strict};
+
+CREATE TABLE projects (
+    id            {id},
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    key           TEXT NOT NULL,
+    name          TEXT NOT NULL,
+    settings      TEXT NOT NULL DEFAULT '{{}}',
+    next_number   {big} NOT NULL DEFAULT 1,
+    created_at    {big} NOT NULL,
+    UNIQUE (workspace_id, key)
+) {strict};
+
+CREATE TABLE users (
+    id            {id},
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    name          TEXT NOT NULL,
+    role          TEXT NOT NULL CHECK (role IN ('viewer', 'member', 'approver', 'admin')),
+    created_at    {big} NOT NULL,
+    removed_at    {big}
+) {strict};
+CREATE UNIQUE INDEX users_name ON users (workspace_id, name) WHERE removed_at IS NULL;
+
+-- A token is shown once; only its hash is kept.
+CREATE TABLE tokens (
+    id            {id},
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    name          TEXT NOT NULL,
+    actor         TEXT NOT NULL,
+    role          TEXT NOT NULL CHECK (role IN ('viewer', 'agent', 'member', 'approver', 'admin')),
+    hash          TEXT NOT NULL UNIQUE,
+    created_at    {big} NOT NULL,
+    expires_at    {big},
+    revoked_at    {big}
+) {strict};
+CREATE UNIQUE INDEX tokens_name ON tokens (workspace_id, name) WHERE revoked_at IS NULL;
+
+CREATE TABLE tasks (
+    id                {id},
+    project_id        {big} NOT NULL REFERENCES projects (id),
+    key               TEXT NOT NULL,
+    title             TEXT NOT NULL CHECK (title <> ''),
+    description       TEXT NOT NULL DEFAULT '',
+    state             TEXT NOT NULL CHECK (state IN ('created', 'ready', 'blocked', 'working', 'human', 'review',
+                                                     'done', 'failed', 'cancelled', 'deferred')),
+    return_state      TEXT CHECK (return_state IN ('created', 'ready', 'blocked', 'working', 'review')),
+    outcome           TEXT CHECK (outcome IN ('back', 'done')),
+    priority          INTEGER NOT NULL DEFAULT 2 CHECK (priority BETWEEN 0 AND 4),
+    type              TEXT NOT NULL DEFAULT 'task',
+    complexity        TEXT NOT NULL DEFAULT 'medium',
+    parent_id         {big} REFERENCES tasks (id),
+    requires          TEXT CHECK (requires IN ('approval', 'review', 'content')),
+    role              TEXT,
+    labels            TEXT NOT NULL DEFAULT '[]',
+    acceptance        TEXT NOT NULL DEFAULT '',
+    retry_count       INTEGER NOT NULL DEFAULT 0 CHECK (retry_count >= 0),
+    max_retries       INTEGER NOT NULL DEFAULT 3 CHECK (max_retries >= 1),
+    branch            TEXT,
+    session_id        TEXT,
+    workflow          TEXT,
+    summary           TEXT NOT NULL DEFAULT '',
+    failure           TEXT CHECK (failure IN ('error', 'stuck', 'timeout')),
+    reason            TEXT NOT NULL DEFAULT '',
+    external_id       TEXT,
+    holder            TEXT,
+    claimed_by        TEXT,
+    epoch             {big} NOT NULL DEFAULT 0 CHECK (epoch >= 0),
+    claim_hash        TEXT,
+    lease             {big},
+    lease_expires_at  {big},
+    wake_at           {big},
+    accept_at         {big},
+    due_at            {big},
+    event_count       {big} NOT NULL DEFAULT 0,
+    event_head        TEXT NOT NULL DEFAULT '',
+    version           {big} NOT NULL DEFAULT 0,
+    created_by        TEXT NOT NULL,
+    created_at        {big} NOT NULL,
+    updated_at        {big} NOT NULL,
+    ended_at          {big},
+    UNIQUE (project_id, key),
+    CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
+    CHECK ((holder IS NULL) = (claim_hash IS NULL)),
+    CHECK (state <> 'working' OR holder IS NOT NULL),
+    CHECK (holder IS NULL OR state IN ('working', 'human')),
+    CHECK (holder IS NULL OR epoch > 0),
+    CHECK ((state IN ('done', 'cancelled', 'failed')) = (ended_at IS NOT NULL)),
+    CHECK ((state IN ('human', 'deferred')) = (return_state IS NOT NULL)),
+    CHECK (failure IS NULL OR state = 'failed'),
+    CHECK (wake_at IS NULL OR state = 'deferred'),
+    CHECK (accept_at IS NULL OR state = 'review')
+) {strict};
+CREATE INDEX tasks_ready  ON tasks (project_id, priority, created_at, id) WHERE state = 'ready';
+CREATE INDEX tasks_state  ON tasks (project_id, state, id);
+CREATE INDEX tasks_due    ON tasks (due_at, id) WHERE due_at IS NOT NULL;
+CREATE INDEX tasks_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
+CREATE UNIQUE INDEX tasks_external ON tasks (project_id, external_id) WHERE external_id IS NOT NULL;
+
+-- task waits for needs. A child is a need of its parent. `warned`: a person has been told that this one failed.
+CREATE TABLE deps (
+    task_id   {big} NOT NULL REFERENCES tasks (id),
+    needs_id  {big} NOT NULL REFERENCES tasks (id),
+    warned    INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1)),
+    PRIMARY KEY (task_id, needs_id),
+    CHECK (task_id <> needs_id)
+) {strict};
+CREATE INDEX deps_needs ON deps (needs_id);
+
+CREATE TABLE questions (
+    workspace_id   {big} NOT NULL REFERENCES workspaces (id),
+    id             {big} NOT NULL,
+    task_id        {big} NOT NULL REFERENCES tasks (id),
+    kind           TEXT NOT NULL CHECK (kind IN ('work', 'approval', 'input', 'review', 'content', 'escalation',
+                                                 'checkpoint', 'permission', 'recovery')),
+    blocking       INTEGER NOT NULL CHECK (blocking IN (0, 1)),
+    text           TEXT NOT NULL CHECK (text <> ''),
+    context        TEXT,
+    reason         TEXT,
+    urgency        TEXT NOT NULL CHECK (urgency IN ('low', 'normal', 'high')),
+    response_type  TEXT NOT NULL CHECK (response_type IN ('text', 'choice', 'boolean', 'approval', 'number')),
+    options        TEXT NOT NULL DEFAULT '[]',
+    multi          INTEGER NOT NULL DEFAULT 0 CHECK (multi IN (0, 1)),
+    allow_other    INTEGER NOT NULL DEFAULT 0 CHECK (allow_other IN (0, 1)),
+    grp            TEXT,
+    default_value  TEXT,
+    timeout_at     {big},
+    timeout        {big},
+    on_timeout     TEXT NOT NULL CHECK (on_timeout IN ('default', 'fail', 'stuck', 'defer', 'remind', 'escalate', 'keep')),
+    reviewer       TEXT,
+    confidence     {real},
+    action         TEXT,
+    digest         TEXT,
+    metadata       TEXT,
+    status         TEXT NOT NULL CHECK (status IN ('pending', 'answered', 'timeout', 'cancelled')),
+    response       TEXT,
+    close_reason   TEXT,
+    asked_by       TEXT NOT NULL,
+    asked_at       {big} NOT NULL,
+    responded_by   TEXT,
+    responded_at   {big},
+    PRIMARY KEY (workspace_id, id),
+    CHECK ((status = 'pending') = (responded_at IS NULL)),
+    CHECK ((status = 'pending') = (responded_by IS NULL)),
+    CHECK (status <> 'answered' OR (response IS NOT NULL AND responded_by <> 'system')),
+    CHECK (blocking = 1 OR default_value IS NOT NULL),
+    CHECK (blocking = 1 OR timeout_at IS NULL),
+    CHECK (default_value IS NULL OR kind IN ('input', 'recovery')),
+    CHECK (kind <> 'permission' OR digest IS NOT NULL)
+) {strict};
+CREATE INDEX questions_task  ON questions (task_id, id);
+CREATE INDEX questions_inbox ON questions (workspace_id, (CASE urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END), id)
+    WHERE status = 'pending';
+CREATE UNIQUE INDEX questions_exhausted ON questions (task_id)
+    WHERE status = 'pending' AND reason = 'retry_exhausted' AND asked_by = 'system';
+
+CREATE TABLE notes (
+    id       {id},
+    task_id  {big} NOT NULL REFERENCES tasks (id),
+    author   TEXT NOT NULL,
+    text     TEXT NOT NULL CHECK (text <> ''),
+    at       {big} NOT NULL
+) {strict};
+CREATE INDEX notes_task ON notes (task_id, id);
+
+-- Who did what. Written by the same commit as the change, then never touched again.
+-- Each task has a chain of its own, so that tasks do not queue behind each other; n counts along it, prev and hash link it.
+CREATE TABLE events (
+    seq           {id},
+    xid           {xid} NOT NULL DEFAULT {this_xid},
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    task_id       {big} REFERENCES tasks (id),
+    n             {big} NOT NULL,
+    at            {big} NOT NULL,
+    actor         TEXT NOT NULL,
+    action        TEXT NOT NULL,
+    data          TEXT NOT NULL,
+    prev          TEXT NOT NULL,
+    hash          TEXT NOT NULL
+) {strict};
+CREATE UNIQUE INDEX events_chain ON events (task_id, n) WHERE task_id IS NOT NULL;
+CREATE UNIQUE INDEX events_office ON events (workspace_id, n) WHERE task_id IS NULL;
+CREATE INDEX events_xid ON events (xid, seq);
+
+-- One effect per idempotency key.
+CREATE TABLE replies (
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    key           TEXT NOT NULL,
+    actor         TEXT NOT NULL,
+    request       TEXT NOT NULL,
+    task_id       {big},
+    question_id   {big},
+    epoch         {big},
+    at            {big} NOT NULL,
+    PRIMARY KEY (workspace_id, key)
+) {strict};
+
+{append_only}

@@ -1,0 +1,175 @@
+"""SQLite: the embedded desk. One file, no server.
+
+Write-ahead log with full sync: an acknowledged move survives a power cut. Every write begins IMMEDIATE, so writers queue
+instead of failing in the middle. Each thread has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
+from .base import Store
+
+_APPEND_ONLY = """
+;;
+CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+;;
+CREATE TRIGGER events_kept BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+;;
+CREATE TRIGGER events_new BEFORE INSERT ON events WHEN EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq)
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+;;
+"""
+
+
+class SqliteStore(Store):
+    dialect = "sqlite"
+    words = {
+        "id": "INTEGER PRIMARY KEY",
+        "big": "INTEGER",
+        "real": "REAL",
+        "strict": "STRICT",
+        "xid": "INTEGER",
+        "this_xid": "0",
+        "append_only": _APPEND_ONLY,
+        "now": "0",
+        "lock": "",
+        "lock_task": "",
+        "lock_project": "",
+        "skip_locked": "",
+        "cast_from": ":from",
+        "cast_epic": ":epic",
+        "cast_low": "CAST(:low AS INTEGER)",
+        "cast_high": "CAST(:high AS INTEGER)",
+        "horizon": "'1'",
+    }
+    #: Seconds between two looks at the file while watching.
+    pulse = 0.01
+
+    def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
+        super().__init__()
+        self.path = path
+        self.url = path
+        self._busy = busy
+        self._local = threading.local()
+        self._all: list[sqlite3.Connection] = []
+        if sqlite3.sqlite_version_info < (3, 37):
+            raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
+        if path != ":memory:" and not create and not os.path.exists(path):  # noqa: PTH110
+            raise NoDesk(f"There is no desk at {path}", hint="Make one with: turn init")
+        if os.path.isdir(path):  # noqa: PTH112
+            raise BadDatabase(f"{path} is a folder, not a database")
+
+    def connection(self) -> sqlite3.Connection:
+        local = self._local
+        if getattr(local, "pid", None) != os.getpid():
+            with trouble(self.path):
+                local.connection = self._connect()
+            local.pid = os.getpid()
+        connection: sqlite3.Connection = local.connection
+        return connection
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256
+        )
+        try:
+            db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA recursive_triggers = ON")
+            db.execute("PRAGMA synchronous = FULL")
+            if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                _try_wal(db)
+        except BaseException:
+            db.close()
+            raise
+        self._all.append(db)
+        return db
+
+    @contextmanager
+    def begin(self, write: bool = True) -> Iterator[Any]:
+        db = self.connection()
+        with trouble(self.path):
+            db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+            try:
+                yield db.execute
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[Any]:
+        with trouble(self.path):
+            yield self.connection().execute
+
+    def script(self, run: Any, statements: list[str]) -> None:
+        for statement in statements:
+            run(statement)
+
+    def tables(self, run: Any) -> set[str]:
+        return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+
+    def wait(self, seconds: float) -> bool:
+        """Until somebody else commits, or the time is over. Looks at a counter in the file's header: almost free."""
+        local = self._local
+        db = self.connection()
+        with trouble(self.path):
+            last = getattr(local, "data_version", None)
+            deadline = time.monotonic() + seconds
+            while True:
+                version = db.execute("PRAGMA data_version").fetchone()[0]
+                if version != last:
+                    local.data_version = version
+                    return True
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                time.sleep(min(self.pulse, left))
+
+    def check(self) -> list[str]:
+        """What the database itself finds wrong."""
+        with self.reading() as run:
+            wrong = [str(row[0]) for row in run("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            wrong += [f"{row[0]} row {row[1]} refers to a missing row of {row[2]}" for row in run("PRAGMA foreign_key_check")]
+        return wrong
+
+    def close(self) -> None:
+        while self._all:
+            self._all.pop().close()
+        self._local = threading.local()
+
+
+def _try_wal(db: sqlite3.Connection) -> None:
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError as error:
+        if "readonly" not in str(error) and "unable to open" not in str(error):
+            raise
+
+
+@contextmanager
+def trouble(path: str) -> Iterator[None]:
+    """sqlite3's errors in our words."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.Error as error:
+        words = str(error)
+        if "locked" in words or "busy" in words:
+            raise Busy(f"{path} is locked", reason="another program holds it", hint="Nothing was changed. Try again.") from error
+        if "readonly" in words:
+            raise ReadOnly(f"{path} cannot be written", reason=words, hint="Nothing was changed.") from error
+        if "not a database" in words or "malformed" in words:
+            raise BadDatabase(f"{path} is not a Yourturn database", reason=words) from error
+        if "unable to open" in words:
+            raise BadDatabase(f"{path} cannot be opened", reason=words, hint="Is the folder there, and may you write to it?") from error
+        raise StoreTrouble(f"{path}: {words}", hint="Nothing was changed.") from error

@@ -1,0 +1,47 @@
+"""Reads the SQL files: one text, filled with the words of a dialect."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+from ..core.model import Question, Task
+
+_HERE = os.path.dirname(__file__)
+
+TASK = ", ".join(f"t.{name}" for name in Task._fields)
+QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
+
+
+@cache
+def read(name: str) -> str:
+    with open(os.path.join(_HERE, name), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs the command 5 ms
+        return file.read()
+
+
+class _Words(dict[str, str]):
+    def __missing__(self, word: str) -> str:
+        return "{" + word + "}"  # filled in by the caller
+
+
+def queries(words: dict[str, str]) -> dict[str, str]:
+    """name -> SQL."""
+    all_words = _Words(words, task=TASK, question=QUESTION)
+    found = {}
+    for part in read("queries.sql").split("-- name: ")[1:]:
+        name, _, body = part.partition("\n")
+        lines = [line for line in body.splitlines() if not line.startswith("--")]
+        found[name.strip()] = " ".join(" ".join(lines).split()).rstrip(";").format_map(all_words)
+    return found
+
+
+def statements(script: str, words: dict[str, str]) -> list[str]:
+    """A script's statements, filled in; `;;` ends one that has semicolons inside (a trigger)."""
+    bare = "\n".join(line.split("--")[0].rstrip() for line in script.splitlines()).format_map(words)
+    found = []
+    for block in bare.split(";;"):
+        if "$$" in block or "BEGIN" in block:
+            found.append(block.strip())
+        else:
+            found += [part.strip() for part in block.split(";")]
+    return [statement for statement in found if statement]

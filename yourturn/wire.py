@@ -1,0 +1,151 @@
+"""The one JSON encoding: what programs may rely on. The command, the Python API, HTTP and MCP all use it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from .core.model import PENDING, RESOLVED, REVIEW, Claim, Event, Question, Task
+from .core.words import iso
+from .store.reads import Asked, Details
+
+
+def time(micros: int | None) -> str | None:
+    return None if micros is None else iso(micros)
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else json.loads(text)
+
+
+def task(t: Task, d: Details) -> dict[str, Any]:
+    return {
+        "key": t.key,
+        "title": t.title,
+        "description": t.description,
+        "state": t.state,
+        "priority": t.priority,
+        "type": t.type,
+        "complexity": t.complexity,
+        "parent": d.parent,
+        "depends_on": [ref.key for ref in d.needs],
+        "blocked_by": [ref.key for ref in d.needs if ref.state not in RESOLVED],
+        "requires": t.requires,
+        "role": t.role,
+        "labels": _json(t.labels),
+        "acceptance": t.acceptance,
+        "awaiting": awaiting(d.questions),
+        "retry_count": t.retry_count,
+        "max_retries": t.max_retries,
+        "branch": t.branch,
+        "session_id": t.session_id,
+        "workflow": t.workflow,
+        "summary": t.summary,
+        "failure": t.failure,
+        "reason": t.reason,
+        "claim": None if t.holder is None else {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)},
+        "questions": [question(q, t.key) for q in d.questions],
+        "notes": [{"author": note.author, "text": note.text, "at": time(note.at)} for note in d.notes],
+        "steps": [],
+        "wake_at": time(t.wake_at),
+        "external_id": t.external_id,
+        "created_by": t.created_by,
+        "created_at": time(t.created_at),
+        "updated_at": time(t.updated_at),
+        "ended_at": time(t.ended_at),
+        "version": t.version,
+    }
+
+
+def awaiting(questions: list[Question]) -> str | None:
+    """The kind of the oldest open blocking question."""
+    return next((q.kind for q in questions if q.status == PENDING and q.blocking), None)
+
+
+def question(q: Question, key: str) -> dict[str, Any]:
+    return {
+        "id": q.name,
+        "task": key,
+        "kind": q.kind,
+        "blocking": bool(q.blocking),
+        "text": q.text,
+        "context": _json(q.context),
+        "reason": q.reason,
+        "response_type": q.response_type,
+        "options": _json(q.options),
+        "multi": bool(q.multi),
+        "allow_other": bool(q.allow_other),
+        "group": q.grp,
+        "urgency": q.urgency,
+        "default": (_json(q.default_value) or {}).get("value"),
+        "timeout_at": time(q.timeout_at),
+        "on_timeout": q.on_timeout,
+        "reviewer": q.reviewer,
+        "confidence": q.confidence,
+        "action": _json(q.action),
+        "digest": q.digest,
+        "metadata": _json(q.metadata),
+        "status": q.status,
+        "response": _json(q.response),
+        "asked_by": q.asked_by,
+        "asked_at": time(q.asked_at),
+        "responded_by": q.responded_by,
+        "responded_at": time(q.responded_at),
+    }
+
+
+def asked(item: Asked) -> dict[str, Any]:
+    """A question in an inbox also says which task it is about and how many others wait for that."""
+    return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting}
+
+
+def to_accept(t: Task, waiting: int) -> dict[str, Any]:
+    """Finished work stands in the inbox like a question; its id is the task's key."""
+    assert t.state == REVIEW
+    return {
+        "id": t.key, "task": t.key, "kind": "review", "blocking": True, "text": t.summary or f"{t.title} is finished. Accept it?",
+        "context": None, "reason": None, "response_type": "approval", "options": [], "multi": False, "allow_other": False,
+        "group": None, "urgency": "normal", "default": None, "timeout_at": time(t.accept_at), "on_timeout": "keep",
+        "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
+        "response": None, "asked_by": t.claimed_by or t.created_by, "asked_at": time(t.updated_at), "responded_by": None,
+        "responded_at": None, "title": t.title, "holds_up": waiting,
+    }  # fmt: skip
+
+
+def claim(c: Claim) -> dict[str, Any]:
+    return {"task": c.task, "worker": c.worker, "epoch": c.epoch, "token": c.token, "expires_at": time(c.expires_at)}
+
+
+def event(e: Event) -> dict[str, Any]:
+    return {"seq": e.seq, "at": time(e.at), "actor": e.actor, "action": e.action, "task": e.task, "data": _data(json.loads(e.data))}
+
+
+def _data(data: dict[str, Any]) -> dict[str, Any]:
+    """An event's data as it is stored, in the words of the contract."""
+    found = {name: _readable(name, value) for name, value in data.items()}
+    for name in ("opened", "closed"):
+        if name in data:
+            found[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
+    if "set" in data:
+        found["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
+    return found
+
+
+def _readable(name: str, value: Any) -> Any:
+    if name.endswith("_at") and isinstance(value, int):
+        return time(value)
+    if name in _STORED_JSON and isinstance(value, str):
+        return json.loads(value)
+    return value
+
+
+_STORED_JSON = frozenset({"labels", "context", "options", "default_value", "action", "metadata", "response"})
+
+
+def settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Lengths of time as seconds, so that programs need not know our unit."""
+    found = {}
+    for name, value in values.items():
+        timed = name in ("lease", "min_timeout", "max_timeout") or (name == "review" and value not in (0, "ask"))
+        found[name] = value / 1_000_000 if timed else "auto" if name == "review" and value == 0 else value
+    return found
