@@ -1,0 +1,82 @@
+# Everything starts here: `make demo` shows it, `make test` proves it. Both set up what they need.
+
+VENV   := .venv
+PY     := $(VENV)/bin/python
+STAMP  := $(VENV)/.ready
+ROUNDS ?= 20
+
+# The first Python that is new enough. Name another one with: make setup PYTHON=/path/to/python3
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && exit; done; echo python3)
+
+export PIP_USER = 0
+export PIP_DISABLE_PIP_VERSION_CHECK = 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench torture docs clean venv
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the turn command and all tools; again only when they changed
+
+demo: setup ## watch an agent ask, a person answer, the agent go on
+	@$(PY) -m yourturn.demo
+
+test: setup ## run all tests, on SQLite and PostgreSQL
+	@$(PY) -m pytest -n auto -p no:cacheprovider
+
+check: setup ## lint, types, and docs that say what the tables say
+	@$(PY) -m ruff check .
+	@$(PY) -m mypy
+	@$(PY) -m yourturn.printed --check
+
+bench: setup ## measure the cost of a cold command
+	@$(PY) bench/cold.py
+
+torture: setup ## repeat the race tests ROUNDS times (longer fault tests do not exist yet)
+	@test -f tests/store/test_races.py || { echo "There are no race tests yet: tests/store/test_races.py is missing." >&2; exit 1; }
+	@for round in $$(seq 1 $(ROUNDS)); do \
+		printf 'round %s of %s: ' $$round $(ROUNDS); \
+		$(PY) -m pytest -n auto -p no:cacheprovider tests/store/test_races.py > $(VENV)/torture.log 2>&1 \
+			|| { echo failed; cat $(VENV)/torture.log; exit 1; }; \
+		tail -n 1 $(VENV)/torture.log; \
+	done
+	@rm -f $(VENV)/torture.log; echo "runs: $(ROUNDS), violations: 0"
+
+docs: setup ## print docs/rules.md from the tables
+	@$(PY) -m yourturn.printed
+
+clean: ## remove .venv, caches and what builds leave
+	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- setting up -----------------------------------------------------------------------------------------------------
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(MAKE) --no-print-directory venv
+	@echo "Installing Yourturn and its tools into $(VENV) (about half a minute) …"
+	@$(PY) -m pip install -qq -c constraints.txt -e '.[dev]'
+	@touch $@
+	@echo "Ready: $(VENV)/bin/turn"
+
+# A fresh .venv, unless a good one is there. Where Python comes without ensurepip (Debian and its children), the system's
+# pip fills it; failing that, root may install python3-venv.
+venv:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "Yourturn needs Python 3.11 or newer, and $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
+		echo "Install one, or name it: make setup PYTHON=/path/to/python3.12" >&2; exit 1; }
+	@$(PY) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		rm -rf $(VENV); \
+		$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 && exit 0; \
+		rm -rf $(VENV); \
+		$(PYTHON) -m venv --without-pip $(VENV) \
+			&& $(PYTHON) -m pip --python $(PY) install -qq pip 2>/dev/null && exit 0; \
+		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+			echo "This Python cannot make a virtual environment; installing python3-venv …"; \
+			{ apt-get install -y python3-venv || { apt-get update && apt-get install -y python3-venv; }; } >/dev/null; \
+			rm -rf $(VENV); $(PYTHON) -m venv $(VENV) && exit 0; \
+		fi; \
+		rm -rf $(VENV); \
+		echo "This Python cannot make a virtual environment: install python3-venv (or virtualenv), then run make again." >&2; \
+		exit 1; }
