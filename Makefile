@@ -63,10 +63,10 @@ $(STAMP): pyproject.toml constraints.txt
 # A fresh .venv, unless a good one is there. Where Python comes without ensurepip (Debian and its children), the system's
 # pip fills it; failing that, root may install python3-venv.
 venv:
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
-		echo "Yourturn needs Python 3.11 or newer, and $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
-		echo "Install one, or name it: make setup PYTHON=/path/to/python3.12" >&2; exit 1; }
 	@$(PY) -c 'import sys, pip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+			echo "Yourturn needs Python 3.11 or newer, and $(PYTHON) is: $$($(PYTHON) --version 2>&1)" >&2; \
+			echo "Install one, or name it: make setup PYTHON=/path/to/python3.12" >&2; exit 1; }; \
 		rm -rf $(VENV); \
 		$(PYTHON) -m venv $(VENV) >/dev/null 2>&1 && exit 0; \
 		rm -rf $(VENV); \
