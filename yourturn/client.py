@@ -77,6 +77,9 @@ class Client:
             raise NotFound(f"There is no task {text[:60]!a}", hint="A task is named like PROJ-42.")
         return self.desk.find("", text)
 
+    def _tasks(self, named: Named | Iterable[Named]) -> builtins.list[int]:
+        return [self._task(one) for one in ([named] if isinstance(named, (str, int, dict)) else named)]
+
     def _question(self, named: Named) -> int | None:
         """A question's number, if that is what is meant."""
         if isinstance(named, dict):
@@ -103,6 +106,11 @@ class Client:
         if found:
             return {"task": self._task(found[1]), "claim": claim, "worker": None}
         return {"task": self._task(claim), "claim": proof, "worker": worker}
+
+    def claim_is_for(self, token: str, task: Named) -> bool:
+        """Does this token speak of that task? One that is not a token at all does, so that it is refused."""
+        found = _TOKEN.fullmatch(token)
+        return found is None or self._task(found[1]) == self._about(task)["task"]
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
@@ -132,7 +140,7 @@ class Client:
         key: str | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        needs = [self._task(other) for other in ([depends_on] if isinstance(depends_on, (str, int)) else depends_on)]
+        needs = self._tasks(depends_on)
         where = project
         above = self._task(parent) if parent is not None else None
         return self._say(
@@ -242,7 +250,13 @@ class Client:
     def decompose(
         self, claim: Named, children: Iterable[str | dict[str, Any]], *, worker: str | None = None, proof: str | None = None
     ) -> dict[str, Any]:
-        return self._say("decompose", children=list(children), **self._hold(claim, worker, proof))
+        named = [self._child(child) for child in children]
+        return self._say("decompose", children=named, **self._hold(claim, worker, proof))
+
+    def _child(self, child: Any) -> Any:
+        if not isinstance(child, dict) or "depends_on" not in child:
+            return child
+        return {**child, "depends_on": self._tasks(child["depends_on"])}
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -260,8 +274,7 @@ class Client:
         **fields: Any,
     ) -> dict[str, Any]:
         """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
-        held = self._hold(claim, worker) if claim is not None else {}
-        args = {"worker": worker, **held, "task": self._task(task)}
+        args = {"task": self._task(task), **_proof(claim, worker)}
         done = self.do("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
         found = self._asked(done)
         return self.wait_for(found, wait) if wait else found
@@ -278,8 +291,7 @@ class Client:
         key: str | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        held = self._hold(claim, worker) if claim is not None else {}
-        args = {"worker": worker, **held, "task": self._task(task)}
+        args = {"task": self._task(task), **_proof(claim, worker)}
         return self._moved(self.do("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields))
 
     def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
@@ -319,6 +331,10 @@ class Client:
 
     def assign(self, question: Named, reviewer: str) -> dict[str, Any]:
         return self._asked(self.do("assign", reviewer=reviewer, **self._about(question)))
+
+    def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
+        """Make it a person's turn, saying only of which kind."""
+        return self._moved(self.do("flag", key=key, task=self._task(task), kind=kind, text=text))
 
     def hand_back(self, task: Named) -> dict[str, Any]:
         return self._say("hand_back", task=self._task(task))
@@ -391,6 +407,15 @@ class Client:
         found = self.ready(epic=epic, limit=1, **filters)
         return found[0] if found else None
 
+    def holds_up(self, named: Named) -> builtins.list[str]:
+        """The keys of open tasks that wait for this one."""
+        task = self._task(named)
+        return self.desk.read(lambda r: r.holds_up([task])).get(task, [])
+
+    def counts(self, project: str | None = None) -> dict[str, int]:
+        """state -> how many tasks."""
+        return self.desk.read(lambda r: r.counts(project))
+
     def inbox(
         self,
         *,
@@ -442,6 +467,17 @@ class Client:
         """Events as they happen; each carries the `cursor` after which to go on."""
         for cursor, event in self.desk.watch(after, seconds):
             yield {**wire.event(event), "cursor": cursor}
+
+    def desk_cursor(self) -> str:
+        """Where the event log ends now: the `after` for a later watch."""
+        return self.desk.cursor()
+
+    def sleep_until_due(self, seconds: float) -> None:
+        """Sleep until time makes something due, or something changes; at most so long."""
+        now, next_due = self.desk.read(lambda r: (r.now, r.next_due()))
+        if next_due is not None:
+            seconds = min(seconds, max(0.05, (next_due - now) / 1_000_000))
+        self.desk.wait(seconds)
 
     def reconcile(self) -> dict[str, int]:
         return self.desk.reconcile()
@@ -495,6 +531,13 @@ class Client:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:
+    """A claim's token, from the token itself or from what `claim` returned."""
+    while isinstance(claim, dict):
+        claim = claim.get("claim") or claim.get("token")
+    return {"claim": claim, "worker": worker if claim is None else None}
 
 
 def _secret(key: str | None) -> str:

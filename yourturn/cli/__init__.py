@@ -1,0 +1,1 @@
+"""The command `turn`. Thin: reads words, says an action to the desk, prints what came of it."""

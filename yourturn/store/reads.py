@@ -51,6 +51,14 @@ class Reader:
     def anything_due(self, now: int) -> bool:
         return bool(self._named("anything_due", now=now))
 
+    def next_due(self) -> int | None:
+        """When time will move something next."""
+        found = self._all(
+            "SELECT t.due_at FROM tasks t JOIN projects p ON p.id = t.project_id WHERE t.due_at IS NOT NULL "
+            "AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1"
+        )
+        return int(found[0][0]) if found else None
+
     # --- tasks ------------------------------------------------------------------------------------------------------
 
     def tasks(
@@ -299,8 +307,8 @@ class Reader:
         return self._named("heads", after=after, limit=limit)
 
     def office_head(self) -> tuple[str, int, str]:
-        row = self._named("office_head")[0]
-        return row[0], row[1], row[2]
+        name, n, hash = self._named("office_look")[0]
+        return name, n, hash
 
 
 _AFTER = {

@@ -1,0 +1,48 @@
+"""`respond --all`: one question after the other; or one answer for all that it fits."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from typing import Any
+
+from ..core.errors import Usage, YourturnError
+from . import parse
+from .parse import connect
+from .parse import show as out
+
+
+def respond_to_all(a: Namespace) -> int:
+    text = parse.given(a.value if a.value is not None else a.what)
+    if text is None and not sys.stdin.isatty():
+        raise Usage("turn respond --all: what is the answer?", hint='turn respond --all "…", or run it in a terminal')
+    with connect(a) as desk:
+        waiting = [q for q in desk.inbox(project=a.project) if q["id"].startswith("Q")]
+        done = [_one(desk, q, text) for q in waiting]
+    results = [item for item in done if item is not None]
+    wrong = [item for item in results if "error" in item]
+    out(a, results, [line for item in results for line in _lines(item)] or ["Nothing waits for an answer."])
+    return YourturnError.exit_code if wrong and len(wrong) == len(results) else 0
+
+
+def _one(desk: Any, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:
+    from .. import view
+
+    answer = text
+    if answer is None:
+        print("\n".join(["", *view.question(q, "")]))
+        answer = input(f"{q['task']} {q['id']}, your answer (Enter skips): ").strip()
+        if not answer:
+            return None
+    try:
+        return dict(desk.answer(q["id"], answer))
+    except YourturnError as error:
+        return {"id": q["id"], "task": q["task"], **error.as_json()}
+
+
+def _lines(item: dict[str, Any]) -> list[str]:
+    from .. import view
+
+    if "error" in item:
+        return [f"✗ {item['id']}: {item['error']['message']}"]
+    return [f"✓ {item['id']}: {view.result(item)}"]

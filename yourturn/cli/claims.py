@@ -1,0 +1,139 @@
+"""Claims on the command line."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from typing import Any
+
+from ..core.errors import Usage
+from . import parse
+from .parse import connect, held
+from .parse import show as out
+from .tasks import _reason_args, _said, reason
+
+
+def worker(desk: Any, a: Namespace) -> str:
+    """--worker-id, else the name of whoever asks."""
+    return str(a.worker_id or os.environ.get("YOURTURN_WORKER") or desk.who.name.partition(":")[2])
+
+
+def claimed_lines(got: dict[str, Any]) -> list[str]:
+    from .. import view
+
+    task, claim = got["task"], got["claim"]
+    return [
+        f"{task['key']} is {view.safe(claim['worker'])}'s: {view.one_line(task['title'])}",
+        f"  lease until {view.clock(claim['expires_at'])}   branch {view.safe(task['branch'])}   epoch {claim['epoch']}",
+        f"  claim {claim['token']}",
+        f"Next: turn complete {task['key']} --claim {claim['token']}",
+    ]
+
+
+def claim_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+    p.add_argument("--worker-id", metavar="W", help="the worker that takes it (your name)")
+    p.add_argument("--lease", metavar="TIME", help="for so long without a heartbeat (1h)")
+    parse.keyed(p)
+
+
+def claim(a: Namespace) -> int:
+    with connect(a) as desk:
+        got = desk.claim(a.task, worker(desk, a), lease=a.lease, key=a.idempotency_key)
+    return out(a, got, lambda: claimed_lines(got))
+
+
+def _held_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+    parse.proof(p)
+
+
+heartbeat_args = _held_args
+
+
+def heartbeat(a: Namespace) -> int:
+    with connect(a) as desk:
+        task = desk.heartbeat(a.task, **held(desk, a.task, a))
+    return out(a, task, lambda: [f"{task['key']} is yours until {_until(task)}."])
+
+
+def _until(task: dict[str, Any]) -> str:
+    from ..view import clock
+
+    return clock(task["claim"]["expires_at"])
+
+
+def complete_args(p: Any) -> None:
+    _held_args(p)
+    p.add_argument("words", nargs="?", metavar="SUMMARY")
+    p.add_argument("--summary", metavar="TEXT", help="what was done; - reads standard input")
+    parse.keyed(p)
+
+
+def complete(a: Namespace) -> int:
+    with connect(a) as desk:
+        summary = parse.given(a.summary) or parse.given(a.words) or ""
+        task = desk.complete(a.task, summary, key=a.idempotency_key, **held(desk, a.task, a))
+    return out(a, task, lambda: _said(task, "Completed"))
+
+
+def release_args(p: Any) -> None:
+    _reason_args(p)
+    parse.proof(p)
+
+
+def release(a: Namespace) -> int:
+    with connect(a) as desk:
+        task = desk.release(a.task, reason(a), **held(desk, a.task, a))
+    return out(a, task, lambda: _said(task, "Released"))
+
+
+def park_args(p: Any) -> None:
+    _held_args(p)
+    p.add_argument("--until", metavar="WHEN", help="sleep until then: 2d, 2026-12-24")
+
+
+def park(a: Namespace) -> int:
+    with connect(a) as desk:
+        task = desk.park(a.task, a.until, **held(desk, a.task, a))
+    return out(a, task, lambda: _said(task, "Parked"))
+
+
+def decompose_args(p: Any) -> None:
+    _held_args(p)
+    p.add_argument("--child", action="append", default=[], metavar="TITLE", help="a part of it (again for more)")
+
+
+def decompose(a: Namespace) -> int:
+    if not a.child:
+        raise Usage("turn decompose: no parts were named", hint=f'turn decompose {a.task} --child "A" --child "B"')
+    with connect(a) as desk:
+        task = desk.decompose(a.task, a.child, **held(desk, a.task, a))
+    return out(a, task, lambda: [f"{task['key']} waits for its parts: {', '.join(task['blocked_by'])}", f"Next: turn tree {task['key']}"])
+
+
+def fail_args(p: Any) -> None:
+    _reason_args(p)
+    parse.proof(p)
+    p.add_argument("--failure", choices=("error", "stuck", "timeout"), default="error", metavar="WORD", help="error, stuck or timeout")
+
+
+def fail(a: Namespace) -> int:
+    with connect(a) as desk:
+        task = desk.fail(a.task, reason(a), failure=a.failure, **held(desk, a.task, a))
+    return out(a, task, lambda: _said(task, "Failed"))
+
+
+stop_args = _reason_args
+
+
+def stop(a: Namespace) -> int:
+    with connect(a) as desk:
+        task = desk.fail(a.task, reason(a), failure="stuck")
+    return out(a, task, lambda: [f"{task['key']} is marked as stuck{': ' if task['reason'] else ''}{_words(task)}", f"Next: turn reopen {task['key']}"])
+
+
+def _words(task: dict[str, Any]) -> str:
+    from ..view import one_line
+
+    return one_line(task["reason"])

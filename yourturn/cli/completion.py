@@ -1,0 +1,79 @@
+"""Completion: the shells ask `turn completion --words …` what could come next; the answer is drawn from the table."""
+
+from __future__ import annotations
+
+import sys
+from argparse import _SubParsersAction  # noqa: F401 - argparse is loaded anyway
+from importlib import import_module
+
+from ..core.errors import Usage, YourturnError
+from ..core.rules import KINDS, ROLES, STATE_WORDS
+from .parse import parser_for
+from .table import COMMANDS
+
+_SCRIPTS = {
+    "bash": """_turn() {
+    local IFS=$'\\n'
+    COMPREPLY=($(turn completion --words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _turn turn""",
+    "zsh": """#compdef turn
+_turn() {
+    local -a found
+    found=("${(@f)$(turn completion --words -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    compadd -a found
+}
+compdef _turn turn""",
+    "fish": """complete -c turn -f -a '(turn completion --words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'""",
+}
+
+
+def script(shell: str) -> str:
+    if shell not in _SCRIPTS:
+        raise Usage(f"There is no completion for {shell!a}", hint="Choose one of: bash, zsh, fish.")
+    return _SCRIPTS[shell]
+
+
+def suggest(words: list[str]) -> list[str]:
+    """What could stand in the place of the last word."""
+    words = words or [""]
+    *before, last = words
+    while before and before[0] in ("ticket", "task"):
+        before = before[1:]
+    if not before:
+        names = [name for name in COMMANDS if name != "overview"]
+        return [name for name in [*names, "ticket"] if name.startswith(last)]
+    command = COMMANDS.get(before[0])
+    if command is None:
+        return []
+    module = import_module(f"{__package__}.{command.module}")
+    parser = parser_for(before[0], command, getattr(module, f"{command.function}_args", None))
+    found: list[str] = []
+    previous = before[-1]
+    for action in parser._actions:
+        if previous in action.option_strings and action.nargs != 0:
+            return [str(choice) for choice in action.choices or _VALUES.get(previous, ()) if str(choice).startswith(last)]
+        found += action.option_strings
+        if not action.option_strings and action.choices:
+            found += [str(choice) for choice in action.choices]
+    if not last.startswith("-"):
+        found = [word for word in found if not word.startswith("-")] + _keys(last)
+    return sorted({word for word in found if word.startswith(last)})
+
+
+_VALUES = {"--awaiting": tuple(KINDS), "--state": tuple(STATE_WORDS), "--role": tuple(ROLES), "--kind": tuple(KINDS)}
+
+
+def _keys(last: str) -> list[str]:
+    """Open tasks and questions; nothing when there is no desk."""
+    try:
+        from ..config import connect
+
+        with connect() as desk:
+            names = [task["key"] for task in desk.list(state="open", limit=200)]
+            return names + [q["id"] for q in desk.inbox(limit=200)]
+    except YourturnError:
+        return []
+
+
+__all__ = ["script", "suggest", "sys"]

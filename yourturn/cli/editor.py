@@ -1,0 +1,58 @@
+"""`respond --edit`: the question as a template in $EDITOR, the answer below the line."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import Invalid, Usage
+
+LINE = "## Your answer (write below this line)"
+
+
+def compose(desk: Any, what: str) -> str:
+    """Open the editor on what is asked; return what was written."""
+    found = desk.show(what)
+    task = desk.show(found["task"]) if "status" in found else found
+    asked = [found] if "status" in found else [q for q in task["questions"] if q["status"] == "pending"]
+    if len(asked) != 1:
+        raise Invalid(f"{task['key']} has {len(asked) or 'no'} open questions", hint="Name one, like Q17: turn inbox")
+    return edit(template(task, asked[0]))
+
+
+def template(task: dict[str, Any], q: dict[str, Any]) -> str:
+    from .. import view
+
+    parts = [f"# {task['key']}: {view.one_line(task['title'])}", f"## {q['id']} asks\n\n{view.safe(q['text'])}"]
+    if q["options"]:
+        parts.append("## Choices\n\n" + "\n".join(f"- {view.safe(str(o['id']))}  {view.one_line(o['description'])}".rstrip() for o in q["options"]))
+    about = view.context_lines(q["context"])
+    if about:
+        parts.append("## Context\n\n" + "\n".join(about))
+    return "\n\n".join([*parts, LINE]) + "\n\n"
+
+
+def edit(text: str) -> str:
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with tempfile.TemporaryDirectory(prefix="turn-") as folder:
+        path = Path(folder) / "answer.md"
+        path.write_text(text, encoding="utf-8")
+        try:
+            done = subprocess.run([*command, str(path)], check=False)
+        except OSError as error:
+            raise Usage(f"The editor {command[0]} cannot be started", reason=error.strerror or str(error), hint="Set EDITOR.") from None
+        if done.returncode != 0:
+            raise Invalid("The editor ended with an error", reason=f"exit {done.returncode}", hint="Nothing was sent.")
+        try:
+            written = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise Invalid("The answer is not valid UTF-8", hint="Nothing was sent.") from None
+    _, line, answer = written.partition(LINE)
+    answer = answer if line else written
+    if not answer.strip():
+        raise Invalid("The answer must not be empty", hint="Nothing was sent; the question is still open.")
+    return answer.strip()

@@ -1,0 +1,78 @@
+"""`turn inbox`: what waits for a person. Under inbox, a bare number is a question."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from ..core.errors import Usage
+from ..core.rules import KINDS, MESSAGE_TYPES
+from . import parse
+from .parse import connect
+from .parse import show as out
+
+
+def inbox_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", choices=("list", "show", "send", "respond"), default="list", metavar="list|show|send|respond")
+    p.add_argument("name", nargs="?", metavar="ID", help="a question's number; for send, a task")
+    p.add_argument("text", nargs="?", metavar="TEXT", help="- reads standard input")
+    p.add_argument("-t", "--type", choices=tuple(MESSAGE_TYPES), default="question", metavar="TYPE", help="of a message to send: " + ", ".join(MESSAGE_TYPES))
+    p.add_argument("-k", "--kind", metavar="KINDS", help="only these: " + ", ".join(KINDS))
+    p.add_argument("--reviewer", metavar="WHO", help="only what is for this person or role")
+    p.add_argument("--mine", action="store_true", help="only what is for you")
+    p.add_argument("--urgency", choices=("low", "normal", "high"))
+    p.add_argument("--status", choices=("pending", "answered", "timeout", "cancelled", "all"), default="pending")
+    parse.paging(p)
+    parse.proof(p)
+    parse.keyed(p)
+
+
+def inbox(a: Namespace) -> int:
+    return {"list": _list, "show": _show, "send": _send, "respond": _respond}[a.what](a)
+
+
+def _list(a: Namespace) -> int:
+    from .. import view
+
+    with connect(a) as desk:
+        filters = {"reviewer": desk.who.name.partition(":")[2] if a.mine else a.reviewer, "urgency": a.urgency}
+        found = desk.inbox(
+            kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit,
+            **{name: value for name, value in filters.items() if value is not None},
+        )  # fmt: skip
+    return out(a, found, lambda: view.inbox(found) if a.status == "pending" else [line for q in found for line in view.question(q)])
+
+
+def _number(name: str | None, what: str) -> str:
+    if name is None:
+        raise Usage(f"turn inbox {what}: which one?", hint="See them with: turn inbox")
+    return f"Q{name}" if name.isascii() and name.isdigit() else name
+
+
+def _show(a: Namespace) -> int:
+    from .tasks import show
+
+    a.what = _number(a.name, "show")
+    return show(a)
+
+
+def _respond(a: Namespace) -> int:
+    from .questions import respond
+
+    return respond(Namespace(**{**vars(a), "what": _number(a.name, "respond"), "value": a.text, "all": False, "edit": False, "restart": False}))
+
+
+def _send(a: Namespace) -> int:
+    if a.name is None or a.text is None:
+        raise Usage("turn inbox send: about which task, and what?", hint='turn inbox send PROJ-1 --type question "…"')
+    sort = MESSAGE_TYPES[a.type]
+    with connect(a) as desk:
+        if sort is None:
+            task = desk.note(a.name, parse.given(a.text), key=a.idempotency_key)
+            return out(a, task, [f"Noted on {task['key']}."])
+        mine = parse.held(desk, a.name, a)
+        task = desk.flag(
+            a.name, parse.given(a.text), sort[1], sort[0], claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, reviewer=a.reviewer
+        )
+    asked = task["questions"][-1]
+    return out(a, asked, lambda: [f"Sent {asked['id']} about {task['key']}: it is a person's turn now.", f"Next: turn show {asked['id']}"])

@@ -1,0 +1,123 @@
+"""From a command line to an exit code.
+
+`turn` is called by agents and hooks all day, so it starts fast: one table of commands, one parser for the command that is
+meant, and imports only of what it needs. Errors are one object on stderr with --json, plain lines otherwise; never a
+traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+from ..core.errors import Usage, YourturnError
+from .table import COMMANDS, GROUPS, Command
+
+
+def run() -> NoReturn:
+    """The console script."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        code = main(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        code = 0
+    except KeyboardInterrupt:
+        code = 130
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # nothing is left to do: connections are closed, output is flushed
+
+
+def main(argv: list[str]) -> int:
+    as_json = "--json" in argv
+    try:
+        return _dispatch(argv)
+    except YourturnError as error:
+        _report(error, as_json)
+        return error.exit_code
+    except RecursionError:
+        _report(Usage("That is nested too deeply"), as_json)
+        return Usage.exit_code
+
+
+def _report(error: YourturnError, as_json: bool) -> None:
+    if as_json:
+        import json
+
+        print(json.dumps(error.as_json()), file=sys.stderr)
+        return
+    from ..screen import safe
+
+    for line in error.lines():
+        print(safe(line), file=sys.stderr)
+
+
+def _dispatch(argv: list[str]) -> int:
+    from .parse import parser_for, split
+
+    before, words = split(argv)
+    if not words:
+        return _overview(before)
+    name, rest = words[0], words[1:]
+    if name in ("ticket", "task") and rest:
+        name, rest = rest[0], rest[1:]
+        if name == "next":
+            rest = [*rest, "--claim"]
+    if name in ("help", "--help", "-h"):
+        if rest and rest[0] in COMMANDS:
+            return _run(COMMANDS[rest[0]], rest[0], ["--help"])
+        print(help_text())
+        return 0
+    if name in ("--version", "version", "-V"):
+        from ..version import __version__
+
+        print(f"turn {__version__}")
+        return 0
+    command = COMMANDS.get(name)
+    if command is None:
+        raise Usage(f"There is no command {name!a}", hint=_did_you_mean(name))
+    return _run(command, name, before + rest, parser_for)
+
+
+def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -> int:
+    from importlib import import_module
+
+    if parser_for is None:
+        from .parse import parser_for
+    module = import_module(f"{__package__}.{command.module}")
+    parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
+    args = parser.parse_args(argv)
+    code: int = getattr(module, command.function)(args) or 0
+    return code
+
+
+def _overview(before: list[str]) -> int:
+    """`turn` alone: whose turn is it?"""
+    return _run(COMMANDS["overview"], "overview", before)
+
+
+def _did_you_mean(word: str) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(word, [name for name in COMMANDS if name != "overview"], 3)
+    return f"Did you mean: {', '.join(close)}?" if close else "See all with: turn help"
+
+
+def help_text() -> str:
+    lines = ["turn: the desk between coding agents and people", "", "Usage: turn COMMAND … [--json] [--db DB] [--project KEY] [--as WHO]"]
+    for group in GROUPS:
+        lines += ["", f"{group}:"]
+        members = {name: c for name, c in COMMANDS.items() if c.group == group}
+        wide = max(map(len, members))
+        lines += [f"  {name.ljust(wide)}  {command.about}" for name, command in members.items()]
+    lines += ["", "turn COMMAND --help shows examples. turn alone shows whose turn it is."]
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,244 @@
+"""The desk itself on the command line: making one, projects, people, tokens, and whether all is well."""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import Namespace
+from typing import Any
+
+from ..core.errors import Invalid, Usage
+from ..core.rules import ROLES
+from . import parse
+from .parse import connect
+from .parse import show as out
+
+
+def help__args(p: Any) -> None:
+    pass
+
+
+def help_(a: Namespace) -> int:
+    from .main import help_text
+
+    print(help_text())
+    return 0
+
+
+def init_args(p: Any) -> None:
+    p.add_argument("--key", metavar="PROJ", help="the project's key (the folder's name)")
+    p.add_argument("--name", metavar="TEXT", help="the project's name")
+    p.add_argument("--upgrade", action="store_true", help="bring an older database up to date")
+
+
+def init(a: Namespace) -> int:
+    from ..config import init
+
+    desk, about = init(a.db, a.key or a.project, a.name, os.environ, a.upgrade)
+    desk.close()
+    word = "Made a desk" if about["created"] else "There is a desk"
+    return out(a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"'])
+
+
+def project_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", choices=("list", "create", "show", "set"), default="list", metavar="list|create|show|set")
+    p.add_argument("words", nargs="*", metavar="…", help="create KEY; show [KEY]; set [KEY] SETTING VALUE")
+    p.add_argument("--name", metavar="TEXT", help="for create")
+    p.add_argument("--workspace", action="store_true", help="set it for all projects")
+
+
+def project(a: Namespace) -> int:
+    from ..view import columns, one_line
+
+    with connect(a) as desk:
+        if a.what == "create":
+            if len(a.words) != 1:
+                raise Usage("turn project create: one key is wanted", hint="turn project create WEB")
+            made = desk.create_project(a.words[0], a.name)
+            return out(a, made, [f"Created project {made['key']}.", f'Next: turn create "…" --project {made["key"]}'])
+        if a.what == "set":
+            key = a.words[0].upper() if len(a.words) == 3 else None if a.workspace else desk.project
+            if len(a.words) not in (2, 3):
+                from ..core.settings import SETTINGS
+
+                raise Usage("turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS))
+            desk.set(a.words[-2], a.words[-1], key)
+            found = next((p for p in desk.projects() if key in (None, p["key"])), None)
+            return out(a, found, [f"{key or 'The workspace'}: {a.words[-2]} is {a.words[-1]} now."])
+        found = desk.projects()
+        if a.what == "show":
+            wanted = (a.words[0] if a.words else desk.project).upper()
+            one = next((p for p in found if p["key"] == wanted), None)
+            if one is None:
+                from ..core.errors import NotFound
+
+                raise NotFound(f"There is no project {wanted}", hint="See them with: turn project list")
+            rows = [[f"  {name}", str(value), SETTING_WORDS(name)] for name, value in one["settings"].items()]
+            return out(a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)])
+    return out(a, found, lambda: columns([[p["key"], one_line(p["name"]), f"{p['open_tasks']} open"] for p in found]))
+
+
+def SETTING_WORDS(name: str) -> str:  # noqa: N802
+    from ..core.settings import SETTINGS
+
+    return SETTINGS[name].about
+
+
+def user_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", choices=("list", "add", "set", "remove"), default="list", metavar="list|add|set|remove")
+    p.add_argument("name", nargs="?", metavar="NAME")
+    p.add_argument("--role", default="member", choices=tuple(r for r in ROLES if r not in ("system", "agent")), metavar="ROLE", help="viewer, member, approver or admin")
+
+
+def user(a: Namespace) -> int:
+    from ..view import columns
+
+    with connect(a) as desk:
+        if a.what == "list":
+            found = desk.users()
+            return out(a, found, lambda: columns([[u["name"], u["role"]] for u in found]) or ["Nobody is named yet: whoever opens this database is its admin."])
+        if a.name is None:
+            raise Usage(f"turn user {a.what}: who?", hint=f"turn user {a.what} ana")
+        if a.what == "remove":
+            desk.remove_user(a.name)
+            return out(a, {"removed": a.name}, [f"Removed {a.name} and their tokens."])
+        made = desk.set_user(a.name, a.role)
+    return out(a, made, [f"{made['name']} is a {made['role']} now."])
+
+
+def token_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", choices=("list", "create", "revoke"), default="list", metavar="list|create|revoke")
+    p.add_argument("name", nargs="?", metavar="NAME")
+    p.add_argument("--role", default="agent", choices=tuple(r for r in ROLES if r != "system"), metavar="ROLE", help="agent, viewer, member, approver or admin")
+    p.add_argument("--actor", metavar="WHO", help="whom it speaks for (agent:NAME or human:NAME)")
+    p.add_argument("--expires", metavar="TIME", help="worthless after so long: 30d")
+
+
+def token(a: Namespace) -> int:
+    from ..view import columns
+
+    with connect(a) as desk:
+        if a.what == "list":
+            found = desk.tokens()
+            state = [("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "") for t in found]
+            return out(a, found, lambda: columns([[t["name"], t["actor"], t["role"], s] for t, s in zip(found, state, strict=True)]) or ["There are no tokens."])
+        if a.name is None:
+            raise Usage(f"turn token {a.what}: which name?", hint=f"turn token {a.what} coder")
+        if a.what == "revoke":
+            desk.revoke_token(a.name)
+            return out(a, {"revoked": a.name}, [f"{a.name} is worthless now."])
+        made = desk.create_token(a.name, a.role, actor=a.actor, expires=a.expires)
+    return out(a, made, [made["token"], f"For {made['actor']}, role {made['role']}. It is shown this once."])
+
+
+def reconcile_args(p: Any) -> None:
+    p.add_argument("--watch", action="store_true", help="go on, as things become due")
+    p.add_argument("--every", default="60s", metavar="TIME", help="at most so long between two looks (60s)")
+
+
+def reconcile(a: Namespace) -> int:
+    from ..core.fields import span
+
+    with connect(a) as desk:
+        if not a.watch:
+            found = desk.reconcile()
+            return out(a, found, [_reconciled(found)])
+        import json
+
+        every = span("--every", a.every) / 1_000_000
+        try:
+            while True:
+                found = desk.reconcile()
+                if found["moved"] or found["failed"]:
+                    print(json.dumps(found) if a.json else _reconciled(found), flush=True)
+                desk.sleep_until_due(every)
+        except KeyboardInterrupt:
+            return 0
+
+
+def _reconciled(found: dict[str, int]) -> str:
+    words = f"{found['moved']} {'task' if found['moved'] == 1 else 'tasks'} moved." if found["moved"] else "Nothing was due."
+    return words + (f" {found['failed']} could not: see turn doctor." if found["failed"] else "")
+
+
+def doctor_args(p: Any) -> None:
+    p.add_argument("--strict", action="store_true", help="warnings count as trouble too")
+
+
+def doctor(a: Namespace) -> int:
+    from ..doctor import examine
+    from ..view import columns, safe
+
+    with connect(a) as desk:
+        found = examine(desk)
+    bad = [c for c in found if c["status"] == "bad" or (a.strict and c["status"] == "warn")]
+    marks = {"ok": "✓", "warn": "!", "bad": "✗"}
+    hints = [f"  {safe(c['check'])}: {safe(c['hint'])}" for c in found if c["status"] != "ok" and c["hint"]]
+    out(a, found, lambda: [*columns([[marks[c["status"]], c["check"], safe(c["words"])] for c in found]), *hints])
+    return 1 if bad else 0
+
+
+def audit_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", choices=("verify", "anchor"), default="verify", metavar="verify|anchor")
+    p.add_argument("--anchor", metavar="FILE", help="compare with an anchor written before")
+
+
+def audit(a: Namespace) -> int:
+    import json
+
+    from ..audit import anchor, verify
+
+    with connect(a) as desk:
+        if a.what == "anchor":
+            print(json.dumps(anchor(desk)))
+            return 0
+        found = verify(desk, _read_anchor(a.anchor) if a.anchor else None)
+
+    def lines() -> list[str]:
+        if found["ok"]:
+            return [f"✓ {found['events']} events in {found['chains']} chains: nothing was changed."]
+        return [f"✗ {len(found['problems'])} problems", *(f"  {p['chain']} #{p['n']}: {p['what']}" for p in found["problems"][:50])]
+
+    out(a, found, lines)
+    return 0 if found["ok"] else 1
+
+
+def _read_anchor(path: str) -> Any:
+    from ..core.canon import loads
+
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123
+            found = loads(file.read(), path)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Invalid(f"{path} cannot be read", reason=str(error)) from None
+    if not isinstance(found, dict) or not isinstance(found.get("heads"), dict):
+        raise Invalid(f"{path} is no anchor", hint="Write one with: turn audit anchor > anchor.json")
+    return found
+
+
+def demo_args(p: Any) -> None:
+    pass
+
+
+def demo(a: Namespace) -> int:
+    from ..demo import main
+
+    return main([])
+
+
+def completion_args(p: Any) -> None:
+    p.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), metavar="bash|zsh|fish")
+    p.add_argument("--words", nargs="*", metavar="WORD", help="for the shell: what could follow these words?")
+
+
+def completion(a: Namespace) -> int:
+    from .completion import script, suggest
+
+    if a.words is not None:
+        print("\n".join(suggest(a.words)))
+        return 0
+    print(script(a.shell or os.path.basename(os.environ.get("SHELL", "bash"))))  # noqa: PTH119
+    return 0
+
+
+__all__ = ["parse", "sys"]

@@ -1,0 +1,125 @@
+"""Reading command lines: one parser for the one command that is meant, and what all commands share."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from ..core.errors import Invalid, Usage
+from .table import Command
+
+#: Options that may stand before the command, and whether a word follows them.
+_SHARED = {"--db": True, "--project": True, "-p": True, "--as": True, "--json": False}
+
+
+class Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise Usage(f"{self.prog}: {message}", hint=f"See: {self.prog} --help")
+
+
+class Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=34)
+
+
+def split(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Shared options that stand before the command, and the rest."""
+    before: list[str] = []
+    i = 0
+    while i < len(argv):
+        name, equals, _ = argv[i].partition("=")
+        if name not in _SHARED:
+            break
+        take = 2 if _SHARED[name] and not equals else 1
+        before += argv[i : i + take]
+        i += take
+    return before, argv[i:]
+
+
+def parser_for(name: str, command: Command, add: Callable[[Any], None] | None) -> Parser:
+    shown = "" if name == "overview" else f" {name}"
+    about = command.about[:1].upper() + command.about[1:] + "."
+    examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples) if command.examples else None
+    parser = Parser(f"turn{shown}", description=about, epilog=examples, formatter_class=Formatter, allow_abbrev=False)
+    if add is not None:
+        add(parser)
+    shared = parser.add_argument_group("everywhere")
+    shared.add_argument("--json", action="store_true", help="one JSON value on stdout, errors on stderr")
+    shared.add_argument("--db", metavar="DB", help="a path, sqlite:///… or postgresql://…")
+    shared.add_argument("-p", "--project", metavar="KEY", help="the default project")
+    shared.add_argument("--as", dest="as_", metavar="WHO", help="human:ana or agent:coder (where the database is opened directly)")
+    return parser
+
+
+def positive(text: str) -> int:
+    """For --limit."""
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:9]) <= 100_000 or len(text) > 9:
+        raise argparse.ArgumentTypeError("a whole number from 1 to 100000 is wanted")
+    return int(text)
+
+
+def seconds(text: str) -> float:
+    """For --wait: 60, 90s, 5m."""
+    from ..core.fields import duration
+
+    return duration(text, "--wait") / 1_000_000
+
+
+def paging(p: Any) -> None:
+    p.add_argument("--limit", type=positive, default=500, metavar="N", help="at most so many (500)")
+    p.add_argument("--after", metavar="KEY", help="go on after this one")
+
+
+def proof(p: Any) -> None:
+    p.add_argument("--claim", metavar="TOKEN", help="the claim's token (or YOURTURN_CLAIM)")
+    p.add_argument("--worker-id", metavar="W", help="the worker that holds the claim")
+
+
+def keyed(p: Any) -> None:
+    p.add_argument("--idempotency-key", metavar="KEY", help="said again with the same key, nothing happens twice")
+
+
+def given(text: str | None) -> str | None:
+    """A text from the command line; `-` is standard input."""
+    if text != "-":
+        return text
+    from ..core.fields import TEXT_LIMIT
+
+    raw = sys.stdin.buffer.read(4 * TEXT_LIMIT + 1)
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise Invalid("Standard input is not valid UTF-8", reason=f"byte {error.start}") from None
+
+
+def connect(args: argparse.Namespace) -> Any:
+    from ..config import connect
+
+    return connect(args.db, as_=args.as_, project=args.project)
+
+
+def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:
+    """The proof of a claim: the flag, or the environment's if it is about this task."""
+    token = args.claim
+    if token is None and args.worker_id is None:
+        token = os.environ.get("YOURTURN_CLAIM") or None
+        if token is not None and not desk.claim_is_for(token, task):
+            token = None
+    return {"proof": token, "worker": args.worker_id}
+
+
+def show(args: argparse.Namespace, value: Any, lines: Callable[[], list[str]] | list[str]) -> int:
+    """One JSON value, or lines for a person."""
+    if args.json:
+        import json
+
+        print(json.dumps(value))
+        return 0
+    from .. import screen
+
+    screen.COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    print("\n".join(lines() if callable(lines) else lines))
+    return 0

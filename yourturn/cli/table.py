@@ -1,0 +1,72 @@
+"""Every command: where it lives, what it is for, how it is used. Help and completion are made from this."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Command(NamedTuple):
+    module: str
+    function: str
+    group: str
+    about: str
+    examples: tuple[str, ...] = ()
+
+
+_T, _C, _Q, _D = "Tasks", "Claims", "Questions", "The desk"
+GROUPS = (_Q, _T, _C, _D)
+
+COMMANDS: dict[str, Command] = {
+    "overview": Command("questions", "overview", "", "Whose turn is it?"),
+    # questions
+    "inbox": Command("inbox", "inbox", _Q, "what waits for a person: list, show, send, respond", ("turn inbox", "turn inbox --mine", 'turn inbox send PROJ-1 --type question "REST or GraphQL?"', 'turn inbox respond 42 "Use REST."')),
+    "ask": Command("questions", "ask", _Q, "ask a person about a task", ('turn ask PROJ-1 "JWT or sessions?" --option jwt --option sessions', 'turn ask PROJ-1 "Verbose logs?" --non-blocking --default no --response-type boolean', 'turn ask PROJ-1 "Run the migration?" --kind permission --wait 60')),
+    "flag": Command("questions", "flag", _Q, "stop and hand a task to a person", ('turn flag PROJ-1 --reason decision_needed "Two libraries fit. Which?"',)),
+    "respond": Command("questions", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond --all")),
+    "answer": Command("questions", "answer", _Q, "answer a question, with value, text and verdict", ("turn answer Q17 jwt", 'turn answer Q17 --verdict rejected --text "Not now"')),
+    "approve": Command("questions", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"')),
+    "reject": Command("questions", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
+    "withdraw": Command("questions", "withdraw", _Q, "take a question off the desk", ("turn withdraw Q17",)),
+    "assign": Command("questions", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
+    "signal": Command("questions", "signal", _Q, "answer with a signal's word: CONTINUE or STOP", ('turn signal 42 --status CONTINUE --message "ok"',)),
+    # tasks
+    "create": Command("tasks", "create", _T, "write a task down", ('turn create "Add login" --priority 1 --requires approval', 'turn create "Rotate the keys" --awaiting work', 'turn create "Tests" --depends-on PROJ-1 --parent PROJ-7')),
+    "list": Command("tasks", "list_", _T, "tasks, filtered", ("turn list", "turn list --awaiting", "turn list --awaiting input,review", "turn list --blocked", "turn list --expiring 15m", "turn list --state open PROJ-7")),
+    "show": Command("tasks", "show", _T, "one task, or one question, in full", ("turn show PROJ-1", "turn show Q17")),
+    "tree": Command("tasks", "tree", _T, "tasks with their children and questions", ("turn tree", "turn tree PROJ-7")),
+    "ready": Command("tasks", "ready", _T, "what can be worked on now", ("turn ready", "turn ready --json --limit 5")),
+    "next": Command("tasks", "next_", _T, "the next task to work on; --claim takes it", ("turn next", "turn next PROJ-7", "turn next --claim --worker-id w1")),
+    "update": Command("tasks", "update", _T, "change what a task says, or whose turn it is", ("turn update PROJ-1 --priority 0", "turn update PROJ-1 --awaiting approval", "turn update PROJ-1 --awaiting=null", "turn update PROJ-1 --verdict approved")),
+    "note": Command("tasks", "note", _T, "write something down; it moves nothing", ('turn note PROJ-1 "PR is up"', 'turn note PROJ-1 "Use Stripe" --from human')),
+    "dep": Command("tasks", "dep", _T, "dep add A B: A waits for B; dep remove; dep list", ("turn dep add PROJ-2 PROJ-1", "turn dep remove PROJ-2 PROJ-1", "turn dep list PROJ-2")),
+    "vet": Command("tasks", "vet", _T, "say that a drafted task is fit to be worked on", ("turn vet PROJ-1",)),
+    "accept": Command("tasks", "accept", _T, "accept finished work", ("turn accept PROJ-1",)),
+    "resolve": Command("tasks", "resolve", _T, "settle a waiting task yourself: it is done", ("turn resolve PROJ-1",)),
+    "cancel": Command("tasks", "cancel", _T, "abandon a task", ('turn cancel PROJ-1 --reason "not needed any more"',)),
+    "close": Command("tasks", "close", _T, "end a task as done, whatever its state", ("turn close PROJ-1",)),
+    "reopen": Command("tasks", "reopen", _T, "start an ended task again", ("turn reopen PROJ-1",)),
+    "defer": Command("tasks", "defer", _T, "put a task aside", ("turn defer PROJ-1 --until 2d", "turn defer PROJ-1 --until 2027-01-07")),
+    "wake": Command("tasks", "wake", _T, "bring a deferred task back", ("turn wake PROJ-1",)),
+    "log": Command("tasks", "log", _T, "what happened, to one task or to all", ("turn log PROJ-1", "turn log --follow")),
+    # claims
+    "claim": Command("claims", "claim", _C, "take a ready task", ("turn claim PROJ-1 --worker-id w1",)),
+    "heartbeat": Command("claims", "heartbeat", _C, "still working: extend the lease", ("turn heartbeat PROJ-1 --worker-id w1",)),
+    "complete": Command("claims", "complete", _C, "the claimed work is finished", ('turn complete PROJ-1 --summary "Login with JWT"',)),
+    "release": Command("claims", "release", _C, "give a claimed task back; costs a try", ('turn release PROJ-1 --reason "need more context"',)),
+    "reclaim": Command("claims", "release", _C, "the same as release", ('turn reclaim PROJ-1 --reason "need more context"',)),
+    "park": Command("claims", "park", _C, "give it back because the session ends; costs no try", ("turn park PROJ-1 --worker-id w1",)),
+    "decompose": Command("claims", "decompose", _C, "split a task into children", ('turn decompose PROJ-1 --child "Schema" --child "API"',)),
+    "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
+    "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
+    # the desk
+    "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
+    "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),
+    "user": Command("office", "user", _D, "people and their roles", ("turn user add ana --role approver", "turn user list", "turn user remove ana")),
+    "token": Command("office", "token", _D, "tokens for agents and people", ("turn token create coder --role agent --json", "turn token list", "turn token revoke coder")),
+    "reconcile": Command("office", "reconcile", _D, "make what time has made due", ("turn reconcile", "turn reconcile --watch")),
+    "doctor": Command("office", "doctor", _D, "is everything all right?", ("turn doctor",)),
+    "audit": Command("office", "audit", _D, "verify the history, or anchor it", ("turn audit verify", "turn audit anchor > anchor.json", "turn audit verify --anchor anchor.json")),
+    "demo": Command("office", "demo", _D, "see an agent ask and a person answer", ("turn demo",)),
+    "completion": Command("office", "completion", _D, "completion for bash, zsh or fish", ('eval "$(turn completion bash)"',)),
+    "help": Command("office", "help_", _D, "this list"),
+}  # fmt: skip

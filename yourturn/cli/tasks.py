@@ -1,0 +1,332 @@
+"""Tasks on the command line."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
+from ..core.errors import NotAllowed, Usage
+from ..core.rules import KINDS, STATE_WORDS
+from . import parse
+from .parse import connect, show as out
+
+
+def _text(args: Namespace, *names: str) -> dict[str, Any]:
+    """The options that were given."""
+    found = {name: parse.given(getattr(args, name)) if isinstance(getattr(args, name), str) else getattr(args, name) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _fields(p: Any) -> None:
+    p.add_argument("-d", "--description", metavar="TEXT", help="what is to be done; - reads standard input")
+    p.add_argument("-P", "--priority", metavar="0-4", help="0 is the most urgent (2)")
+    p.add_argument("-t", "--type", choices=TYPES, metavar="TYPE", help=", ".join(TYPES))
+    p.add_argument("-c", "--complexity", choices=COMPLEXITIES, metavar="SIZE", help=", ".join(COMPLEXITIES))
+    p.add_argument("--requires", metavar="GATE", help=f"finished work needs: {', '.join(REQUIRES)}")
+    p.add_argument("--role", metavar="NAME", help="the agent that should do it")
+    p.add_argument("--acceptance", metavar="TEXT", help="when it is done")
+    p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
+    p.add_argument("--branch", metavar="NAME", help="its branch")
+    parse.keyed(p)
+
+
+_FIELDS = ("description", "priority", "type", "complexity", "requires", "role", "acceptance", "max_retries", "branch")
+
+
+def create_args(p: Any) -> None:
+    p.add_argument("title")
+    p.add_argument("--parent", "--epic", metavar="KEY", help="the task that this is a part of")
+    p.add_argument("--depends-on", "--blocked-by", "--needs", action="append", default=[], metavar="KEY", help="wait for this one first (again for more)")
+    p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
+    p.add_argument("--draft", action="store_true", help="not to be worked on before a person vets it")
+    p.add_argument("--awaiting", choices=tuple(KINDS), metavar="KIND", help="hand it to a person at once: " + ", ".join(KINDS))
+    p.add_argument("--manual", action="store_true", help="the same as --awaiting work")
+    p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
+    _fields(p)
+
+
+def create(a: Namespace) -> int:
+    with connect(a) as desk:
+        needs = [key.strip() for word in a.depends_on for key in word.split(",") if key.strip()]
+        fields = _text(a, *_FIELDS, "question")
+        if a.manual or a.awaiting:
+            fields["awaiting"] = a.awaiting or "work"
+        task = desk.create(
+            parse.given(a.title), parent=a.parent, depends_on=needs, labels=a.label, draft=a.draft or None, key=a.idempotency_key, **fields
+        )
+    return out(a, task, lambda: _said(task, "Created"))
+
+
+def _said(task: dict[str, Any], word: str) -> list[str]:
+    from ..view import WORDS, next_steps, one_line
+
+    return [f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})", *next_steps(task)]
+
+
+def list__args(p: Any) -> None:
+    p.add_argument("epic", nargs="?", metavar="EPIC", help="only tasks below this one")
+    p.add_argument("-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS))
+    p.add_argument("--awaiting", nargs="?", const="", metavar="KINDS", help="only what waits for a person; of these kinds")
+    p.add_argument("--blocked", action="store_true", help="only blocked tasks, with what they wait for")
+    p.add_argument("--expiring", metavar="TIME", help="only claims that end within this time, like 15m")
+    p.add_argument("--active", action="store_true", help="without what has ended")
+    p.add_argument("--parent", metavar="KEY", help="only direct children of this one")
+    p.add_argument("-l", "--label", metavar="WORD")
+    p.add_argument("-t", "--type", choices=TYPES, metavar="TYPE")
+    p.add_argument("-P", "--priority", metavar="0-4")
+    p.add_argument("--requires", choices=REQUIRES, metavar="GATE")
+    p.add_argument("--role", metavar="NAME")
+    p.add_argument("--search", metavar="WORDS", help="in key, title and description")
+    parse.paging(p)
+
+
+def list_(a: Namespace) -> int:
+    from .. import view
+    from ..core.fields import priority
+
+    epic, awaiting = a.epic, a.awaiting
+    if awaiting and epic is None and awaiting.partition(",")[0] not in KINDS and any(c.isdigit() for c in awaiting):
+        epic, awaiting = awaiting, ""  # list --awaiting EPIC
+    states = [word for word, on in ((a.state, a.state), ("blocked", a.blocked), ("open", a.active)) if on]
+    filters: dict[str, Any] = _text(a, "label", "type", "requires", "role", "search")
+    if a.priority is not None:
+        filters["priority"] = priority("priority", a.priority)
+    with connect(a) as desk:
+        found = desk.list(
+            epic=epic, parent=a.parent, state=",".join(states) or None, awaiting=None if awaiting is None else awaiting or True,
+            expiring=a.expiring, after=a.after, limit=a.limit, project=a.project, **filters,
+        )  # fmt: skip
+    if a.awaiting is not None:
+        return out(a, found, lambda: view.awaiting(found))
+    return out(a, found, lambda: [*view.tasks(found), *_more(found, a)])
+
+
+def _more(found: list[dict[str, Any]], a: Namespace) -> list[str]:
+    return [f"There may be more: --after {found[-1]['key']}"] if len(found) == a.limit else []
+
+
+def show_args(p: Any) -> None:
+    p.add_argument("what", metavar="KEY", help="a task (PROJ-1, 1) or a question (Q17)")
+
+
+def show(a: Namespace) -> int:
+    from .. import view
+
+    with connect(a) as desk:
+        found = desk.show(a.what)
+        if "status" in found:
+            steps = view.answers(found, found["id"], found["task"]) if found["status"] == "pending" else []
+            return out(a, found, lambda: [*view.question(found, ""), "", *view.columns([list(row) for row in steps]), f"About it: turn show {found['task']}"])
+        waiting = [] if a.json else desk.holds_up(found["key"])
+    return out(a, found, lambda: view.task(found, waiting))
+
+
+def tree_args(p: Any) -> None:
+    p.add_argument("root", nargs="?", metavar="KEY")
+
+
+def tree(a: Namespace) -> int:
+    from .. import view
+
+    with connect(a) as desk:
+        found = desk.tree(a.root, project=a.project)
+    return out(a, found, lambda: view.tree(found))
+
+
+def ready_args(p: Any) -> None:
+    p.add_argument("epic", nargs="?", metavar="EPIC")
+    p.add_argument("--role", metavar="NAME")
+    parse.paging(p)
+
+
+def ready(a: Namespace) -> int:
+    with connect(a) as desk:
+        found = desk.ready(epic=a.epic, role=a.role, after=a.after, limit=a.limit, project=a.project)
+
+    def lines() -> list[str]:
+        from .. import view
+
+        hint = [f"Next: turn claim {found[0]['key']}"] if found else []
+        return [*view.tasks(found, "Nothing is ready."), *_more(found, a), *hint]
+
+    return out(a, found, lines)
+
+
+def next__args(p: Any) -> None:
+    p.add_argument("epic", nargs="?", metavar="EPIC")
+    p.add_argument("--claim", action="store_true", help="take it")
+    p.add_argument("--worker-id", metavar="W", help="as this worker")
+    p.add_argument("--lease", metavar="TIME", help="for so long (1h)")
+    p.add_argument("--role", metavar="NAME")
+
+
+def next_(a: Namespace) -> int:
+    from .. import view
+
+    with connect(a) as desk:
+        if not a.claim:
+            found = desk.next(a.epic, role=a.role, project=a.project)
+            return out(a, found, lambda: view.tasks([found]) if found else ["Nothing is ready."])
+        from .claims import claimed_lines, worker
+
+        got = desk.claim_next(worker(desk, a), project=a.project, epic=a.epic, role=a.role, lease=a.lease)
+    return out(a, got, lambda: claimed_lines(got) if got else ["Nothing is ready."])
+
+
+def update_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+    p.add_argument("--title", metavar="TEXT")
+    p.add_argument("-l", "--label", action="append", metavar="WORD", help="the labels it shall have (again for more)")
+    p.add_argument("--session-id", metavar="ID")
+    p.add_argument("--awaiting", metavar="KIND", help="make it a person's turn; null hands it back to agents")
+    p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
+    p.add_argument("--verdict", choices=("approved", "rejected"), metavar="VERDICT", help="answer its open question")
+    _fields(p)
+
+
+def update(a: Namespace) -> int:
+    fields = _text(a, *_FIELDS, "title", "session_id")
+    if a.label is not None:
+        fields["labels"] = [word for word in a.label if word]
+    if not fields and a.awaiting is None and a.verdict is None:
+        raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
+    if sum((bool(fields), a.awaiting is not None, a.verdict is not None)) > 1 and (a.awaiting or a.verdict):
+        raise Usage("turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own.")
+    with connect(a) as desk:
+        if a.verdict is not None:
+            task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
+        elif a.awaiting in ("null", "none", ""):
+            task = desk.hand_back(a.task)
+        elif a.awaiting is not None:
+            task = desk.await_person(a.task, a.awaiting, parse.given(a.question), key=a.idempotency_key)
+        else:
+            task = desk.update(a.task, key=a.idempotency_key, **fields)
+    return out(a, task, lambda: _said(task, "Updated"))
+
+
+def note_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+    p.add_argument("text", help="- reads standard input")
+    p.add_argument("--from", dest="sort", choices=("human", "agent"), help="who wrote it; narrows, never widens, what you are")
+    parse.keyed(p)
+
+
+def note(a: Namespace) -> int:
+    with connect(a) as desk:
+        who = desk.who
+        if a.sort == "human" and not who.is_person:
+            raise NotAllowed(f"{who.name} cannot write as a person", reason="the credential decides who wrote it")
+        if a.sort == "agent" and who.is_person:
+            desk = desk.as_(who._replace(name=f"agent:{who.name.partition(':')[2]}", role="agent"))
+        task = desk.note(a.task, parse.given(a.text), key=a.idempotency_key)
+    return out(a, task, [f"Noted on {task['key']}."])
+
+
+def dep_args(p: Any) -> None:
+    p.add_argument("what", choices=("add", "remove", "rm", "list"))
+    p.add_argument("task", metavar="A")
+    p.add_argument("needs", nargs="*", metavar="B", help="A waits for B")
+
+
+def dep(a: Namespace) -> int:
+    with connect(a) as desk:
+        if a.what == "list":
+            task = desk.show(a.task)
+        elif not a.needs:
+            raise Usage(f"turn dep {a.what}: for which task should {a.task} wait?", hint=f"turn dep {a.what} {a.task} KEY")
+        else:
+            task = (desk.depend if a.what == "add" else desk.undepend)(a.task, *a.needs)
+    waits = ", ".join(f"{key}{'' if key in task['blocked_by'] else ' (resolved)'}" for key in task["depends_on"])
+    return out(a, task, [f"{task['key']} waits for {waits or 'nothing'}."])
+
+
+def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
+    with connect(a) as desk:
+        task = getattr(desk, verb)(a.task, **args)
+    return out(a, task, lambda: _said(task, word))
+
+
+def _one_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+
+
+def _reason_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+    p.add_argument("why", nargs="?", metavar="REASON", help="why")
+    p.add_argument("--reason", metavar="TEXT", help="the same")
+
+
+def reason(a: Namespace) -> str:
+    return parse.given(a.reason) or parse.given(a.why) or ""
+
+
+vet_args = wake_args = _one_args
+accept_args = resolve_args = cancel_args = close_args = reopen_args = _reason_args
+
+
+def vet(a: Namespace) -> int:
+    return _move(a, "vet", "Vetted")
+
+
+def wake(a: Namespace) -> int:
+    return _move(a, "wake", "Woke")
+
+
+def accept(a: Namespace) -> int:
+    return _move(a, "accept", "Accepted", reason=reason(a))
+
+
+def resolve(a: Namespace) -> int:
+    return _move(a, "resolve", "Resolved", reason=reason(a))
+
+
+def cancel(a: Namespace) -> int:
+    return _move(a, "cancel", "Cancelled", reason=reason(a))
+
+
+def close(a: Namespace) -> int:
+    return _move(a, "close_task", "Closed", reason=reason(a))
+
+
+def reopen(a: Namespace) -> int:
+    return _move(a, "reopen", "Reopened", reason=reason(a))
+
+
+def defer_args(p: Any) -> None:
+    _reason_args(p)
+    p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it")
+
+
+def defer(a: Namespace) -> int:
+    return _move(a, "defer", "Deferred", until=a.until, reason=reason(a))
+
+
+def log_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", metavar="KEY", help="a task; without it, everything")
+    p.add_argument("-f", "--follow", action="store_true", help="go on as things happen")
+    p.add_argument("--actor", metavar="WHO")
+    p.add_argument("--action", metavar="VERB")
+    p.add_argument("--limit", type=parse.positive, default=500, metavar="N")
+    p.add_argument("--after", type=parse.positive, metavar="SEQ")
+
+
+def log(a: Namespace) -> int:
+    from .. import view
+
+    with connect(a) as desk:
+        cursor = desk.desk_cursor() if a.follow else None
+        found = desk.history(a.what, limit=a.limit, after=a.after, actor=a.actor, action=a.action, project=a.project)
+        if not a.follow:
+            return out(a, found, lambda: view.events(found))
+        import json
+        import sys
+
+        key = desk.show(a.what)["key"] if a.what else None
+        lines = [json.dumps(e) for e in found] if a.json else view.events(found) if found else []
+        print(*lines, sep="\n", end="\n" if lines else "", flush=True)
+        for event in desk.watch(cursor):
+            if key in (None, event["task"]) and a.actor in (None, event["actor"]) and a.action in (None, event["action"]):
+                print(json.dumps(event) if a.json else "\n".join(view.events([event])))
+                sys.stdout.flush()
+    return 0

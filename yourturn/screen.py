@@ -1,0 +1,135 @@
+"""A terminal: what is safe to print on it, how wide it is, how times read. Colour is only ever an extra."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import time
+
+COLOUR = False
+#: Controls, and signs that hide or turn text: bidi, zero-width, soft hyphen, line separators, tags.
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_NAMES = {"\x1b": "ESC", "\x07": "BEL", "\x08": "BS", "\x7f": "DEL", "\r": "CR", "\x9b": "CSI"}
+
+
+def safe(text: str) -> str:
+    """Harmless on any terminal; line ends and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _HIDDEN.sub(lambda m: f"<{_NAMES.get(m[0]) or f'U+{ord(m[0]):04X}'}>", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    return " ".join(safe(text).split())
+
+
+def _paint(code: str, text: str) -> str:
+    return f"\x1b[{code}m{text}\x1b[0m" if COLOUR else text
+
+
+def bold(text: str) -> str:
+    return _paint("1", text)
+
+
+def dim(text: str) -> str:
+    return _paint("2", text)
+
+
+def amber(text: str) -> str:
+    return _paint("33", text)
+
+
+def red(text: str) -> str:
+    return _paint("31", text)
+
+
+def width() -> int:
+    """Columns of the terminal; endless when nobody looks."""
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns
+    except (OSError, ValueError):
+        return 10_000
+
+
+def cells(text: str) -> int:
+    """How wide a text is on the screen."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) or c == "\ufe0f" else 2 if east_asian_width(c) in "WF" else 1 for c in text)
+
+
+def cut(text: str, room: int) -> str:
+    if cells(text) <= room:
+        return text
+    while text and cells(text) > room - 1:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def pad(text: str, room: int) -> str:
+    return text + " " * max(0, room - cells(text))
+
+
+def columns(rows: list[list[str]], last: int | None = None) -> list[str]:
+    """Aligned columns without boxes; the column `last` is cut where the terminal ends, never the numbers before it."""
+    if not rows:
+        return []
+    count = max(len(row) for row in rows)
+    wide = [max((cells(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
+    if last is not None:
+        others = sum(wide) - wide[last] + 2 * count
+        wide[last] = max(20, min(wide[last], width() - others))
+        rows = [[cut(cell, wide[i]) if i == last else cell for i, cell in enumerate(row)] for row in rows]
+    return ["  ".join(pad(cell, wide[i]) for i, cell in enumerate(row)).rstrip() for row in rows]
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+def micros(iso: str) -> int:
+    from datetime import datetime
+
+    return round(datetime.fromisoformat(iso).timestamp() * 1_000_000)
+
+
+def seconds_from_now(iso: str) -> float:
+    return micros(iso) / 1e6 - time.time()
+
+
+def ago(iso: str) -> str:
+    """'2 hours ago'"""
+    return _age(-seconds_from_now(iso))
+
+
+def _age(seconds: float) -> str:
+    if seconds < 45:
+        return "just now"
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size or unit == "minute":
+            count = max(1, int(seconds // size))
+            return f"{count} {unit}{'s' * (count != 1)} ago"
+    return "just now"
+
+
+def left(iso: str | None) -> str:
+    """'4:12 left', '26 min left', '3 h left', 'no limit'"""
+    if iso is None:
+        return "no limit"
+    seconds = seconds_from_now(iso)
+    if seconds <= 0:
+        return "time is up"
+    if seconds < 3600:
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
+    return f"{int(seconds // 3600)} h left" if seconds < 172800 else f"{int(seconds // 86400)} days left"
+
+
+def clock(iso: str) -> str:
+    """14:31 today, else the date too; in the reader's own time zone."""
+    at = micros(iso) / 1e6
+    here = time.localtime(at)
+    today = time.strftime("%Y-%m-%d", here) == time.strftime("%Y-%m-%d")
+    return time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", here)

@@ -1,0 +1,310 @@
+"""Words for people: how tasks and questions are written on a terminal.
+
+Takes the plain values of wire.py, returns lines. Everything that somebody wrote goes through `safe` or `one_line` first:
+no text can move the cursor, change colours or hide behind invisible signs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .core.rules import KINDS
+from .screen import ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, seconds_from_now, width
+
+ICONS = {
+    "created": "·", "ready": "○", "blocked": "◌", "working": "●", "human": "❓", "review": "◎", "done": "✓",
+    "failed": "✗", "cancelled": "–", "deferred": "☾",
+}  # fmt: skip
+WORDS = {
+    "created": "not vetted yet", "ready": "ready", "blocked": "blocked", "working": "working", "human": "needs human",
+    "review": "to be accepted", "done": "done", "failed": "failed", "cancelled": "cancelled", "deferred": "deferred",
+}  # fmt: skip
+
+
+# --- questions ------------------------------------------------------------------------------------------------------
+
+def person(actor: str) -> str:
+    """human:ana is ana; agent:coder is coder."""
+    return safe(actor.partition(":")[2] or actor)
+
+
+def quoted(value: Any) -> str:
+    if isinstance(value, bool):
+        return "“yes”" if value else "“no”"
+    if isinstance(value, list):
+        return ", ".join(quoted(item) for item in value)
+    return f"“{cut(one_line(str(value)), 80)}”"
+
+
+def silence(q: dict[str, Any]) -> str:
+    """What happens if nobody answers."""
+    if q["timeout_at"] is None:
+        return ""
+    default = q["default"]
+    words = {
+        "default": f"then {quoted(default)}" if default is not None else "then the task fails",
+        "fail": "then the task fails", "stuck": "then the task ends as stuck", "defer": "then it is put aside",
+        "remind": "then you are reminded", "escalate": "then somebody else is asked", "keep": "then it stays open",
+    }  # fmt: skip
+    return words[q["on_timeout"]]
+
+
+def question_sort(q: dict[str, Any]) -> str:
+    """The word in the inbox: the kind, or the form of an input."""
+    return "choice" if q["kind"] == "input" and q["response_type"] == "choice" else "question" if q["kind"] == "input" else str(q["kind"])
+
+
+def context_lines(context: Any) -> list[str]:
+    """An agent's context, as text."""
+    if not context:
+        return []
+    if isinstance(context, str):
+        return safe(context).splitlines()
+    lines = []
+    for name, value in context.items():
+        text = value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        first, *more = safe(text).splitlines() or [""]
+        lines += [first if name == "text" else f"{one_line(name)}: {first}", *more]
+    return lines
+
+
+def result(q: dict[str, Any]) -> str:
+    """How a closed question ended, in a few words."""
+    response = q["response"] or {}
+    if q["status"] == "timeout":
+        if response.get("value") is not None:
+            return f"no answer, went on with {quoted(response['value'])}"
+        return "no answer in time"
+    if q["status"] == "cancelled":
+        return f"cancelled by {person(q['responded_by'])}"
+    words = f": {quoted(response['text'])}" if response.get("text") else ""
+    if response.get("verdict") == "rejected":
+        return f"{person(q['responded_by'])} said no{words}"
+    value = response.get("value")
+    if value is None or value is True:
+        return f"{person(q['responded_by'])} said yes{words}"
+    return f"{person(q['responded_by'])}: {quoted(value)}" + (words if response.get("text") not in ("", value) else "")
+
+
+def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
+    """A question in full, as the person sees it."""
+    time_left = f", {left(q['timeout_at'])}" + (f", {silence(q)}" if q["timeout_at"] else "")
+    to = f", for {safe(q['reviewer'])}" if q["reviewer"] else ""
+    head = f"{q['id']}  {question_sort(q)}, asked by {person(q['asked_by'])} {ago(q['asked_at'])}{to}"
+    if q["status"] != "pending":
+        lines = [head + f"; {result(q)}"]
+    else:
+        lines = [head + (time_left if q["blocking"] else f", went on with {quoted(q['default'])}")]
+    lines += [bold(line) for line in safe(q["text"]).splitlines()]
+    if q["action"] is not None:
+        import json
+
+        lines += [f"This exact action, once{' ' * 4}{(q['digest'] or '')[:12]}"]
+        lines += ["  " + line for line in safe(json.dumps(q["action"], indent=2, ensure_ascii=False)).splitlines()]
+    options = [["  " + safe(str(o["id"])), one_line(o["description"] or (o["label"] if o["label"] != o["id"] else "")), "(default)" if o["value"] == q["default"] else ""] for o in q["options"]]
+    lines += columns(options)
+    about = context_lines(q["context"])
+    if about:
+        lines += [f"| {line}" for line in about]
+        lines += [dim(f"  {person(q['asked_by'])}'s own words, not checked")]
+    return [indent + line for line in lines]
+
+
+def inbox_rows(items: list[dict[str, Any]]) -> list[list[str]]:
+    return [
+        [
+            "  " + q["id"], question_sort(q), _left_cell(q), q["task"], person(q["asked_by"]), one_line(q["text"]), _waits(q),
+        ]
+        for q in items
+    ]  # fmt: skip
+
+
+def _left_cell(q: dict[str, Any]) -> str:
+    return left(q["timeout_at"]) if q["on_timeout"] != "keep" or q["timeout_at"] else "no limit"
+
+
+def _waits(q: dict[str, Any]) -> str:
+    if not q["blocking"]:
+        return f"went on with {quoted(q['default'])}"
+    return f"holds up {q['holds_up']}" if q.get("holds_up") else ""
+
+
+def inbox_groups(items: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Running out (within 15 minutes), Work is waiting, No hurry."""
+    groups: dict[str, list[dict[str, Any]]] = {"Running out": [], "Work is waiting": [], "No hurry": []}
+    for q in items:
+        soon = q["timeout_at"] is not None and q["on_timeout"] != "keep" and seconds_from_now(q["timeout_at"]) < 900
+        groups["Running out" if soon else "Work is waiting" if q["blocking"] else "No hurry"].append(q)
+    groups["Running out"].sort(key=lambda q: q["timeout_at"])
+    groups["Work is waiting"].sort(key=lambda q: -(q.get("holds_up") or 0))
+    return groups
+
+
+def inbox(items: list[dict[str, Any]]) -> list[str]:
+    if not items:
+        return ["It's not your turn. Nothing waits for you.", "Next: turn list"]
+    lines: list[str] = []
+    rows = {name: inbox_rows(group) for name, group in inbox_groups(items).items() if group}
+    table = iter(columns([row for group in rows.values() for row in group], last=5))
+    for name, group in rows.items():
+        lines.append(bold(name))
+        lines += [next(table) for _ in group]
+    first = next(row[0].strip() for group in rows.values() for row in group)
+    return [*lines, f'Answer: turn show {first} | turn approve {first} | turn reject {first} "why" | turn respond {first} "…"']
+
+
+# --- tasks ----------------------------------------------------------------------------------------------------------
+
+def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
+    return [[f"{ICONS[t['state']]} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)] for t in tasks]
+
+
+def _state(t: dict[str, Any]) -> str:
+    return f"{WORDS[t['state']]} ({t['awaiting']})" if t["awaiting"] else WORDS[t["state"]]
+
+
+def _tail(t: dict[str, Any]) -> str:
+    if t["claim"]:
+        return f"{safe(t['claim']['worker'])}, {left(t['claim']['expires_at'])}"
+    if t["blocked_by"]:
+        shown = ", ".join(t["blocked_by"][:4])
+        return f"waits for {shown}" + ("" if len(t["blocked_by"]) <= 4 else " …")
+    if t["state"] == "deferred" and t["wake_at"]:
+        return f"until {clock(t['wake_at'])}"
+    return one_line(t["reason"]) if t["reason"] else ""
+
+
+def tasks(found: list[dict[str, Any]], empty: str = "No tasks.") -> list[str]:
+    if not found:
+        return [empty, 'Next: turn create "What is to be done"']
+    return columns(task_rows(found), last=3)
+
+
+def awaiting(found: list[dict[str, Any]]) -> list[str]:
+    """Tasks that wait for a person, with what is asked and since when."""
+    if not found:
+        return ["Nothing awaits a person."]
+    lines = ["Awaiting human input:", ""]
+    room = max(cells(t["key"]) for t in found) + 3
+    for t in found:
+        lines.append(f"{pad(t['key'], room)}P{t['priority']}  {pad(t['complexity'], 6)}  {bold(one_line(t['title']))}")
+        for q in t["questions"]:
+            if q["status"] == "pending" and q["blocking"]:
+                more = f" (until {clock(q['timeout_at'])}, {silence(q)})" if q["timeout_at"] else ""
+                lines.append(" " * room + f"❓ {one_line(q['text'])}")
+                about = one_line(" ".join(context_lines(q["context"])))
+                if about:
+                    lines.append(" " * room + f"Context: {cut(about, max(40, min(width(), 120) - room - 9))}")
+                lines.append(" " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}")
+        lines.append("")
+    return [*lines, f'Answer: turn respond {found[0]["key"]} "…" | turn show {found[0]["key"]}']
+
+
+def tree(nodes: list[dict[str, Any]]) -> list[str]:
+    lines: list[str] = []
+
+    def walk(node: dict[str, Any], lead: str, branch: str, below: str) -> None:
+        title = cut(one_line(node["title"]), max(20, width() - len(lead + branch) - 30))
+        lines.append(f"{lead}{branch}{node['key']} [{node['state']}] {ICONS[node['state']]} {title}")
+        inner = lead + below
+        asked = [q for q in node["questions"] if q["status"] == "pending"]
+        kids = node["children"]
+        for i, q in enumerate(asked):
+            last = i == len(asked) - 1 and not kids
+            lines.append(f"{inner}{'└── ' if last else '├── '}Question: {cut(one_line(q['text']), max(20, width() - len(inner) - 16))}")
+        for i, kid in enumerate(kids):
+            last = i == len(kids) - 1
+            walk(kid, inner, "└── " if last else "├── ", "    " if last else "│   ")
+
+    for node in nodes:
+        walk(node, "", "", "")
+    return lines or ["No tasks."]
+
+
+def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
+    """One task in full."""
+    title, right = f"{bold(t['key'])}  {bold(one_line(t['title']))}", f"{_state(t)}, priority {t['priority']}"
+    gap = max(3, min(width(), 90) - cells(t["key"]) - 2 - cells(one_line(t["title"])) - cells(right))
+    lines = [f"{title}{' ' * gap}{right}"]
+    facts = [
+        t["type"] if t["type"] != "task" else "", t["complexity"] if t["complexity"] != "medium" else "",
+        f"branch {safe(t['branch'])}" if t["branch"] else "", f"try {t['retry_count'] + 1} of {t['max_retries']}" if t["retry_count"] else "",
+        f"part of {t['parent']}" if t["parent"] else "", f"waits for {', '.join(t['blocked_by'])}" if t["blocked_by"] else "",
+        f"holds up {', '.join(holds_up)}" if holds_up else "", f"requires {t['requires']}" if t["requires"] else "",
+        f"role {t['role']}" if t["role"] else "", f"labels {', '.join(t['labels'])}" if t["labels"] else "",
+    ]  # fmt: skip
+    if any(facts):
+        lines.append("  " + "   ".join(fact for fact in facts if fact))
+    if t["claim"]:
+        lines.append(f"  {safe(t['claim']['worker'])} works on it, {left(t['claim']['expires_at'])} on the lease (epoch {t['claim']['epoch']})")
+    for name in ("description", "acceptance", "summary"):
+        if t[name].strip():
+            lines += ["", *(["  " + name.capitalize()] if name != "description" else []), *("  " + line for line in safe(t[name]).splitlines())]
+    if t["failure"] or t["reason"]:
+        lines += ["", "  " + ": ".join(word for word in (t["failure"] or "", one_line(t["reason"])) if word)]
+    for q in t["questions"]:
+        if q["status"] == "pending":
+            lines += ["", *question(q)]
+    earlier = [f"{q['id']} {result(q)}" for q in reversed(t["questions"]) if q["status"] != "pending"]
+    if earlier:
+        lines += ["", "  Earlier: " + " · ".join(earlier[:6])]
+    if t["notes"]:
+        lines += ["", "  Notes"]
+        for note in t["notes"]:
+            first, *more = safe(note["text"]).splitlines() or [""]
+            lines += [f"  {person(note['author'])}, {ago(note['at'])}: {first}", *("    " + line for line in more)]
+    return [*lines, "", *next_steps(t)]
+
+
+def next_steps(t: dict[str, Any]) -> list[str]:
+    """What to type now."""
+    key = t["key"]
+    waiting = next((q for q in t["questions"] if q["status"] == "pending"), None)
+    if waiting is not None:
+        name = key if sum(q["status"] == "pending" for q in t["questions"]) == 1 else waiting["id"]
+        return columns([[line, effect] for line, effect in answers(waiting, name, key, bool(t["workflow"]))])
+    return [f"Next: {_NEXT[t['state']].format(key=key)}"]
+
+
+_NEXT = {
+    "created": "turn vet {key}", "ready": "turn claim {key}", "blocked": "turn tree {key}", "working": "turn log {key}",
+    "human": "turn resolve {key}", "review": 'turn accept {key} | turn reject {key} "why"', "done": "turn log {key}",
+    "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
+}  # fmt: skip
+
+
+def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> list[tuple[str, str]]:
+    """The lines that answer a question, and what each will do."""
+    who = person(q["asked_by"])
+    if q["response_type"] == "choice" and q["options"]:
+        value = str(q["options"][0]["id"])
+        yes = f"turn respond {name} {value if value.isidentifier() else chr(34) + one_line(value) + chr(34)}"
+    elif q["response_type"] in ("text", "number"):
+        yes = f'turn respond {name} "…"'
+    elif q["response_type"] == "boolean":
+        yes = f"turn respond {name} yes"
+    else:
+        yes = f"turn approve {name}"
+    kind = KINDS[q["kind"]]
+    effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it", "refused": ""}
+    ends = {**effect, "done": effect["back"], "cancelled": f"{who} is told no"} if workflow or not q["blocking"] else effect
+    rows = [(yes, ends[kind.approved])]
+    if kind.rejected != "refused":
+        no = ends[kind.rejected] if kind.rejected != "back" else f"{who} gets your words"
+        rows.append((f'turn reject {name} "why"', no))
+    else:
+        rows.append((f"turn update {key} --awaiting=null", "hands it back to agents"))
+    return rows
+
+
+def events(found: list[dict[str, Any]]) -> list[str]:
+    rows = []
+    for e in found:
+        data = e["data"]
+        move = f"{data['from'] or 'new'} → {data['to']}" if data.get("from") != data.get("to") and "to" in data else ""
+        said = [one_line(q["text"]) for q in data.get("opened", ()) if q.get("text")]
+        said += [result({"status": q["status"], "response": q.get("response"), "responded_by": q.get("responded_by", "")}) for q in data.get("closed", ()) if q["status"] != "pending"]
+        said += [one_line(note["text"]) for note in data.get("notes", ())]
+        rows.append([str(e["seq"]), clock(e["at"]), safe(e["actor"]), e["action"], e["task"] or "", move, cut(" · ".join(said), 100)])
+    return columns(rows, last=6) if rows else ["Nothing has happened yet."]
