@@ -1,0 +1,148 @@
+"""The demo is the first thing that anybody sees: it runs here as they run it, with and without somebody at the keyboard."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+COMMAND = [sys.executable, "-m", "yourturn.demo", "--pace", "0"]
+QUESTION = "Where should a signed-in session live?"
+
+
+@pytest.fixture
+def env(tmp_path: Path) -> dict[str, str]:
+    """A temporary folder of our own, so that we see what is left in it; and an agent's name, which must not matter."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    return {**kept, "TMPDIR": str(tmp_path), "USER": "ana", "TERM": "xterm", "YOURTURN_AGENT": "coder"}
+
+
+def alive(tmp_path: Path) -> list[str]:
+    """Processes that still know this desk."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words, place = (process / "cmdline").read_text(), (process / "environ").read_text(errors="replace")
+        except OSError:
+            continue
+        if "yourturn.demo" in words and str(tmp_path) in place:
+            found.append(process.name)
+    return found
+
+
+def test_with_nobody_at_the_keyboard(env, tmp_path):
+    done = subprocess.run(COMMAND, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\x1b" not in done.stdout
+    assert f"asks Q1: “{QUESTION}”" in done.stdout
+    assert "turn respond DEMO-1 cookie" in done.stdout
+    assert "human:ana answers Q1: cookie" in done.stdout
+    assert "reads the answer of human:ana to Q1: cookie" in done.stdout
+    log = done.stdout.partition("Who did what")[2]
+    assert [line.split()[2] for line in log.splitlines() if re.match(r"  \d\d:", line)] == [
+        "create", "claim", "note", "ask", "park", "answer", "claim", "complete", "accept",
+    ]  # fmt: skip
+    claims = re.findall(r"(coder-\d+) \(a new process\) claims (DEMO-\d)", done.stdout)
+    assert [task for _, task in claims] == ["DEMO-1", "DEMO-2", "DEMO-1", "DEMO-3", "DEMO-4"]
+    assert len({process for process, _ in claims}) == 5
+    assert list(tmp_path.iterdir()) == []
+    assert alive(tmp_path) == []
+
+
+class Terminal:
+    """The demo in a pseudo-terminal: wait for words, type words."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        ours, theirs = pty.openpty()
+        self.fd = ours
+        self.process = subprocess.Popen(
+            COMMAND, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )  # fmt: skip
+        os.close(theirs)
+        self.seen = ""
+
+    def until(self, words: str, seconds: float = 30) -> None:
+        ends = time.monotonic() + seconds
+        while words not in self.seen and time.monotonic() < ends and self._more():
+            pass
+        assert words in self.seen, self.seen
+
+    def _more(self) -> bool:
+        if not select.select([self.fd], [], [], 0.2)[0]:
+            return True
+        try:
+            got = os.read(self.fd, 65536)
+        except OSError as error:
+            assert error.errno == errno.EIO  # the other end is closed
+            return False
+        self.seen += got.decode()
+        return bool(got)
+
+    def type(self, words: str) -> None:
+        os.write(self.fd, words.encode())
+
+    def end(self) -> int:
+        while self._more() and self.process.poll() is None:
+            pass
+        return self.process.wait(30)
+
+
+@pytest.fixture
+def terminal(env):
+    opened = Terminal(env)
+    yield opened
+    if opened.process.poll() is None:
+        opened.process.kill()
+        opened.process.wait()
+    os.close(opened.fd)
+
+
+TYPED = {"jwt\n": "jwt", "\n": "cookie", "\x04": "cookie", "on paper\n": "on paper"}
+
+
+@pytest.mark.parametrize(("typed", "value"), TYPED.items(), ids=["choice", "enter", "ctrl-d", "other"])
+def test_at_a_terminal(terminal, tmp_path, typed, value):
+    terminal.until("Your answer [cookie]: ")
+    assert list(tmp_path.iterdir()) != []
+    terminal.type(typed)
+    terminal.until(f"human:ana answers Q1: {value}")
+    terminal.until("What to type next")
+    assert terminal.end() == 0
+    assert "\x1b[1mYourturn" in terminal.seen
+    assert list(tmp_path.iterdir()) == []
+    assert alive(tmp_path) == []
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_stopped_in_the_middle(terminal, tmp_path, stop):
+    terminal.until("Your answer [cookie]: ")
+    time.sleep(0.3)  # until it truly reads: a signal before that would be noticed only with the next key
+    os.kill(terminal.process.pid, stop)
+    terminal.until("Nothing is left behind")
+    assert terminal.end() == 130
+    assert list(tmp_path.iterdir()) == []
+    assert alive(tmp_path) == []
+
+
+def test_somebody_else_answers_first(terminal, tmp_path, env):
+    """The desk is a real one: it can be answered from another window, and the first answer wins."""
+    from yourturn import connect
+
+    terminal.until("Your answer [cookie]: ")
+    database = next(tmp_path.glob("*/yourturn.db"))
+    with connect(str(database), as_="human:ben", env={}) as desk:
+        desk.answer("Q1", "jwt")
+    terminal.type("cookie\n")
+    terminal.until("human:ben answered “jwt”")
+    terminal.until("reads the answer of human:ben to Q1: jwt")
+    assert terminal.end() == 0
