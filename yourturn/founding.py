@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from .client import Client
 from .config import FILE, FOLDER, identity, open_store
-from .core.errors import StoreTrouble
+from .core.errors import Precondition, StoreTrouble
 from .core.fields import project_key
 from .core.model import Who
 from .desk import Desk
@@ -39,7 +40,8 @@ def found(db: str | None, key: str | None, name: str | None, env: Mapping[str, s
         keys = [project["key"] for project in client.projects()]
         wanted = key or (None if keys else _folder_key())
         if wanted and wanted not in keys:
-            client.create_project(wanted, name or Path.cwd().name or wanted)
+            with suppress(Precondition):  # another process was faster
+                client.create_project(wanted, name or Path.cwd().name or wanted)
         client = Client(desk, wanted or keys[0])
     except BaseException:
         store.close()

@@ -7,13 +7,14 @@ queries.sql. `Tx` is one open transaction of the door; nothing outside desk.py g
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any, NoReturn
 
 from ..core import settings
 from ..core.canon import dumps, link
-from ..core.errors import NotFound
+from ..core.errors import NotFound, Precondition
 from ..core.model import Action, Case, Decision, Project, Question, Ref, Task
 from . import text
 
@@ -68,7 +69,16 @@ class Store:
         raise NotImplementedError
 
     def check(self) -> list[str]:
+        """What the database itself finds wrong."""
         raise NotImplementedError
+
+    def held_back(self, seconds: float = 60.0) -> list[str]:
+        """Which transactions, open for so long, keep readers of the event log from going on."""
+        return []
+
+    def _unguarded(self, triggers: Iterable[str]) -> list[str]:
+        gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"])) - set(triggers)
+        return [f"the trigger {name}, which keeps events unchanged, is missing" for name in sorted(gone)]
 
     def close(self) -> None:
         raise NotImplementedError
@@ -85,13 +95,14 @@ class Store:
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("q", "run", "store", "workspace")
+    __slots__ = ("q", "run", "slot", "store", "workspace")
 
     def __init__(self, store: Store, run: Any, workspace: int) -> None:
         self.store = store
         self.run = run
         self.q = store.query
         self.workspace = workspace
+        self.slot = "0"
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
@@ -139,12 +150,14 @@ class Tx:
         return case._replace(questions=(Question._make(row),)) if row else case
 
     def new_case(self, project: str, parent: int | None, needs: Iterable[int]) -> tuple[Case, int]:
+        """The case of a task that does not exist yet. Its neighbours are locked: none ends unseen while it joins them."""
+        near = {ref.id: ref for ref in self.refs({*needs, *([parent] if parent else [])}, lock=True)}
         row = self.run(self.q["project_for_update"], {"workspace": self.workspace, "key": project}).fetchone()
         if row is None:
             self._no_project(project)
-        waits = [ref for ref in self.refs(needs) if ref.state not in ("done", "cancelled")]
+        waits = [near[other] for other in sorted(set(needs)) if near[other].state not in ("done", "cancelled")]
         return (
-            Case(self._project(row), None, needs=tuple(waits), parent=self.refs([parent])[0] if parent else None),
+            Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None),
             int(row[-1]),
         )
 
@@ -152,11 +165,11 @@ class Tx:
         known = ", ".join(r[0] for r in self.run(self.q["projects"], {"workspace": self.workspace}).fetchall())
         raise NotFound(f"There is no project {key}", hint=f"There is: {known or 'none'}. Make one with: turn project create {key}")
 
-    def refs(self, ids: Iterable[int]) -> list[Ref]:
+    def refs(self, ids: Iterable[int], lock: bool = False) -> list[Ref]:
         wanted = list(ids)
         if not wanted:
             return []
-        body = self.q["refs"].replace("{ids}", ",".join(str(int(i)) for i in wanted))
+        body = self.q["refs_for_update" if lock else "refs"].replace("{ids}", ",".join(str(int(i)) for i in wanted))
         found = [Ref._make(r) for r in self.run(body, {"workspace": self.workspace}).fetchall()]
         if len(found) != len(set(wanted)):
             raise NotFound("One of the tasks named is not there")
@@ -223,14 +236,17 @@ class Tx:
             self.run(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
         self._save_needs(decision)
         if not decision.silent:
-            self.run(
-                self.q["insert_event"],
-                {
-                    "workspace": self.workspace, "task": task.id, "n": n, "at": at, "actor": who,
-                    "action": decision.action.verb, "data": body, "prev": before.event_head if before else "", "hash": head,
-                },
-            )  # fmt: skip
+            self._log(task.id, n, at, who, decision.action.verb, body, before.event_head if before else "", head)
         return decision
+
+    def _log(self, task: int | None, n: int, at: int, actor: str, action: str, data: str, prev: str, hash: str) -> None:
+        self.slot = self.run(
+            self.q["insert_event"],
+            {
+                "workspace": self.workspace, "task": task, "n": n, "at": at, "actor": actor, "action": action,
+                "data": data, "prev": prev, "hash": hash, "slot": self.slot,
+            },
+        ).fetchone()[0]  # fmt: skip
 
     def _numbered(self, decision: Decision) -> Decision:
         """Give the questions that were opened their numbers."""
@@ -246,6 +262,8 @@ class Tx:
     def _insert(self, decision: Decision) -> Decision:
         fields = decision.task._asdict()
         del fields["id"]
+        if fields["external_id"]:
+            self._new_elsewhere(fields["project_id"], fields["external_id"])
         number = int(decision.task.key.rpartition("-")[2])
         taken = self.run(self.q["next_number"], {"id": fields["project_id"], "number": number})
         if taken.rowcount != 1:
@@ -253,6 +271,11 @@ class Tx:
         new = self.run(self.store.sql(_insert("tasks", fields) + " RETURNING id"), fields).fetchone()[0]
         opened = tuple(q._replace(task_id=new) for q in decision.opened)
         return _with(decision, id=new)._replace(opened=opened)
+
+    def _new_elsewhere(self, project: int, external: str) -> None:
+        row = self.run(self.q["external"], {"project": project, "external": external}).fetchone()
+        if row:
+            raise Precondition(f"Cannot create {external}", reason=f"it is here already, as {row[0]}")
 
     def _update(self, decision: Decision, before: Task) -> Decision:
         fields = dict(decision.set)
@@ -308,13 +331,7 @@ class Tx:
         body = dumps(data)
         fresh = link(head, name, n + 1, at, action.who.name, action.verb, body)
         self.run(self.q["move_office_head"], {"workspace": self.workspace, "n": n + 1, "hash": fresh})
-        self.run(
-            self.q["insert_event"],
-            {
-                "workspace": self.workspace, "task": None, "n": n + 1, "at": at, "actor": action.who.name,
-                "action": action.verb, "data": body, "prev": head, "hash": fresh,
-            },
-        )  # fmt: skip
+        self._log(None, n + 1, at, action.who.name, action.verb, body, head, fresh)
 
 
 def _urgency(found: tuple[Case, int]) -> tuple[int, int, int]:

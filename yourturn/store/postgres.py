@@ -11,10 +11,10 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from ..core.errors import BadDatabase, Busy, StoreTrouble, Usage
+from ..core.errors import BadDatabase, Busy, ReadOnly, StoreTrouble, Usage
 from .base import Again, Store
 
 try:
@@ -47,9 +47,11 @@ class PostgresStore(Store):
         "strict": "",
         "xid": "xid8",
         "this_xid": "pg_current_xact_id()",
+        "slot": "GREATEST(pg_current_xact_id(), CAST(:slot AS xid8), (SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = :n - 1), "
+        "(SELECT e.xid FROM events e WHERE CAST(:task AS BIGINT) IS NULL AND e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = :n - 1))",
         "append_only": _APPEND_ONLY,
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
-        "lock": "FOR UPDATE",
+        "lock": "FOR NO KEY UPDATE",
         "lock_task": "FOR UPDATE OF t",
         "lock_project": "FOR UPDATE OF p",
         "skip_locked": "FOR UPDATE OF t SKIP LOCKED",
@@ -62,14 +64,16 @@ class PostgresStore(Store):
     #: Seconds after which a listener looks by itself.
     pulse = 1.0
 
-    def __init__(self, url: str, *, create: bool = False, size: int = 8) -> None:
+    def __init__(self, url: str, *, create: bool = False, size: int = 8, patience: float = 10.0) -> None:
         super().__init__()
         self.url = re.sub(r"//([^:@/]+):[^@/]*@", r"//\1:***@", url)
         self._address = url
         self._size = size
+        self._patience = patience
         self._pool: ConnectionPool[Any] | None = None
         self._lock = threading.Lock()
-        self._listener: Any = None
+        self._local = threading.local()
+        self._listeners: list[Any] = []
 
     def sql(self, text: str) -> str:
         return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
@@ -78,10 +82,10 @@ class PostgresStore(Store):
         with self._lock:
             if self._pool is None:
                 self._pool = ConnectionPool(
-                    self._address, min_size=1, max_size=self._size, timeout=10, kwargs={"autocommit": True}, open=False
+                    self._address, min_size=1, max_size=self._size, timeout=self._patience, kwargs={"autocommit": True}, open=False
                 )
                 try:
-                    self._pool.open(wait=True, timeout=10)
+                    self._pool.open(wait=True, timeout=self._patience)
                 except (PoolTimeout, psycopg.Error) as error:
                     pool, self._pool = self._pool, None
                     pool.close()
@@ -113,7 +117,8 @@ class PostgresStore(Store):
                     cursor.execute("ROLLBACK")
                 raise
             if write:
-                cursor.execute("SELECT pg_notify('yourturn', '')")
+                with suppress(psycopg.Error):  # it is committed, whether or not anybody hears of it
+                    cursor.execute("SELECT pg_notify('yourturn', '')")
 
     @contextmanager
     def reading(self) -> Iterator[Any]:
@@ -133,28 +138,48 @@ class PostgresStore(Store):
 
     def wait(self, seconds: float) -> bool:
         with self._trouble():
-            if self._listener is None or self._listener.closed:
-                self._listener = psycopg.connect(self._address, autocommit=True)
-                self._listener.execute("LISTEN yourturn")
+            listener = getattr(self._local, "listener", None)
+            if listener is None or listener.closed:
+                listener = self._local.listener = psycopg.connect(self._address, autocommit=True)
+                self._listeners = [other for other in self._listeners if not other.closed] + [listener]
+                listener.execute("LISTEN yourturn")
                 return True
-            deadline = time.monotonic() + min(seconds, self.pulse)
-            for _ in self._listener.notifies(timeout=max(0.0, deadline - time.monotonic()), stop_after=1):
+            for _ in listener.notifies(timeout=min(seconds, self.pulse), stop_after=1):
                 return True
         return False
 
     def check(self) -> list[str]:
-        """Which transaction, if any, holds the readers of the event log back."""
+        """What the database itself finds wrong."""
+        with self.reading() as run:
+            guards = run(
+                "SELECT tgname FROM pg_trigger WHERE tgrelid = CAST('events' AS regclass) AND tgenabled IN ('O', 'A') AND NOT tgisinternal"
+            )
+            wrong = self._unguarded(row[0] for row in guards.fetchall())
+            invalid = run(
+                "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid "
+                "WHERE NOT i.indisvalid AND c.relnamespace = CAST(current_schema() AS regnamespace)"
+            )
+            wrong += [f"the index {row[0]} is invalid" for row in invalid.fetchall()]
+        return wrong
+
+    def held_back(self, seconds: float = 60.0) -> list[str]:
         with self.reading() as run:
             rows = run(
-                "SELECT pid, coalesce(application_name, ''), datname, CAST(now() - xact_start AS TEXT) FROM pg_stat_activity "
-                "WHERE backend_xid IS NOT NULL AND xact_start < now() - interval '1 minute' ORDER BY xact_start LIMIT 5"
+                "SELECT 'pid ' || pid || ' ' || coalesce(application_name, ''), datname, xact_start FROM pg_stat_activity "
+                "WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() "
+                "UNION ALL SELECT 'prepared ' || gid, database, prepared FROM pg_prepared_xacts ORDER BY 3 LIMIT 5"
             ).fetchall()
-        return [f"a transaction open for {age} in {db} (pid {pid} {name}) holds event readers back" for pid, name, db, age in rows]
+            now = run("SELECT now()").fetchone()[0]
+        return [
+            f"a transaction open since {since:%Y-%m-%d %H:%M:%S} in {db} ({what.strip()}) holds event readers back"
+            for what, db, since in rows
+            if (now - since).total_seconds() >= seconds
+        ]
 
     def close(self) -> None:
-        if self._listener is not None:
-            self._listener.close()
-            self._listener = None
+        while self._listeners:
+            self._listeners.pop().close()
+        self._local = threading.local()
         if self._pool is not None:
             self._pool.close()
             self._pool = None
@@ -171,5 +196,9 @@ class PostgresStore(Store):
             raise Busy(f"{self.url} is locked", hint="Nothing was changed. Try again.") from error
         except (pg.UndefinedTable, pg.UndefinedColumn) as error:
             raise BadDatabase(f"{self.url} holds no Yourturn desk", reason=str(error).splitlines()[0], hint="Make one with: turn init") from error
+        except (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege) as error:
+            raise ReadOnly(f"{self.url} cannot be written", reason=str(error).splitlines()[0], hint="Nothing was changed.") from error
         except (PoolTimeout, psycopg.OperationalError) as error:
             raise StoreTrouble(f"{self.url} does not answer", reason=str(error).strip().splitlines()[0]) from error
+        except psycopg.Error as error:
+            raise StoreTrouble(f"{self.url}: {str(error).strip().splitlines()[0]}") from error

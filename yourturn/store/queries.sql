@@ -24,6 +24,9 @@ WHERE p.workspace_id = :workspace AND p.key = :project AND t.key = :key;
 SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND t.external_id = :key ORDER BY t.id LIMIT 1;
 
+-- name: external
+SELECT key FROM tasks WHERE project_id = :project AND external_id = :external;
+
 -- name: pending
 SELECT {question} FROM questions q WHERE q.task_id = :id AND q.status = 'pending' ORDER BY q.id;
 
@@ -47,6 +50,10 @@ ORDER BY 1, 2;
 -- name: refs
 SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id;
+
+-- name: refs_for_update
+SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id {lock_task};
 
 -- name: has_children
 SELECT 1 FROM tasks WHERE parent_id = :id LIMIT 1;
@@ -105,11 +112,15 @@ UPDATE deps SET warned = 1 WHERE task_id = :task AND needs_id = :needs;
 UPDATE deps SET warned = 0 WHERE needs_id = :needs AND warned = 1;
 
 -- name: insert_event
-INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash)
-VALUES (:workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash);
+-- {slot}: no earlier than the event before it in its chain, and than what this transaction wrote before (reads.log_after).
+INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
+VALUES ({slot}, :workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash) RETURNING CAST(xid AS TEXT);
 
 -- name: office_head
 SELECT name, event_count, event_head, settings FROM workspaces WHERE id = :workspace {lock};
+
+-- name: office_look
+SELECT name, event_count, event_head FROM workspaces WHERE id = :workspace;
 
 -- name: move_office_head
 UPDATE workspaces SET event_count = :n, event_head = :hash WHERE id = :workspace;

@@ -8,6 +8,7 @@ to work and says which command to run.
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Any
 
@@ -39,8 +40,9 @@ def _version(store: Store, run: Any) -> int:
     tables = store.tables(run)
     if "schema_version" in tables:
         return int(run(store.query["version"]).fetchone()[0] or 0)
-    if tables & {"tasks", "projects"}:
-        raise BadDatabase(f"{store.url} holds tables of another program")
+    ours = set(re.findall(r"CREATE TABLE (\w+)", read("schema.sql")))
+    if tables & ours or (tables and store.dialect == "sqlite"):
+        raise BadDatabase(f"{store.url} holds tables of another program", reason=", ".join(sorted(tables)[:5]))
     return 0
 
 

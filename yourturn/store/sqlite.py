@@ -38,6 +38,7 @@ class SqliteStore(Store):
         "strict": "STRICT",
         "xid": "INTEGER",
         "this_xid": "0",
+        "slot": "0",
         "append_only": _APPEND_ONLY,
         "now": "0",
         "lock": "",
@@ -58,6 +59,7 @@ class SqliteStore(Store):
         self.path = path
         self.url = path
         self._busy = busy
+        self._create = create
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
         if sqlite3.sqlite_version_info < (3, 37):
@@ -85,12 +87,29 @@ class SqliteStore(Store):
             db.execute("PRAGMA recursive_triggers = ON")
             db.execute("PRAGMA synchronous = FULL")
             if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-                _try_wal(db)
+                self._try_wal(db)
         except BaseException:
             db.close()
             raise
         self._all.append(db)
         return db
+
+    def _try_wal(self, db: sqlite3.Connection) -> None:
+        """Ours, or about to become ours: somebody else's file stays as it is. SQLite does not queue for this lock, so we do."""
+        tables = self.tables(db.execute)
+        if "schema_version" not in tables and (tables or not self._create):
+            return
+        ends = time.monotonic() + self._busy
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "readonly" in str(error) or "unable to open" in str(error):
+                    return
+                if "locked" not in str(error) or time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
 
     @contextmanager
     def begin(self, write: bool = True) -> Iterator[Any]:
@@ -135,9 +154,9 @@ class SqliteStore(Store):
                 time.sleep(min(self.pulse, left))
 
     def check(self) -> list[str]:
-        """What the database itself finds wrong."""
         with self.reading() as run:
-            wrong = [str(row[0]) for row in run("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            wrong = self._unguarded(row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'trigger'"))
+            wrong += [str(row[0]) for row in run("PRAGMA integrity_check(20)") if row[0] != "ok"]
             wrong += [f"{row[0]} row {row[1]} refers to a missing row of {row[2]}" for row in run("PRAGMA foreign_key_check")]
         return wrong
 
@@ -145,14 +164,6 @@ class SqliteStore(Store):
         while self._all:
             self._all.pop().close()
         self._local = threading.local()
-
-
-def _try_wal(db: sqlite3.Connection) -> None:
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-    except sqlite3.OperationalError as error:
-        if "readonly" not in str(error) and "unable to open" not in str(error):
-            raise
 
 
 @contextmanager
