@@ -1,4 +1,4 @@
-"""The demo is the first thing that anybody sees: it runs here as they run it, with and without somebody at the keyboard."""
+"""The demo is what anybody sees first: it runs here as they run it, with and without a person at the keyboard."""
 
 from __future__ import annotations
 

@@ -1,0 +1,249 @@
+"""The docs' tables, printed from the law: `python -m yourturn.printed` writes docs/rules.md, `--check` only compares.
+
+Nothing in that file is written by hand, so it cannot say anything that the code does not do.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from .core.actions import VERBS
+from .core.errors import YourturnError, every_error
+from .core.model import DAY, ENDED, HOUR, HUMAN, MINUTE, REVIEW, STATES
+from .core.rules import FIELDS, KINDS, MEANS, OFFICE, OPEN, REASONS, ROLES, SIGNALS, SILENCE, TRANSITIONS, matrix
+from .core.settings import SETTINGS
+
+TARGET = Path(__file__).parent.parent / "docs" / "rules.md"
+
+_PEOPLE = ("any", "holder", "human", "approver", "admin", "system")
+
+
+def page() -> str:
+    """The whole of docs/rules.md."""
+    parts = [
+        "# The rules",
+        "Printed from `yourturn/core/rules.py` by `make docs`. Do not edit: change the table, and print it again.",
+    ]
+    for section in (_verbs, _moves, _matrix, _diagram, _kinds, _silence, _signals, _roles, _errors, _settings):
+        parts += section()
+    return "\n\n".join(parts) + "\n"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in lines)
+
+
+def _code(words: Iterable[str], joint: str = " ") -> str:
+    return joint.join(f"`{word}`" for word in words)
+
+
+def _verbs() -> list[str]:
+    """What can be said, and with which words."""
+    system = {verb for verb in VERBS if verb not in OFFICE and all(w == {"system"} for w in _who_says(verb))}
+    rows = []
+    for name, verb in VERBS.items():
+        if name not in system:
+            args = [f"**`{a}`**" if a in verb.required else f"`{a}`" for a in verb.args if a not in _INSIDE]
+            rows.append((f"`{name}`", verb.about, " ".join(args)))
+    return [
+        "## Verbs",
+        "What people and agents can say. Arguments in bold are needed.",
+        _table(("verb", "means", "takes"), rows),
+        "What only the system says, when time or a neighbour makes it true:",
+        _table(("verb", "means"), [(f"`{name}`", verb.about) for name, verb in VERBS.items() if name in system]),
+    ]
+
+
+#: Arguments that the desk fills in by itself.
+_INSIDE = frozenset({"circle", "warned", "secret"})
+
+
+def _who_says(verb: str) -> list[frozenset[str]]:
+    meant = {MEANS.get((verb, state), verb) for state in STATES}
+    return [rule.who for (_, said), rule in TRANSITIONS.items() if said in meant]
+
+
+def _people(who: Iterable[str]) -> str:
+    return ", ".join(sorted(who, key=_PEOPLE.index))
+
+
+def _moves() -> list[str]:
+    """One row for all states from which a verb leads to the same places."""
+    rows: dict[tuple[str, tuple[str, ...], str], list[str]] = {}
+    for (state, verb), rule in TRANSITIONS.items():
+        targets = tuple("(stays)" if target == state else target for target in rule.to)
+        rows.setdefault((verb, targets, _people(rule.who)), []).append(state or "(nothing)")
+    return [
+        "## Moves",
+        "A verb that has no row for a state is refused there; the error lists the verbs that have one. Somebody who "
+        "is not named under *who* is refused too. Where several targets are named, the task's questions, dependencies "
+        "and settings decide among them.",
+        _table(
+            ("verb", "from", "to", "who"),
+            [(f"`{verb}`", " ".join(sources), " ".join(to), who) for (verb, to, who), sources in rows.items()],
+        ),
+        f"On a task in `review`, `approve` means `{MEANS['approve', REVIEW]}` and `reject` means "
+        f"`{MEANS['reject', REVIEW]}`; everywhere else both mean `{MEANS['approve', HUMAN]}`.",
+    ]
+
+
+def _matrix() -> list[str]:
+    cells = matrix()
+    moving = {cell: [v for v in verbs if cell[0] != cell[1]] for cell, verbs in cells.items()}
+    rows = [(f"**{a}**", *("·" if a == b else _code(moving[a, b]) or "–" for b in STATES)) for a in STATES]
+    free = sum(1 for (a, b), verbs in moving.items() if a != b and verbs)
+    refused = sum(1 for (a, b), verbs in moving.items() if a != b and not verbs)
+    return [
+        "## From state to state",
+        f"Rows are where a task is, columns where it goes. {free} ways are open, {refused} are closed (–). "
+        "Verbs that leave the state as it is are not shown.",
+        _table(("from \\ to", *STATES), rows),
+    ]
+
+
+def as_mermaid() -> str:
+    """The same as a diagram. What is possible from every open state would only be a tangle: it is said in words."""
+    always = _always()
+    lines = ["stateDiagram-v2"]
+    birth = TRANSITIONS[None, "create"]
+    lines += [f"    [*] --> {target}: create" for target in birth.to]
+    for (a, b), verbs in matrix().items():
+        shown = [verb for verb in verbs if verb not in always]
+        if a != b and shown:
+            lines.append(f"    {a} --> {b}: {', '.join(shown)}")
+    lines += [f"    {state} --> [*]" for state in STATES if state in ENDED]
+    return "\n".join(lines)
+
+
+def _always() -> dict[str, str]:
+    """verb -> the one state to which it leads from everywhere."""
+    found = {}
+    for verb in dict.fromkeys(verb for _, verb in TRANSITIONS):
+        targets = {t for (s, v), rule in TRANSITIONS.items() if v == verb for t in rule.to if t != s}
+        if len(targets) == 1 and all((state, verb) in TRANSITIONS for state in OPEN):
+            found[verb] = targets.pop()
+    return found
+
+
+def _diagram() -> list[str]:
+    words = " and ".join(f"`{verb}` to {target}" for verb, target in _always().items())
+    return [
+        "## As a diagram",
+        f"```mermaid\n{as_mermaid()}\n```",
+        f"Not drawn: {words}, which lead there from every open state.",
+    ]
+
+
+def _kinds() -> list[str]:
+    head = ("kind", "the person is asked to", "approved", "rejected")
+    verdicts = [(f"`{name}`", kind.asks, kind.approved, kind.rejected) for name, kind in KINDS.items()]
+    filled = [
+        (
+            f"`{name}`",
+            kind.response_type,
+            kind.urgency,
+            kind.timeout or "none",
+            f"`{kind.on_timeout}`",
+            "allowed" if kind.default else "never",
+            "yes" if kind.gate else "no",
+        )
+        for name, kind in KINDS.items()
+    ]
+    return [
+        "## Kinds of questions, and what a verdict does",
+        "`done` and `cancelled` end the task, `back` returns it to the agent, `refused` is an error that changes "
+        "nothing. In a task with a workflow every answer goes back.",
+        _table(head, verdicts),
+        "What a kind fills in when the asker leaves it out. The time is for questions that are asked; flags get none. "
+        "A gate can be reserved for approvers (the setting `approvals`).",
+        _table(("kind", "answer", "urgency", "time", "then", "default", "gate"), filled),
+        "Reasons that a question can give: " + _code(REASONS, ", ") + ".",
+    ]
+
+
+def _silence() -> list[str]:
+    return [
+        "## When nobody answers",
+        "Silence has a status of its own, `timeout`, and no verdict. No row approves anything.",
+        _table(("on_timeout", "what happens"), [(f"`{name}`", words) for name, words in SILENCE.items()]),
+    ]
+
+
+def _signals() -> list[str]:
+    return [
+        "## Signals",
+        "What an agent can say at the end of its turn, and the kind of question that follows.",
+        _table(("signal", "kind"), [(f"`{word}`", f"`{kind}`" if kind else "none") for word, kind in SIGNALS.items()]),
+    ]
+
+
+def _roles() -> list[str]:
+    rows = [(f"`{role}`", _people(can) or "nobody: it only reads") for role, can in ROLES.items()]
+    fields: dict[str, list[str]] = {}
+    for field, who in FIELDS.items():
+        fields.setdefault(who, []).append(field)
+    return [
+        "## Roles",
+        "Which of the words under *who* a role may be. The holder of a claim also has to prove it.",
+        _table(("role", "counts as"), rows),
+        "Fields of `update`, and who may change them:",
+        _table(("who", "fields"), [(who, _code(names)) for who, names in fields.items()]),
+        "What concerns no task: " + ", ".join(f"`{verb}` ({who})" for verb, who in OFFICE.items()) + ".",
+    ]
+
+
+def _errors() -> list[str]:
+    ours = [error for error in every_error() if error.__module__ == YourturnError.__module__]
+    rows = [
+        (f"`{e.code}`", str(e.exit_code), str(e.http_status), f"`{e.__name__}`", (e.__doc__ or "").partition("\n")[0])
+        for e in ours
+    ]
+    return [
+        "## Errors",
+        "One class serves every surface; `code` is for programs.",
+        _table(("code", "exit code", "HTTP status", "class", "means"), rows),
+    ]
+
+
+def _settings() -> list[str]:
+    rows = [(f"`{name}`", _shown(name, setting.default), setting.about) for name, setting in SETTINGS.items()]
+    return [
+        "## Settings",
+        "A project's word goes over the workspace's, and that over these.",
+        _table(("setting", "default", "means"), rows),
+    ]
+
+
+def _shown(name: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) and value >= MINUTE:
+        unit, letter = next((u, c) for u, c in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")) if value % u == 0)
+        return f"{value // unit}{letter}"
+    return "auto" if name == "review" and value == 0 else str(value)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    args = list(sys.argv[1:] if argv is None else argv)
+    if args not in ([], ["--check"]):
+        print("usage: python -m yourturn.printed [--check]", file=sys.stderr)
+        return 2
+    if not TARGET.parent.is_dir():
+        print(f"There is no folder {TARGET.parent}: this works in a checkout of the source.", file=sys.stderr)
+        return 1
+    if not args:
+        TARGET.write_text(page(), encoding="utf-8")
+        print(f"{TARGET.name} is printed.")
+        return 0
+    if not TARGET.exists() or TARGET.read_text(encoding="utf-8") != page():
+        print("docs/rules.md does not say what the tables say. Print it again with: make docs", file=sys.stderr)
+        return 1
+    print("docs/rules.md says what the tables say.")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
