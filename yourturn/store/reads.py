@@ -310,6 +310,71 @@ class Reader:
         name, n, hash = self._named("office_look")[0]
         return name, n, hash
 
+    # --- for the doctor ---------------------------------------------------------------------------------------------
+
+    def overdue(self) -> int:
+        return int(self._all(f"SELECT count(*) {_OURS} AND t.due_at <= :now", now=self.now)[0][0])
+
+    def odd(self, name: str, limit: int = 100) -> list[str]:
+        """Keys of what should not be: a row of _ODD."""
+        return [str(row[0]) for row in self._all(f"{_ODD[name]} LIMIT :limit", limit=limit)]
+
+    def edges(self) -> list[Any]:
+        """Who waits for whom, by key."""
+        return self._all(
+            "SELECT t.key, n.key FROM deps d JOIN tasks t ON t.id = d.task_id JOIN tasks n ON n.id = d.needs_id "
+            "JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
+        )
+
+    def claims(self) -> Iterable[Any]:
+        """key, epoch of the row, what the event says: every claim ever taken, in the order of each task's chain."""
+        return self._all(f"SELECT t.key, t.epoch, e.data {_TOLD} AND e.action = 'claim' ORDER BY t.id, e.n")
+
+    def last_words(self) -> Iterable[Any]:
+        """key, state, what the last event says."""
+        return self._all(f"SELECT t.key, t.state, e.data {_TOLD} AND e.n = t.event_count")
+
+
+_OURS = "FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
+_TOLD = _OURS.replace("WHERE", "JOIN events e ON e.task_id = t.id WHERE")
+_ASKS = "EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending'"
+_WAITS = (
+    "EXISTS (SELECT 1 FROM deps d JOIN tasks n ON n.id = d.needs_id "
+    "WHERE d.task_id = t.id AND n.state NOT IN ('done', 'cancelled'))"
+)
+_ODD = {
+    "orphan": """SELECT what FROM (
+        SELECT 'task ' || t.key AS what FROM tasks t LEFT JOIN projects p ON p.id = t.project_id
+            LEFT JOIN tasks u ON u.id = t.parent_id WHERE p.id IS NULL OR (t.parent_id IS NOT NULL AND u.id IS NULL)
+        UNION ALL SELECT 'question Q' || q.id FROM questions q LEFT JOIN tasks t ON t.id = q.task_id WHERE t.id IS NULL
+        UNION ALL SELECT 'question Q' || q.id FROM questions q JOIN tasks t ON t.id = q.task_id
+            JOIN projects p ON p.id = t.project_id WHERE p.workspace_id <> q.workspace_id
+        UNION ALL SELECT 'note ' || o.id FROM notes o LEFT JOIN tasks t ON t.id = o.task_id WHERE t.id IS NULL
+        UNION ALL SELECT 'dependency ' || d.task_id || ' on ' || d.needs_id FROM deps d
+            LEFT JOIN tasks t ON t.id = d.task_id LEFT JOIN tasks n ON n.id = d.needs_id WHERE t.id IS NULL OR n.id IS NULL
+        UNION ALL SELECT 'event ' || e.seq FROM events e LEFT JOIN tasks t ON t.id = e.task_id
+            WHERE e.task_id IS NOT NULL AND t.id IS NULL
+        UNION ALL SELECT 'project ' || p.key FROM projects p LEFT JOIN workspaces w ON w.id = p.workspace_id
+            WHERE w.id IS NULL
+        ) AS found""",
+    "unclaimed": f"SELECT t.key {_OURS} AND t.state = 'working' "
+    "AND (t.holder IS NULL OR t.claim_hash IS NULL OR t.lease_expires_at IS NULL)",
+    "stray_claim": f"SELECT t.key {_OURS} AND t.holder IS NOT NULL AND (t.state NOT IN ('working', 'human') OR t.epoch < 1)",
+    "unasked": f"SELECT t.key {_OURS} AND t.state = 'human' AND NOT {_ASKS} AND q.blocking = 1)",
+    "unheld": f"SELECT t.key {_OURS} AND t.state <> 'human' AND {_ASKS} AND q.blocking = 1)",
+    "left_open": f"SELECT t.key {_OURS} AND t.state IN ('done', 'cancelled', 'failed') AND {_ASKS})",
+    "too_early": f"SELECT t.key {_OURS} AND t.state = 'ready' AND {_WAITS}",
+    "too_late": f"SELECT t.key {_OURS} AND t.state = 'blocked' AND NOT {_WAITS}",
+    "exhausted": f"SELECT t.key {_OURS} AND t.retry_count >= t.max_retries "
+    f"AND t.state NOT IN ('done', 'cancelled', 'failed') AND NOT {_ASKS} AND q.reason = 'retry_exhausted')",
+    "in_clear": f"""SELECT what FROM (
+        SELECT 'token ' || name AS what FROM tokens WHERE workspace_id = :workspace AND length(hash) <> 64
+        UNION ALL SELECT 'the claim on ' || t.key {_OURS} AND length(t.claim_hash) <> 64
+        UNION ALL SELECT 'event ' || e.seq FROM events e
+            WHERE e.workspace_id = :workspace AND e.task_id IS NULL AND e.data LIKE '%"yt!_%' ESCAPE '!'
+        ) AS found""",
+}
+
 
 _AFTER = {
     False: "t.id > :after",
