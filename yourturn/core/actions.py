@@ -65,6 +65,8 @@ _question = {
     "metadata": f.mapping,
 }
 
+_flag = {name: checker for name, checker in _question.items() if name != "blocking"}
+
 
 def _as_is(_: str, value: Any) -> Any:
     """Made by the desk itself, not by a caller."""
@@ -76,6 +78,8 @@ def _children(field: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"{field} must be a list")
     found = [{"title": item} if isinstance(item, str) else item for item in value]
+    if not all(isinstance(item, dict) for item in found):
+        raise Invalid(f"{field} must be titles or objects")
     return [_checked("create", item) for item in found]
 
 
@@ -115,7 +119,7 @@ VERBS: dict[str, Verb] = {
     "park": Verb("Give a claimed task back without costing a try, because your session ends.", {**_proof, "until": f.instant}),
     "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
     "flag": Verb(
-        "Stop and hand the task to a person, with a reason.", {**_question, **_proof, "warned": _as_is}, ("text",)
+        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof, "warned": _as_is}
     ),
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),

@@ -43,7 +43,8 @@ for (_, _verb), _rule in TRANSITIONS.items():
     _EVER[_verb] = _EVER.get(_verb, frozenset()) | _rule.who
 
 _ANSWERS = ("answer", "approve", "reject")
-_ABOUT_A_QUESTION = (*_ANSWERS, "timeout", "withdraw", "assign")
+_TO_A_QUESTION = ("answer", "timeout", "withdraw", "assign")
+_ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
 
 
 def may_ever(verb: str, who: Who) -> None:
@@ -70,7 +71,7 @@ def decide(case: Case, action: Action, now: int) -> Decision:
     if spoken in _ABOUT_A_QUESTION:
         assert task is not None
         verb = MEANS.get((spoken, task.state), spoken)
-        if verb in _ABOUT_A_QUESTION or action.question is not None:
+        if verb in _TO_A_QUESTION or action.question is not None:
             verb = "answer" if verb in ("accept", "reject") else verb
             d.question = _find_question(d, verb)
             if spoken in ("approve", "reject"):
@@ -170,6 +171,7 @@ def _too_late(d: Draft) -> Decision:
         if rule is not None:
             _may(d, rule, "reopen")
             _apply(d, rule, "reopen")
+            d.action = d.action._replace(verb="reopen")
         return _decision(d)
     from .words import when
 

@@ -205,7 +205,7 @@ def answer(d: Draft) -> None:
         )
     close(d, q, ANSWERED, response=response)
     d.data["verdict"] = verdict
-    if verdict == REJECTED and response["text"]:
+    if verdict == REJECTED and str(response["text"]).strip():
         d.notes.append(Note(d.action.who.name, str(response["text"]), d.now))
     if not q.blocking:
         return
@@ -309,7 +309,7 @@ def finish(d: Draft) -> None:
 def send_back(d: Draft) -> None:
     d.put(accept_at=None, retry_count=0)
     rest(d)
-    if d.args.get("reason"):
+    if (d.args.get("reason") or "").strip():
         d.notes.append(Note(d.action.who.name, d.args["reason"], d.now))
 
 

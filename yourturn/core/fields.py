@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .canon import check, clean
+from .canon import check, clean, dumps
 from .errors import Invalid
 from .model import DAY, HOUR, MINUTE, SECOND
 
@@ -15,6 +15,9 @@ Checker = Callable[[str, Any], Any]
 
 TITLE_LIMIT = 300
 TEXT_LIMIT = 1_000_000
+LONGEST = 10**10 * SECOND
+#: Line breaks, terminal escapes, and what turns the direction of writing around.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 NAME = re.compile(r"[\w][\w.@+:/-]{0,99}")
 PROJECT_KEY = re.compile(r"[A-Z][A-Z0-9_]{0,19}")
 
@@ -25,7 +28,7 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|min|m|h|d|w)?")
 def duration(text: str | int | float, what: str = "duration") -> int:
     """'90s', '30m', '1h30m', '2d'; a bare number is seconds."""
     if isinstance(text, (int, float)) and not isinstance(text, bool):
-        if text != text or text < 0 or text > 10**10:
+        if text != text or text < 0 or text > LONGEST // SECOND:
             raise Invalid(f"{what} must be a length of time", reason=f"got {text}")
         return round(text * SECOND)
     if not isinstance(text, str):
@@ -37,7 +40,7 @@ def duration(text: str | int | float, what: str = "duration") -> int:
             break
         total += round(float(found[1]) * _UNITS[found[2] or "s"])
         rest = rest[found.end() :].strip()
-    if rest or not text.strip():
+    if rest or not text.strip() or total > LONGEST:
         raise Invalid(f"{what} must be a length of time", reason=f"got {_quote(text)}", hint="Like 90s, 30m, 24h or 2d.")
     return total
 
@@ -59,9 +62,9 @@ def line(limit: int = TITLE_LIMIT, blank: bool = False) -> Checker:
             raise Invalid(f"{field} must not be empty")
         if len(value) > limit:
             raise Invalid(f"{field} is too long", reason=f"{len(value):,} characters; at most {limit:,}")
-        if not value.isprintable():
-            bad = next(c for c in value if not c.isprintable())
-            raise Invalid(f"{field} contains a control character", reason=f"U+{ord(bad):04X}; one plain line is wanted")
+        bad = CONTROL.search(value)
+        if bad:
+            raise Invalid(f"{field} contains a control character", reason=f"U+{ord(bad[0]):04X}; one plain line is wanted")
         return value
 
     return checker
@@ -127,7 +130,7 @@ def priority(field: str, value: Any) -> int:
 def fraction(field: str, value: Any) -> float:
     try:
         number = float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         number = -1.0
     if not 0 <= number <= 1:
         raise Invalid(f"{field} must be a number from 0 to 1", reason=f"got {_quote(value)}")
@@ -161,17 +164,24 @@ def names(field: str, value: Any) -> list[str]:
         value = [part for part in re.split(r"[,\s]+", value) if part]
     if not isinstance(value, Iterable):
         raise Invalid(f"{field} must be a list")
-    return list(dict.fromkeys(name(field, item) for item in value))
+    return list(_sized(field, list(dict.fromkeys(name(field, item) for item in value))))
 
 
 def numbers(field: str, value: Any) -> list[int]:
     """Row ids, already looked up."""
-    return list(dict.fromkeys(int(item) for item in value))
+    return list(dict.fromkeys(integer(0, 2**63 - 1)(field, item) for item in value))
 
 
 def anything(field: str, value: Any) -> Any:
     """Any JSON."""
-    return check(value, field)
+    return _sized(field, check(value, field))
+
+
+def _sized(field: str, value: Any) -> Any:
+    size = len(dumps(value))
+    if size > TEXT_LIMIT:
+        raise Invalid(f"{field} is too long", reason=f"{size:,} characters of JSON; at most {TEXT_LIMIT:,}")
+    return value
 
 
 def mapping(field: str, value: Any) -> dict[str, Any]:
@@ -179,7 +189,7 @@ def mapping(field: str, value: Any) -> dict[str, Any]:
         value = {"text": value}
     if not isinstance(value, dict):
         raise Invalid(f"{field} must be an object")
-    found: dict[str, Any] = check(value, field)
+    found: dict[str, Any] = anything(field, value)
     return found
 
 
@@ -192,7 +202,7 @@ def options(field: str, value: Any) -> list[dict[str, Any]]:
     twice = next((i for i in ids if ids.count(i) > 1), None)
     if twice is not None:
         raise Invalid(f"{field} names {_quote(twice)} twice")
-    return found
+    return list(_sized(field, found))
 
 
 def _option(field: str, item: Any) -> dict[str, Any]:

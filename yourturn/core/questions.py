@@ -64,8 +64,9 @@ def _with_default(q: Question, args: dict[str, Any], allowed: bool) -> Question:
         if not q.blocking:
             raise Invalid("A non-blocking question needs a default", hint="Give --default: the agent goes on with it.")
         return q
-    if not allowed:
-        raise Invalid(f"A question of kind {q.kind} takes no default", reason="silence never approves anything")
+    if not allowed or q.response_type == "approval":
+        what = f"of kind {q.kind}" if not allowed else "that asks for an approval"
+        raise Invalid(f"A question {what} takes no default", reason="silence never approves anything")
     _, response = fit(q, default if isinstance(default, dict) and "value" in default else {"value": default})
     return q._replace(default_value=json.dumps({**response, "verdict": None}))
 
@@ -102,9 +103,11 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _text(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    if value is None and not text:
+        return APPROVED, None, ""
     if value is None:
-        return APPROVED, text or None, text
-    if not isinstance(value, str):
+        value = text
+    elif not isinstance(value, str):
         value = json.dumps(value)
     if not value.strip():
         raise Invalid(f"The answer to {q.name} must not be empty", hint="The question is still open.")
@@ -118,7 +121,10 @@ def _choice(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
     if not q.multi:
         return APPROVED, _pick(q, options, value), text
     items = value if isinstance(value, list) else [part.strip() for part in str(value).split(",")]
-    return APPROVED, list(dict.fromkeys(_pick(q, options, item) for item in items if item != "")), text
+    chosen = list(dict.fromkeys(_pick(q, options, item) for item in items if item != ""))
+    if not chosen:
+        raise _not_one_of(q, options)
+    return APPROVED, chosen, text
 
 
 def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:

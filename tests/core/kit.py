@@ -1,0 +1,137 @@
+"""How to bring a real task into each of the ten states, and how to see that nothing changed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yourturn.client import Client
+from yourturn.core.model import (
+    BLOCKED,
+    CANCELLED,
+    CREATED,
+    DEFERRED,
+    DONE,
+    FAILED,
+    HUMAN,
+    READY,
+    REVIEW,
+    WORKING,
+    Case,
+    Task,
+)
+from yourturn.core.rules import MEANS
+from yourturn.store.base import Tx
+from yourturn.testing import FakeClock
+
+_TABLES = ("tasks", "questions", "notes", "deps", "events")
+
+
+class Bench:
+    """A desk in project PROJ where finished work waits for a person, and the claims that were taken on it."""
+
+    def __init__(self, desk: Client, agent: Client, clock: FakeClock) -> None:
+        self.desk, self.agent, self.clock = desk, agent, clock
+        self.claims: dict[str, Any] = {}
+        desk.set("review", "ask")
+
+    def into(self, state: str, **fields: Any) -> str:
+        """A new task in this state; its key."""
+        return str(getattr(self, state)(**fields))
+
+    def created(self, **fields: Any) -> str:
+        return str(self.desk.create("a draft", draft=True, **fields)["key"])
+
+    def ready(self, **fields: Any) -> str:
+        return str(self.desk.create("work", **fields)["key"])
+
+    def blocked(self, **fields: Any) -> str:
+        return self.ready(depends_on=[self.ready()], **fields)
+
+    def working(self, **fields: Any) -> str:
+        key = self.ready(**fields)
+        self.claims[key] = self.agent.claim(key, "w1")["claim"]
+        return key
+
+    def human(self, **fields: Any) -> str:
+        return self.ready(awaiting="input", **fields)
+
+    def review(self, **fields: Any) -> str:
+        key = self.working(**fields)
+        self.agent.complete(self.claims.pop(key), "it is finished")
+        return key
+
+    def done(self, **fields: Any) -> str:
+        return str(self.desk.close_task(self.ready(**fields))["key"])
+
+    def failed(self, **fields: Any) -> str:
+        return str(self.desk.fail(self.ready(**fields))["key"])
+
+    def cancelled(self, **fields: Any) -> str:
+        return str(self.desk.cancel(self.ready(**fields))["key"])
+
+    def deferred(self, **fields: Any) -> str:
+        return str(self.desk.defer(self.ready(**fields))["key"])
+
+    def ask(self, key: str, text: str = "What now?", **fields: Any) -> str:
+        """The agent asks; as the claim's holder if it has one."""
+        return str(self.agent.ask(key, text, claim=self.claims.get(key), **fields)["id"])
+
+    def waiting(self, state: str, **fields: Any) -> tuple[str, str]:
+        """A task that came from `state` into `human` by a question: (key, question)."""
+        key = self.into(state)
+        return key, self.ask(key, **fields)
+
+    def asked_aside(self, state: str) -> tuple[str, str]:
+        """A task in `state` with an open question that holds nothing up."""
+        key = self.into(READY if state == DEFERRED else state)
+        asked = self.ask(key, blocking=False, default="the usual")
+        if state == DEFERRED:
+            self.desk.defer(key)
+        return key, asked
+
+    def add_need(self, key: str) -> str:
+        need = self.ready()
+        self.desk.depend(key, need)
+        return need
+
+
+BRING = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELLED, DEFERRED)
+
+
+def number(client: Client, key: str) -> int:
+    return client.desk.find("PROJ", key)
+
+
+def row(client: Client, key: str) -> Task:
+    """The task as it is stored, whatever is due."""
+    task = case(client, key).task
+    assert task is not None
+    return task
+
+
+def case(client: Client, key: str) -> Case:
+    with client.desk.store.reading() as run:
+        return Tx(client.desk.store, run, client.desk.workspace).case(number(client, key), lock=False)[0]
+
+
+def everything(client: Client) -> dict[str, list[Any]]:
+    """All rows as they are stored, to see that nothing changed."""
+    with client.desk.store.reading() as run:
+        return {table: sorted(map(repr, run(f"SELECT * FROM {table}").fetchall())) for table in _TABLES}
+
+
+def state(client: Client, key: str) -> str:
+    return str(client.show(key)["state"])
+
+
+def moves(client: Client, key: str) -> list[tuple[str | None, str, str]]:
+    """What the log says about a task: (from, verb of the table, to)."""
+    found = []
+    for event in client.history(key):
+        source = event["data"]["from"]
+        found.append((source, MEANS.get((event["action"], source), event["action"]), event["data"]["to"]))
+    return found
+
+
+def verbs(client: Client, key: str) -> list[str]:
+    return [verb for _, verb, _ in moves(client, key)]

@@ -1,0 +1,196 @@
+"""One recipe for every landing of the transition table: (from, verb, to) -> how to make that move happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from yourturn.core.model import (
+    BLOCKED,
+    CANCELLED,
+    CREATED,
+    DEFERRED,
+    DONE,
+    FAILED,
+    HUMAN,
+    READY,
+    REVIEW,
+    STATES,
+    WORKING,
+)
+from yourturn.core.rules import ASKABLE, OPEN
+
+from .kit import Bench, row
+
+Landing = tuple[str | None, str, str]
+Recipe = Callable[[Bench], str]
+
+#: Where a question can come from, and so lead back to.
+BACK = (CREATED, READY, BLOCKED, WORKING, REVIEW)
+ASIDE = (*BACK, DEFERRED)
+
+
+def recipes() -> Iterator[tuple[Landing, Recipe]]:
+    yield from _births()
+    yield from _claims()
+    yield from _questions()
+    yield from _endings()
+    yield from _shape()
+
+
+def _births() -> Iterator[tuple[Landing, Recipe]]:
+    for state in (CREATED, READY, BLOCKED, HUMAN):
+        yield (None, "create", state), lambda b, s=state: b.into(s)
+    yield (CREATED, "vet", READY), lambda b: _then(b.created(), b.desk.vet)
+    yield (CREATED, "vet", BLOCKED), lambda b: _then(b.created(depends_on=[b.ready()]), b.desk.vet)
+    yield (READY, "block", BLOCKED), lambda b: _then(b.ready(), b.add_need)
+    yield (BLOCKED, "unblock", READY), _unblock
+    yield (BLOCKED, "parent", REVIEW), _container
+
+
+def _claims() -> Iterator[tuple[Landing, Recipe]]:
+    yield (READY, "claim", WORKING), lambda b: b.working()
+    yield (WORKING, "heartbeat", WORKING), lambda b: _beat(b, b.working())
+    yield (HUMAN, "heartbeat", HUMAN), lambda b: _beat(b, b.waiting(WORKING)[0])
+    for verb, give_up in (("release", _release), ("expire", _expire), ("park", _park)):
+        yield (WORKING, verb, READY), lambda b, g=give_up: g(b, b.working())
+        yield (WORKING, verb, BLOCKED), lambda b, g=give_up: g(b, _needy(b, b.working()))
+        if verb != "park":
+            yield (WORKING, verb, HUMAN), lambda b, g=give_up: g(b, b.working(max_retries=1))
+        if verb != "release":
+            yield (HUMAN, verb, HUMAN), lambda b, g=give_up: g(b, b.waiting(WORKING, kind="approval")[0])
+    yield (WORKING, "park", DEFERRED), lambda b: _park(b, b.working(), "2d")
+
+
+def _questions() -> Iterator[tuple[Landing, Recipe]]:
+    for state in ASKABLE:
+        yield (state, "ask", HUMAN), lambda b, s=state: b.waiting(s)[0]
+        yield (state, "ask", state), lambda b, s=state: b.asked_aside(s)[0]
+        yield (state, "flag", HUMAN), lambda b, s=state: _then(b.into(s), lambda key: b.agent.flag(key, "Stuck here"))
+        yield (state, "assign", state), lambda b, s=state: _close(b, b.asked_aside, s, lambda q: b.desk.assign(q, "bob"))
+    for state in BACK:
+        yield (HUMAN, "answer", state), lambda b, s=state: _close(b, b.waiting, s, lambda q: b.desk.answer(q, "so"))
+        yield (HUMAN, "withdraw", state), lambda b, s=state: _close(b, b.waiting, s, b.desk.withdraw)
+        yield (HUMAN, "hand_back", state), lambda b, s=state: _then(b.waiting(s)[0], b.desk.hand_back)
+        yield (HUMAN, "timeout", state), lambda b, s=state: _silence(b, s, "default", default="so")
+    for state in ASIDE:
+        yield (state, "answer", state), lambda b, s=state: _close(b, b.asked_aside, s, lambda q: b.desk.answer(q, "so"))
+        yield (state, "withdraw", state), lambda b, s=state: _close(b, b.asked_aside, s, b.desk.withdraw)
+    yield (HUMAN, "answer", HUMAN), lambda b: _one_of_two(b, lambda q: b.desk.answer(q, "so"))
+    yield (HUMAN, "withdraw", HUMAN), lambda b: _one_of_two(b, b.desk.withdraw)
+    yield (HUMAN, "answer", DONE), lambda b: _then(b.ready(awaiting="approval"), b.desk.approve)
+    yield (HUMAN, "answer", CANCELLED), lambda b: _then(b.ready(awaiting="input"), b.desk.reject)
+    yield (HUMAN, "timeout", HUMAN), lambda b: _silence(b, READY, "remind")
+    yield (HUMAN, "timeout", FAILED), lambda b: _silence(b, READY, "fail")
+    yield (HUMAN, "timeout", DEFERRED), lambda b: _silence(b, READY, "defer")
+
+
+def _endings() -> Iterator[tuple[Landing, Recipe]]:
+    yield (HUMAN, "resolve", DONE), lambda b: _then(b.human(), b.desk.resolve)
+    yield (WORKING, "complete", REVIEW), lambda b: b.review()
+    yield (WORKING, "complete", HUMAN), lambda b: b.review(requires="approval")
+    yield (WORKING, "complete", DONE), lambda b: b.review(workflow="feature.py")
+    yield (REVIEW, "accept", DONE), lambda b: _then(b.review(), b.desk.accept)
+    yield (REVIEW, "reject", READY), lambda b: _then(b.review(), b.desk.reject)
+    yield (REVIEW, "reject", BLOCKED), lambda b: _then(_needy(b, b.review()), b.desk.reject)
+    for state in (READY, WORKING, HUMAN):
+        yield (state, "fail", FAILED), lambda b, s=state: _then(b.into(s), b.desk.fail)
+    for state in (*OPEN, FAILED):
+        yield (state, "cancel", CANCELLED), lambda b, s=state: _then(b.into(s), b.desk.cancel)
+        yield (state, "close", DONE), lambda b, s=state: _then(b.into(s), b.desk.close_task)
+    for state in (CREATED, READY, BLOCKED):
+        yield (state, "defer", DEFERRED), lambda b, s=state: _then(b.into(s), b.desk.defer)
+        yield (DEFERRED, "wake", state), lambda b, s=state: _then(_then(b.into(s), b.desk.defer), b.desk.wake)
+    for state, end in ((DONE, "close_task"), (FAILED, "fail")):
+        yield (state, "reopen", READY), lambda b, s=state: _then(b.into(s), b.desk.reopen)
+        yield (state, "reopen", BLOCKED), lambda b, e=end: _then(_then(_needy(b, b.working()), getattr(b.desk, e)), b.desk.reopen)
+    yield (CANCELLED, "reopen", CREATED), lambda b: _then(b.cancelled(), b.desk.reopen)
+
+
+def _shape() -> Iterator[tuple[Landing, Recipe]]:
+    for state in (CREATED, READY):
+        yield (state, "decompose", BLOCKED), lambda b, s=state: _then(b.into(s), lambda key: b.desk.decompose(key, ["a", "b"]))
+    yield (WORKING, "decompose", BLOCKED), lambda b: _then(b.working(), lambda key: b.agent.decompose(b.claims[key], ["a"]))
+    for state in STATES:
+        yield (state, "note", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.note(key, "By the way"))
+        yield (state, "update", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.update(key, title="Better"))
+    for state in OPEN:
+        yield (state, "dep_add", state), lambda b, s=state: _then(b.into(s), b.add_need)
+        yield (state, "dep_remove", state), lambda b, s=state: _freed(b, b.into(s))
+
+
+# --- the moves ------------------------------------------------------------------------------------------------------
+
+def _then(key: str, move: Callable[[str], object]) -> str:
+    move(key)
+    return key
+
+
+def _unblock(b: Bench) -> str:
+    need = b.ready()
+    key = b.ready(depends_on=[need])
+    b.desk.close_task(need)
+    return key
+
+
+def _container(b: Bench) -> str:
+    epic = b.ready(type="epic")
+    b.desk.close_task(b.ready(parent=epic))
+    return epic
+
+
+def _needy(b: Bench, key: str) -> str:
+    b.add_need(key)
+    return key
+
+
+def _freed(b: Bench, key: str) -> str:
+    """A ready task waits for nothing that is still open: it is freed from what is done."""
+    need = b.done() if b.desk.show(key)["state"] == READY else b.ready()
+    b.desk.depend(key, need)
+    b.desk.undepend(key, need)
+    return key
+
+
+def _beat(b: Bench, key: str) -> str:
+    before = row(b.desk, key)
+    b.clock.advance(minutes=1)
+    b.agent.heartbeat(b.claims[key])
+    after = row(b.desk, key)
+    assert after.lease_expires_at == (before.lease_expires_at or 0) + 60_000_000 and after.state == before.state
+    return key
+
+
+def _release(b: Bench, key: str) -> str:
+    b.agent.release(b.claims[key])
+    return key
+
+
+def _expire(b: Bench, key: str) -> str:
+    b.clock.advance(hours=2)
+    b.desk.reconcile()
+    return key
+
+
+def _park(b: Bench, key: str, until: str | None = None) -> str:
+    b.agent.park(b.claims[key], until)
+    return key
+
+
+def _close(b: Bench, bring: Callable[[str], tuple[str, str]], state: str, move: Callable[[str], object]) -> str:
+    key, question = bring(state)
+    move(question)
+    return key
+
+
+def _one_of_two(b: Bench, move: Callable[[str], object]) -> str:
+    key, question = b.waiting(READY)
+    b.ask(key, "And what else?")
+    move(question)
+    return key
+
+
+def _silence(b: Bench, state: str, on_timeout: str, **fields: str) -> str:
+    key, _ = b.waiting(state, timeout="10m", on_timeout=on_timeout, **fields)
+    b.clock.advance(minutes=11)
+    b.desk.reconcile()
+    return key

@@ -1,0 +1,239 @@
+"""Every cell of the law: which verb may be said in which state, by whom, and where it lands."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from yourturn.core.actions import VERBS, say
+from yourturn.core.decide import decide
+from yourturn.core.errors import ClaimLost, IllegalMove, NotAllowed, YourturnError
+from yourturn.core.model import REVIEW, STATES, SYSTEM, Who
+from yourturn.core.rules import MEANS, OFFICE, TRANSITIONS, matrix, valid_from
+
+from .kit import Bench, case, everything, moves, number
+from .landings import recipes
+
+ALL_VERBS = [verb for verb in VERBS if verb not in OFFICE and verb != "create"]
+SYSTEMS = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who == {"system"}}
+#: Cells that exist only for a question which is open without holding the task up.
+ASIDE = ("answer", "withdraw", "assign")
+#: The least that a verb takes.
+ARGS: dict[str, dict[str, Any]] = {
+    "claim": {"worker": "w2", "secret": "s"},
+    "ask": {"text": "Which?"},
+    "flag": {"text": "Stuck"},
+    "assign": {"reviewer": "bob"},
+    "decompose": {"children": ["a"]},
+    "note": {"text": "By the way"},
+    "update": {"fields": {"title": "Better"}},
+    "dep_add": {"needs": []},
+    "dep_remove": {"needs": []},
+}
+#: Who a word of the table's `who` column means. Written down again here: this is the promise, not the code.
+MAY = {
+    "any": {"agent", "member", "approver", "admin"},
+    "holder": {"agent", "member", "approver", "admin"},
+    "human": {"member", "approver", "admin"},
+    "admin": {"admin"},
+    "system": {"system"},
+}
+ROLES = ("viewer", "agent", "member", "approver", "admin", "system")
+
+
+def who(role: str) -> Who:
+    return {"system": SYSTEM, "agent": Who("agent:coder", "agent")}.get(role) or Who(f"human:{role}", role)
+
+
+def cell(state: str, verb: str) -> Any:
+    return TRANSITIONS.get((state, MEANS.get((verb, state), verb)))
+
+
+def test_every_verb_of_the_table_can_be_said():
+    said = {verb for _, verb in TRANSITIONS}
+    assert said == {*ALL_VERBS, "create"} - {"approve"}
+
+
+def test_every_landing_of_the_table_is_reached(bench):
+    wanted = {(source, verb, to) for (source, verb), rule in TRANSITIONS.items() for to in rule.to}
+    found = dict(recipes())
+    assert set(found) == wanted
+    reached = set()
+    for landing, recipe in found.items():
+        key = recipe(bench)
+        seen = moves(bench.desk, key)
+        if landing[1] == "heartbeat":  # leaves no event; the recipe has looked at the lease
+            seen = [landing]
+        assert landing in seen, f"{landing} did not happen: {seen}"
+        reached |= set(seen)
+    assert reached == wanted
+
+
+def test_only_legal_cells_of_the_matrix_are_in_the_log(bench):
+    legal = matrix()
+    assert len(legal) == 100
+    seen = set()
+    for _, recipe in recipes():
+        for source, verb, to in moves(bench.desk, recipe(bench)):
+            if source is not None:
+                assert verb in legal[source, to], f"{verb} led from {source} to {to}"
+                seen.add((source, to))
+    assert seen | {("working", "working"), ("human", "human")} == {cell for cell, verbs in legal.items() if verbs}
+
+
+def test_ended_is_left_by_reopen_alone_or_by_settling_a_failure():
+    for (source, target), verbs in matrix().items():
+        if source in ("done", "cancelled", "failed") and source != target:
+            assert set(verbs) <= ({"reopen"} if source != "failed" else {"reopen", "cancel", "close"})
+
+
+def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):
+    keys = {state: bench.into(state) for state in STATES}
+    tried = 0
+    before = everything(bench.desk)
+    for state, key in keys.items():
+        for verb in ALL_VERBS:
+            spoken_to_nothing = MEANS.get((verb, state), verb) in ASIDE and state != "human"
+            if cell(state, verb) is not None and not spoken_to_nothing:
+                continue
+            speaker = bench.desk.as_(SYSTEM) if verb in SYSTEMS else bench.desk
+            with pytest.raises(IllegalMove) as error:
+                speaker.do(verb, task=number(bench.desk, key), **ARGS.get(verb, {}))
+            assert error.value.lines() == [
+                f"Error: Cannot {verb.replace('_', ' ')} {key}: it is '{state}'",
+                f"Valid from '{state}': {', '.join(valid_from(state))}",
+            ]
+            assert error.value.exit_code == 4
+            assert everything(bench.desk) == before, f"{verb} in {state} changed something"
+            tried += 1
+    cells = len(STATES) * len(ALL_VERBS)
+    assert cells - tried == sum(
+        cell(state, verb) is not None and not (MEANS.get((verb, state), verb) in ASIDE and state != "human")
+        for state in STATES
+        for verb in ALL_VERBS
+    )
+    assert tried > 200
+
+
+@pytest.mark.parametrize(
+    ("state", "valid"),
+    [
+        ("done", "reopen (admin)"),
+        ("cancelled", "reopen (admin)"),
+        ("failed", "cancel (human), close (human), reopen (admin)"),
+        ("deferred", "cancel (human), close (human), wake (human)"),
+        ("blocked", "ask, flag, cancel (human), close (human), defer (human)"),
+    ],
+)
+def test_what_is_valid_is_said_in_these_words(state, valid):
+    assert ", ".join(valid_from(state)) == valid
+
+
+def test_the_message_of_the_contract(desk):
+    for _ in range(42):
+        key = desk.create("work")["key"]
+    desk.close_task(key)
+    with pytest.raises(IllegalMove) as error:
+        desk.claim(key, "w1")
+    assert error.value.lines() == ["Error: Cannot claim PROJ-42: it is 'done'", "Valid from 'done': reopen (admin)"]
+
+
+# --- who may say it -------------------------------------------------------------------------------------------------
+
+def bring(bench: Bench, state: str, verb: str) -> tuple[str, int | None]:
+    """A task in this state, with a question to speak of where the verb needs one."""
+    if verb not in ASIDE and (verb not in ("approve", "reject") or state == REVIEW):
+        return bench.into(state), None
+    key, asked = bench.waiting("working") if state == "human" else bench.asked_aside(state)
+    return key, int(asked[1:])
+
+
+def refusal(bench: Bench, key: str, verb: str, role: str, question: int | None, claim: str | None) -> YourturnError | None:
+    """What the law says to this role; the law is pure, so the task stays where it is."""
+    args = dict(ARGS.get(verb, {}))
+    if claim is not None and "claim" in VERBS[verb].args:
+        args["claim"] = claim
+    action = say(verb, who(role), task=number(bench.desk, key), question=question, **args)
+    try:
+        decide(case(bench.desk, key), action, bench.clock())
+    except (NotAllowed, ClaimLost) as error:
+        return error
+    except YourturnError:
+        return None
+    return None
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_who_may_say_what(bench, state):
+    for verb in ALL_VERBS:
+        rule = cell(state, verb)
+        if rule is None:
+            continue
+        key, question = bring(bench, state, verb)
+        token = bench.claims.get(key, {}).get("token") if state in ("working", "human") else None
+        for role in ROLES:
+            named = {word for word in rule.who if role in MAY[word]}
+            if role == "system":
+                named = set() if verb == "approve" else named | rule.who & {"any"}
+            if verb == "withdraw" and role == "system":
+                continue
+            without = refusal(bench, key, verb, role, question, None)
+            if verb == "withdraw" and role == "agent" and state == "human":
+                assert isinstance(without, NotAllowed), "an agent took a person's gate away"
+            elif not named:
+                assert isinstance(without, NotAllowed), f"{role} may {verb} in {state}"
+            elif named == {"holder"}:
+                assert isinstance(without, ClaimLost), f"{role} may {verb} in {state} without the claim"
+                if token:
+                    assert refusal(bench, key, verb, role, question, token) is None
+            else:
+                assert without is None, f"{role} may not {verb} in {state}: {without}"
+
+
+def test_the_door_refuses_whoever_may_not_and_changes_nothing(bench):
+    keys = {state: bench.into(state) for state in STATES}
+    before = everything(bench.desk)
+    tried = 0
+    for (source, verb), rule in TRANSITIONS.items():
+        for role in ROLES[:-1]:
+            if source is None or any(role in MAY[word] for word in rule.who):
+                continue
+            with pytest.raises(NotAllowed) as error:
+                bench.desk.as_(who(role)).do(verb, task=number(bench.desk, keys[source]), **ARGS.get(verb, {}))
+            assert error.value.exit_code == 5
+            tried += 1
+    assert everything(bench.desk) == before
+    assert tried > 150
+
+
+NEVER = """vet answer approve reject accept resolve hand_back cancel close defer wake reopen assign dep_remove"""
+
+
+@pytest.mark.parametrize("verb", NEVER.split())
+def test_an_agent_never_says_a_persons_verb_in_any_state(bench, verb):
+    for state in STATES:
+        key, question = bring(bench, state, verb) if cell(state, verb) else (bench.into(state), None)
+        before = everything(bench.desk)
+        with pytest.raises(NotAllowed):
+            bench.agent.do(verb, task=number(bench.desk, key), question=question, **ARGS.get(verb, {}))
+        assert everything(bench.desk) == before
+
+
+@pytest.mark.parametrize("field", ["priority", "max_retries", "requires", "acceptance", "complexity", "type", "role"])
+def test_an_agent_raises_no_limit_and_removes_no_gate(bench, field):
+    key = bench.ready(requires="approval")
+    before = everything(bench.desk)
+    value = {"priority": 0, "max_retries": 99, "complexity": "small", "type": "bug", "acceptance": "none"}.get(field)
+    with pytest.raises(NotAllowed, match=re.escape(f"Cannot change {field} of {key}")):
+        bench.agent.update(key, **{field: value})
+    assert everything(bench.desk) == before
+
+
+def test_a_viewer_says_nothing_at_all(bench):
+    viewer = bench.desk.as_(who("viewer"))
+    before = everything(bench.desk)
+    with pytest.raises(NotAllowed):
+        viewer.create("work")
+    assert everything(bench.desk) == before
