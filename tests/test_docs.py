@@ -1,0 +1,128 @@
+"""Docs that cannot lie: tables are printed from the code, examples run, links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from yourturn import printed
+from yourturn.client import Client
+from yourturn.config import init
+from yourturn.core.actions import VERBS
+from yourturn.core.rules import KINDS, OFFICE, TRANSITIONS, matrix
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+
+SAID = sorted({"approve", "reject", *OFFICE, *(verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"system"})})
+
+#: Methods of the client that serve other parts of Yourturn.
+INSIDE = {"as_", "claim_is_for", "do", "log", "sleep_until_due"}
+
+
+def test_the_rules_are_printed():
+    assert (DOCS / "rules.md").read_text(encoding="utf-8") == printed.page(), "run: make docs"
+
+
+def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(printed, "TARGET", tmp_path / "rules.md")
+    assert printed.main(["--check"]) == 1
+    assert "make docs" in capsys.readouterr().err
+    assert printed.main([]) == 0
+    assert printed.main(["--check"]) == 0
+    (tmp_path / "rules.md").write_text(printed.page() + "\n")
+    assert printed.main(["--check"]) == 1
+    assert printed.main(["--nonsense"]) == 2
+    monkeypatch.setattr(printed, "TARGET", tmp_path / "nowhere" / "rules.md")
+    assert printed.main([]) == 1
+
+
+def test_only_the_system_is_left_out():
+    assert sorted(set(VERBS) - set(SAID)) == ["block", "expire", "parent", "timeout", "unblock"]
+
+
+@pytest.mark.parametrize("verb", SAID)
+def test_every_verb_is_documented(verb):
+    assert re.search(rf"^\| `{verb}` \| {re.escape(VERBS[verb].about)}", printed.page(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_documented(kind):
+    assert f"| `{kind}` | {KINDS[kind].asks} | {KINDS[kind].approved} | {KINDS[kind].rejected} |" in printed.page()
+
+
+def test_the_diagram_shows_every_open_way():
+    drawn = set(re.findall(r"^    (\w+) --> (\w+): ", printed.as_mermaid(), re.MULTILINE))
+    always = {"cancel", "close"}
+    assert drawn == {(a, b) for (a, b), verbs in matrix().items() if a != b and set(verbs) - always}
+
+
+# --- links -----------------------------------------------------------------------------------------------------------
+
+def anchors(page: Path) -> set[str]:
+    """The names that a reader's browser gives to headings."""
+    heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", head.lower()).replace(" ", "-") for head in heads}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", link):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name}: {link}"
+        assert target.is_relative_to(ROOT), f"{page.name}: {link}"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name}: {link}"
+
+
+def test_every_page_can_be_reached():
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        if page.name != "README.md":
+            assert f"({page.relative_to(DOCS)})" in index, f"docs/README.md does not mention {page.name}"
+
+
+# --- examples --------------------------------------------------------------------------------------------------------
+
+def blocks(page: Path) -> list[tuple[int, str, str]]:
+    """(line, Python, the words that it prints): the words stand beside each print, or in the next plain block."""
+    found = []
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```python\n(.*?)^```\n(?:\n```\n(.*?)^```\n)?", text, re.MULTILINE | re.DOTALL):
+        beside = re.findall(r"^ *print\(.*\) +# (.*)$", match[1], re.MULTILINE)
+        shown = "\n".join(beside) if beside or not match[2] else match[2].rstrip("\n")
+        found.append((text[: match.start()].count("\n") + 2, match[1], shown))
+    return found
+
+
+def test_the_examples_run(tmp_path, monkeypatch, capsys):
+    """docs/python.md from top to bottom, in a fresh folder, as ana."""
+    page = DOCS / "python.md"
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("USER", "ana")
+    init(None, "PROJ", None, {"USER": "ana"})[0].close()
+    names: dict[str, object] = {"__name__": "example"}
+    try:
+        for line, source, shown in blocks(page):
+            exec(compile("\n" * (line - 1) + source, str(page), "exec"), names)
+            assert capsys.readouterr().out.rstrip("\n") == shown, f"python.md, line {line}"
+    finally:
+        for value in names.values():
+            if isinstance(value, Client):
+                value.close()
+    assert len(blocks(page)) > 10
+
+
+def test_every_method_is_documented():
+    text = (DOCS / "python.md").read_text(encoding="utf-8").partition("## All methods")[2]
+    named = set(re.findall(r"`(\w+)`", text))
+    public = {name for name in vars(Client) if not name.startswith("_") and callable(getattr(Client, name))}
+    assert public - named - INSIDE == set(), "name it in docs/python.md, or in INSIDE if it is not for users"
+    assert {name for name in named if name not in public} == set()
