@@ -17,7 +17,8 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 
-SAID = sorted({"approve", "reject", *OFFICE, *(verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"system"})})
+PEOPLE = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"system"}}
+SAID = sorted({"approve", "reject", *OFFICE, *PEOPLE})
 
 #: Methods of the client that serve other parts of Yourturn.
 INSIDE = {"as_", "claim_is_for", "do", "log", "sleep_until_due"}
