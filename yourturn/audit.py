@@ -2,8 +2,8 @@
 
 Every task has a chain of events of its own, and the workspace one for what concerns no task. An event holds its number
 `n` along the chain, the hash of the one before (`prev`), and a hash over both and everything it says. The newest number
-and hash also stand on the task's row. So whoever changes, removes, adds or swaps an event has to rewrite the rest of the
-chain and the row, and `verify` finds whatever was left undone.
+and hash also stand on the task's row. So whoever changes, removes, adds or swaps an event has to rewrite the rest of
+the chain and the row, and `verify` finds whatever was left undone.
 
 A chain that was cut short *and* whose row was rewritten to match looks like a younger chain. Only somebody who knows
 what was there before can tell: `anchor` gives the heads of all chains at one moment, to be kept elsewhere, and `verify`

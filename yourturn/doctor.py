@@ -157,6 +157,6 @@ CHECKS: tuple[Check, ...] = (
     Check("blocked", _odd("too_late", "is 'blocked' by nothing"), "bad", "blocked tasks wait for something", _RESTORE),
     Check("circles", _read(_acyclic), "bad", "nobody waits for themselves", "Break it with: turn dep remove KEY NEEDS"),
     Check("epochs", _read(_epochs), "bad", "epochs only grow", _RESTORE),
-    Check("retries", _odd("exhausted", "has no tries left, and nobody was asked"), "warn", "no tries ran out unsaid", _TRIES),
+    Check("retries", _odd("exhausted", "ran out of tries, and nobody knows"), "warn", "nobody is stuck unsaid", _TRIES),
     Check("secrets", _odd("in_clear", "holds a secret in clear"), "bad", "secrets are stored as hashes only", _REVOKE),
 )

@@ -23,7 +23,10 @@ CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'e
 ;;
 CREATE TRIGGER events_kept BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 ;;
-CREATE TRIGGER events_new BEFORE INSERT ON events WHEN EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq)
+CREATE TRIGGER events_new BEFORE INSERT ON events
+WHEN EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq)
+  OR EXISTS (SELECT 1 FROM events WHERE task_id = NEW.task_id AND n = NEW.n)
+  OR EXISTS (SELECT 1 FROM events WHERE NEW.task_id IS NULL AND task_id IS NULL AND workspace_id = NEW.workspace_id AND n = NEW.n)
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 ;;
 """

@@ -1,0 +1,1 @@
+"""The two databases, as they are: schema, log, races, troubles."""
