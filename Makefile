@@ -27,9 +27,11 @@ test: setup ## run all tests, on SQLite and PostgreSQL
 	@$(PY) -m pytest -n auto -p no:cacheprovider
 
 check: setup ## lint, types, and docs that say what the tables say
-	@$(PY) -m ruff check .
-	@$(PY) -m mypy
-	@$(PY) -m yourturn.printed --check
+	@bad=0; \
+	$(PY) -m ruff check --output-format concise . || bad=1; \
+	$(PY) -m mypy || bad=1; \
+	$(PY) -m yourturn.printed --check || bad=1; \
+	exit $$bad
 
 bench: setup ## measure the cost of a cold command
 	@$(PY) bench/cold.py
