@@ -279,9 +279,9 @@ class Tx:
 
     def _update(self, decision: Decision, before: Task) -> Decision:
         fields = dict(decision.set)
-        names = ", ".join(f"{name} = :{name}" for name in fields)
+        names = "".join(f", {name} = :{name}" for name in fields)
         done = self.run(
-            self.store.sql(f"UPDATE tasks SET {names}, version = version + 1 WHERE id = :id AND version = :version"),
+            self.store.sql(f"UPDATE tasks SET version = version + 1{names} WHERE id = :id AND version = :version"),
             {**fields, "id": before.id, "version": before.version},
         )
         if done.rowcount != 1:
