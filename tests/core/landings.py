@@ -66,17 +66,18 @@ def _questions() -> Iterator[tuple[Landing, Recipe]]:
         yield (state, "ask", HUMAN), lambda b, s=state: b.waiting(s)[0]
         yield (state, "ask", state), lambda b, s=state: b.asked_aside(s)[0]
         yield (state, "flag", HUMAN), lambda b, s=state: _then(b.into(s), lambda key: b.agent.flag(key, "Stuck here"))
-        yield (state, "assign", state), lambda b, s=state: _close(b, b.asked_aside, s, lambda q: b.desk.assign(q, "bob"))
+        yield (state, "assign", state), lambda b, s=state: _close(b.asked_aside, s, lambda q: b.desk.assign(q, "bob"))
     for state in BACK:
-        yield (HUMAN, "answer", state), lambda b, s=state: _close(b, b.waiting, s, lambda q: b.desk.answer(q, "so"))
-        yield (HUMAN, "withdraw", state), lambda b, s=state: _close(b, b.waiting, s, b.desk.withdraw)
+        yield (HUMAN, "answer", state), lambda b, s=state: _close(b.waiting, s, lambda q: b.desk.answer(q, "so"))
+        yield (HUMAN, "withdraw", state), lambda b, s=state: _close(b.waiting, s, b.desk.withdraw)
         yield (HUMAN, "hand_back", state), lambda b, s=state: _then(b.waiting(s)[0], b.desk.hand_back)
         yield (HUMAN, "timeout", state), lambda b, s=state: _silence(b, s, "default", default="so")
     for state in ASIDE:
-        yield (state, "answer", state), lambda b, s=state: _close(b, b.asked_aside, s, lambda q: b.desk.answer(q, "so"))
-        yield (state, "withdraw", state), lambda b, s=state: _close(b, b.asked_aside, s, b.desk.withdraw)
+        yield (state, "answer", state), lambda b, s=state: _close(b.asked_aside, s, lambda q: b.desk.answer(q, "so"))
+        yield (state, "withdraw", state), lambda b, s=state: _close(b.asked_aside, s, b.desk.withdraw)
     yield (HUMAN, "answer", HUMAN), lambda b: _one_of_two(b, lambda q: b.desk.answer(q, "so"))
     yield (HUMAN, "withdraw", HUMAN), lambda b: _one_of_two(b, b.desk.withdraw)
+    yield (HUMAN, "withdraw", DONE), _last_withdrawn
     yield (HUMAN, "answer", DONE), lambda b: _then(b.ready(awaiting="approval"), b.desk.approve)
     yield (HUMAN, "answer", CANCELLED), lambda b: _then(b.ready(awaiting="input"), b.desk.reject)
     yield (HUMAN, "timeout", HUMAN), lambda b: _silence(b, READY, "remind")
@@ -102,17 +103,17 @@ def _endings() -> Iterator[tuple[Landing, Recipe]]:
         yield (DEFERRED, "wake", state), lambda b, s=state: _then(_then(b.into(s), b.desk.defer), b.desk.wake)
     for state, end in ((DONE, "close_task"), (FAILED, "fail")):
         yield (state, "reopen", READY), lambda b, s=state: _then(b.into(s), b.desk.reopen)
-        yield (state, "reopen", BLOCKED), lambda b, e=end: _then(_then(_needy(b, b.working()), getattr(b.desk, e)), b.desk.reopen)
+        yield (state, "reopen", BLOCKED), lambda b, e=end: _ended_needy(b, e)
     yield (CANCELLED, "reopen", CREATED), lambda b: _then(b.cancelled(), b.desk.reopen)
 
 
 def _shape() -> Iterator[tuple[Landing, Recipe]]:
     for state in (CREATED, READY):
-        yield (state, "decompose", BLOCKED), lambda b, s=state: _then(b.into(s), lambda key: b.desk.decompose(key, ["a", "b"]))
-    yield (WORKING, "decompose", BLOCKED), lambda b: _then(b.working(), lambda key: b.agent.decompose(b.claims[key], ["a"]))
+        yield (state, "decompose", BLOCKED), lambda b, s=state: _split(b, b.into(s))
+    yield (WORKING, "decompose", BLOCKED), lambda b: _split(b, b.working())
     for state in STATES:
         yield (state, "note", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.note(key, "By the way"))
-        yield (state, "update", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.update(key, title="Better"))
+        yield (state, "update", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.update(key, title="T"))
     for state in OPEN:
         yield (state, "dep_add", state), lambda b, s=state: _then(b.into(s), b.add_need)
         yield (state, "dep_remove", state), lambda b, s=state: _freed(b, b.into(s))
@@ -151,6 +152,19 @@ def _freed(b: Bench, key: str) -> str:
     return key
 
 
+def _ended_needy(b: Bench, end: str) -> str:
+    key = _needy(b, b.working())
+    getattr(b.desk, end)(key)
+    b.desk.reopen(key)
+    return key
+
+
+def _split(b: Bench, key: str) -> str:
+    claim = b.claims.get(key)
+    (b.agent if claim else b.desk).decompose(claim or key, ["a", "b"])
+    return key
+
+
 def _beat(b: Bench, key: str) -> str:
     before = row(b.desk, key)
     b.clock.advance(minutes=1)
@@ -176,7 +190,7 @@ def _park(b: Bench, key: str, until: str | None = None) -> str:
     return key
 
 
-def _close(b: Bench, bring: Callable[[str], tuple[str, str]], state: str, move: Callable[[str], object]) -> str:
+def _close(bring: Callable[[str], tuple[str, str]], state: str, move: Callable[[str], object]) -> str:
     key, question = bring(state)
     move(question)
     return key
@@ -186,6 +200,14 @@ def _one_of_two(b: Bench, move: Callable[[str], object]) -> str:
     key, question = b.waiting(READY)
     b.ask(key, "And what else?")
     move(question)
+    return key
+
+
+def _last_withdrawn(b: Bench) -> str:
+    key, gate = b.waiting(READY, kind="approval")
+    other = b.ask(key, "And what else?")
+    b.desk.approve(gate)
+    b.desk.withdraw(other)
     return key
 
 

@@ -90,7 +90,7 @@ _rows = [
     ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),
     ("answer",      (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human",               (needs.open_question, needs.may_answer),           do.answer),
     ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", (needs.time_is_up,),             do.silence),
-    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW), "human any", (needs.open_question, needs.may_withdraw),    do.withdraw),
+    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", (needs.open_question, needs.may_withdraw), do.withdraw),
     ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
     ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (),                                                do.hand_back),
     ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child,),                            do.finish),
