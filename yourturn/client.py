@@ -7,6 +7,8 @@
 
 A task is named by its key ("PROJ-42"), a bare number in the default project, or the dictionary that another method
 returned; a question by its id ("Q17"); a claim by the dictionary that `claim` gave, or its token.
+
+What only a change needs is imported when one is made: reading is what the command does most.
 """
 
 from __future__ import annotations
@@ -16,15 +18,13 @@ import os
 import re
 import time as clock_time
 from collections.abc import Iterable, Iterator
-from hashlib import sha256
 from typing import Any
 
 from . import wire
-from .core.actions import say
+from .core import law
 from .core.errors import Invalid, NotFound
 from .core.fields import duration, project_key
-from .core.model import Action, Ref, Task, Who
-from .core.rules import KINDS, STATE_WORDS
+from .core.model import Ref, Task, Who
 from .desk import Desk, Done
 from .store.reads import Reader
 
@@ -115,7 +115,7 @@ class Client:
     # --- saying -----------------------------------------------------------------------------------------------------
 
     def do(self, verb: str, *, key: str | None = None, **args: Any) -> Done:
-        return self.desk.do(say(verb, self.who, key=key, **args))
+        return self.desk.do(law.say(verb, self.who, key=key, **args))
 
     def _moved(self, done: Done) -> dict[str, Any]:
         assert done.task is not None
@@ -215,7 +215,13 @@ class Client:
         return self._claimed(done)
 
     def claim_next(
-        self, worker: str, *, project: str | None = None, epic: Named | None = None, role: str | None = None, lease: Any = None
+        self,
+        worker: str,
+        *,
+        project: str | None = None,
+        epic: Named | None = None,
+        role: str | None = None,
+        lease: Any = None,
     ) -> dict[str, Any] | None:
         within = self._task(epic) if epic is not None else None
         where = project_key("project", project) if project else self._project
@@ -229,7 +235,9 @@ class Client:
     def heartbeat(self, claim: Named, *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
         return self._say("heartbeat", **self._hold(claim, worker, proof))
 
-    def release(self, claim: Named, reason: str = "", *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
+    def release(
+        self, claim: Named, reason: str = "", *, worker: str | None = None, proof: str | None = None
+    ) -> dict[str, Any]:
         return self._say("release", reason=reason, **self._hold(claim, worker, proof))
 
     def park(
@@ -238,17 +246,34 @@ class Client:
         return self._say("park", until=self._moment(until), **self._hold(claim, worker, proof))
 
     def complete(
-        self, claim: Named, summary: str = "", *, worker: str | None = None, proof: str | None = None, key: str | None = None
+        self,
+        claim: Named,
+        summary: str = "",
+        *,
+        worker: str | None = None,
+        proof: str | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         return self._say("complete", key=key, summary=summary, **self._hold(claim, worker, proof))
 
     def fail(
-        self, claim: Named, reason: str = "", *, failure: str = "error", worker: str | None = None, proof: str | None = None
+        self,
+        claim: Named,
+        reason: str = "",
+        *,
+        failure: str = "error",
+        worker: str | None = None,
+        proof: str | None = None,
     ) -> dict[str, Any]:
         return self._say("fail", reason=reason, failure=failure, **self._hold(claim, worker, proof))
 
     def decompose(
-        self, claim: Named, children: Iterable[str | dict[str, Any]], *, worker: str | None = None, proof: str | None = None
+        self,
+        claim: Named,
+        children: Iterable[str | dict[str, Any]],
+        *,
+        worker: str | None = None,
+        proof: str | None = None,
     ) -> dict[str, Any]:
         named = [self._child(child) for child in children]
         return self._say("decompose", children=named, **self._hold(claim, worker, proof))
@@ -317,7 +342,9 @@ class Client:
         restart: bool = False,
         key: str | None = None,
     ) -> dict[str, Any]:
-        done = self.do("answer", key=key, value=value, text=text, verdict=verdict, restart=restart, **self._about(question))
+        done = self.do(
+            "answer", key=key, value=value, text=text, verdict=verdict, restart=restart, **self._about(question)
+        )
         return self._asked(done)
 
     def approve(self, named: Named, text: str = "", value: Any = None, *, key: str | None = None) -> dict[str, Any]:
@@ -332,8 +359,15 @@ class Client:
     def assign(self, question: Named, reviewer: str) -> dict[str, Any]:
         return self._asked(self.do("assign", reviewer=reviewer, **self._about(question)))
 
-    def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
-        """Make it a person's turn, saying only of which kind."""
+    def await_person(
+        self, task: Named, kind: str, text: str | None = None, *, key: str | None = None
+    ) -> dict[str, Any]:
+        """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already."""
+        found = self.show(task)
+        if text is None and any(
+            q["kind"] == kind and q["blocking"] and q["status"] == "pending" for q in found["questions"]
+        ):
+            return found
         return self._moved(self.do("flag", key=key, task=self._task(task), kind=kind, text=text))
 
     def hand_back(self, task: Named) -> dict[str, Any]:
@@ -350,9 +384,7 @@ class Client:
         return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
 
     def _shown(self, task: int) -> dict[str, Any]:
-        with self.desk.store.begin(write=False) as run:
-            reader = Reader(self.desk.store, run, self.desk.workspace)
-            return self._encode(reader, [reader.task(task)])[0]
+        return self.desk.look(lambda r: self._encode(r, [r.task(task)])[0])
 
     def _shown_question(self, number: int, true: bool = False) -> dict[str, Any]:
         def look(r: Reader) -> dict[str, Any]:
@@ -360,10 +392,7 @@ class Client:
             return wire.question(question, task.key)
 
         self.desk.question(number)
-        if true:
-            return self.desk.read(look)
-        with self.desk.store.begin(write=False) as run:
-            return look(Reader(self.desk.store, run, self.desk.workspace))
+        return self.desk.read(look) if true else self.desk.look(look)
 
     def _encode(self, r: Reader, tasks: builtins.list[Task]) -> builtins.list[dict[str, Any]]:
         details = r.details(tasks)
@@ -393,7 +422,7 @@ class Client:
                 r,
                 r.tasks(
                     states=_states(state), awaiting=kinds, epic=within, parent=above, after=follows, limit=limit,
-                    project=where, expiring=None if expiring is None else r.now + duration(expiring), **filters,
+                    project=where, expiring=None if expiring is None else r.now + duration(expiring, "expiring"), **filters,
                 ),
             )  # fmt: skip
 
@@ -434,17 +463,26 @@ class Client:
         follows = self._question(after) if after is not None else None
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
-            found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=follows, limit=limit, **filters)
+            found = r.inbox(
+                kinds=kinds, project=where, task=number, status=status, after=follows, limit=limit, **filters
+            )
             shown = [wire.asked(item) for item in found]
             if status == "pending" and (not kinds or "review" in kinds) and not filters and len(shown) < limit:
-                finished = r.tasks(states=("review",), project=where, ids=None if number is None else [number], limit=limit - len(shown))
+                finished = r.tasks(
+                    states=("review",),
+                    project=where,
+                    ids=None if number is None else [number],
+                    limit=limit - len(shown),
+                )
                 waits = r.holds_up(task.id for task in finished)
                 shown += [wire.to_accept(task, len(waits.get(task.id, ()))) for task in finished]
             return shown
 
         return self.desk.read(look)
 
-    def tree(self, root: Named | None = None, *, project: str | None = None, limit: int = 5000) -> builtins.list[dict[str, Any]]:
+    def tree(
+        self, root: Named | None = None, *, project: str | None = None, limit: int = 5000
+    ) -> builtins.list[dict[str, Any]]:
         """Tasks with their `children`, from the roots down."""
         top = self.show(root)["key"] if root is not None else None
         tasks = self.list(project=project, limit=limit)
@@ -456,10 +494,12 @@ class Client:
             return [nodes[top]]
         return [node for node in nodes.values() if node["parent"] not in nodes]
 
-    def history(self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Any) -> builtins.list[dict[str, Any]]:
+    def history(
+        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Any
+    ) -> builtins.list[dict[str, Any]]:
         """Events: of one task, or of all."""
         task = self._about(named)["task"] if named is not None else None
-        return self.desk.read(lambda r: [wire.event(e) for e in r.log(task=task, limit=limit, after=after, **filters)])
+        return self.desk.look(lambda r: [wire.event(e) for e in r.log(task=task, limit=limit, after=after, **filters)])
 
     log = history
 
@@ -491,7 +531,13 @@ class Client:
     def projects(self) -> builtins.list[dict[str, Any]]:
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
             return [
-                {"key": key, "name": name, "open_tasks": count, "settings": wire.settings(self.desk.store.settings(own, shared)), "created_at": wire.time(at)}
+                {
+                    "key": key,
+                    "name": name,
+                    "open_tasks": count,
+                    "settings": wire.settings(self.desk.store.settings(own, shared)),
+                    "created_at": wire.time(at),
+                }
                 for key, name, own, shared, at, count in r.projects()
             ]
 
@@ -501,7 +547,9 @@ class Client:
         self.do("project_set", setting=setting, value=value, project=project)
 
     def users(self) -> builtins.list[dict[str, Any]]:
-        return self.desk.read(lambda r: [{"name": n, "role": role, "created_at": wire.time(at)} for n, role, at in r.users()])
+        return self.desk.read(
+            lambda r: [{"name": n, "role": role, "created_at": wire.time(at)} for n, role, at in r.users()]
+        )
 
     def set_user(self, name: str, role: str = "member") -> dict[str, Any]:
         self.do("user_set", user=name, role=role)
@@ -512,9 +560,13 @@ class Client:
 
     def tokens(self) -> builtins.list[dict[str, Any]]:
         names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at")
-        return self.desk.read(lambda r: [dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in r.tokens()])
+        return self.desk.read(
+            lambda r: [dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in r.tokens()]
+        )
 
-    def create_token(self, name: str, role: str = "agent", *, actor: str | None = None, expires: Any = None) -> dict[str, Any]:
+    def create_token(
+        self, name: str, role: str = "agent", *, actor: str | None = None, expires: Any = None
+    ) -> dict[str, Any]:
         """The token is in the result, and nowhere else."""
         secret = f"yt_{os.urandom(24).hex()}"
         self.do("token_create", name=name, role=role, actor=actor, expires=expires, secret=secret)
@@ -542,6 +594,8 @@ def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:
 
 def _secret(key: str | None) -> str:
     """Random; but the same claim said again with its idempotency key gets the same token."""
+    from hashlib import sha256
+
     return sha256(f"claim {key}".encode()).hexdigest()[:32] if key else os.urandom(16).hex()
 
 
@@ -550,6 +604,8 @@ def _listed(words: str | Iterable[str]) -> builtins.list[str]:
 
 
 def _kinds(words: Any) -> builtins.list[str]:
+    from .core.rules import KINDS
+
     found = _listed(words)
     for word in found:
         if word not in KINDS:
@@ -558,12 +614,13 @@ def _kinds(words: Any) -> builtins.list[str]:
 
 
 def _states(words: str | Iterable[str] | None) -> builtins.list[str]:
+    if not words:
+        return []
+    from .core.rules import STATE_WORDS
+
     found: builtins.list[str] = []
-    for word in _listed(words or ()):
+    for word in _listed(words):
         if word not in STATE_WORDS:
             raise Invalid(f"There is no state {word[:40]!a}", hint=f"Choose from: {', '.join(STATE_WORDS)}.")
         found += STATE_WORDS[word]
     return builtins.list(dict.fromkeys(found))
-
-
-__all__ = ["Action", "Client"]

@@ -19,17 +19,13 @@ inside a transaction that it then rolls back. So nothing depends on a daemon.
 from __future__ import annotations
 
 import os
-import random
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from .core.actions import say
-from .core.canon import digest, secret_hash
-from .core.decide import decide, due, may_ever
+from .core import law
 from .core.errors import Busy, KeyReused, NotAllowed, NotFound, ReadOnly, YourturnError
 from .core.model import Action, Case, Claim, Decision, Event, Question, Who
-from .core.rules import OFFICE, ROLES
 from .store.base import Again, Store, Tx
 from .store.reads import Reader
 
@@ -82,19 +78,19 @@ class Desk:
     # --- changes ----------------------------------------------------------------------------------------------------
 
     def do(self, action: Action) -> Done:
-        if action.verb in OFFICE:
-            if OFFICE[action.verb] not in ROLES[action.who.role]:
+        if action.verb in law.OFFICE:
+            if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:
                 raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason="only an admin can")
             return self._transact(lambda tx: self._office(tx, action))
-        may_ever(action.verb, action.who)
+        law.may_ever(action.verb, action.who)
         return self._transact(lambda tx: self._move(tx, action))
 
     def claim_next(
         self, worker: str, *, project: str | None = None, epic: int | None = None, role: str | None = None, lease: Any = None
     ) -> Done | None:
         """Take the next ready task, or None. Two workers never get the same one."""
-        action = say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
-        may_ever("claim", self.who)
+        action = law.say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
+        law.may_ever("claim", self.who)
         self._reconcile_if_due()
 
         def move(tx: Tx) -> Done | None:
@@ -113,13 +109,14 @@ class Desk:
                 with self.store.begin() as run:
                     return move(Tx(self.store, run, self.workspace))
             except Again:
-                time.sleep(random.uniform(0, 0.002) * 2**attempt)
+                time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
 
     def _move(self, tx: Tx, action: Action) -> Done:
         request = ""
         if action.key is not None:
             request = _request(action)
+            self.store.lock_key(tx.run, self.workspace, action.key)
             before = self._replay(tx, action, request)
             if before is not None:
                 return before
@@ -139,9 +136,11 @@ class Desk:
             return self._new_case(tx, action)
         if action.verb == "dep_add":
             self.store.lock_graph(tx.run, self.workspace)
-            start = action.args["needs"]
+            start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)
             action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
         case, database = tx.case(action.task, action.question)
+        if case.parent is not None and (action.verb == "reopen" or action.args.get("restart")):
+            case = case._replace(parent=tx.refs([case.parent.id], lock=True)[0])
         if action.question is None and action.verb in _ANSWERS and not case.questions:
             case = tx.latest(case)
         return case, database
@@ -157,17 +156,19 @@ class Desk:
         touched: set[int] = set()
         if case.task is not None:
             case = self._pay(tx, case, now, touched)
-        decision = tx.save(decide(case, action, now))
+        decision = tx.save(law.decide(case, action, now))
         self._follow(tx, decision, now, touched)
         number = decision.opened[0].id if decision.opened else action.question
         if number is None and decision.closed:
-            number = decision.closed[-1].id
+            number = decision.closed[0].id
+        if number is None and action.verb in _ANSWERS and case.questions:
+            number = case.questions[-1].id
         return Done(decision.task.id, number, decision.claim)
 
     def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
         """Make the moves that the system owes this case."""
-        while (owed := due(case, now)) is not None:
-            decision = tx.save(decide(case, owed, now))
+        while (owed := law.due(case, now)) is not None:
+            decision = tx.save(law.decide(case, owed, now))
             touched.update(decision.touch)
             case = decision.case
         return case
@@ -176,14 +177,18 @@ class Desk:
         touched.update(decision.touch)
         for action in decision.after:
             child = action._replace(args={"project": decision.case.project.key, **action.args})
-            born = tx.save(decide(self._new_case(tx, child)[0], child, now))
+            born = tx.save(law.decide(self._new_case(tx, child)[0], child, now))
             touched.update(born.touch)
-        self._pay(tx, decision.case, now, touched)
-        settled: set[int] = {decision.task.id} if not decision.after else set()
-        while todo := sorted(touched - settled):
-            for task in todo:
-                settled.add(task)
-                self._pay(tx, tx.case(task)[0], now, touched)
+        if not decision.after:  # whose children were just born is loaded again, because they touch it
+            self._pay(tx, decision.case, now, touched)
+        self._settle(tx, touched, now)
+
+    def _settle(self, tx: Tx, touched: set[int], now: int) -> None:
+        """Pay the neighbours, and whom that touches, until nobody is owed anything."""
+        while touched:
+            task = min(touched)
+            touched.remove(task)
+            self._pay(tx, tx.case(task)[0], now, touched)
 
     def _replay(self, tx: Tx, action: Action, request: str) -> Done | None:
         row = tx.reply(str(action.key))
@@ -231,11 +236,7 @@ class Desk:
         now = self.now(database)
         before = case
         after = self._pay(tx, case, now, touched)
-        settled = {task}
-        while todo := sorted(touched - settled):
-            for other in todo:
-                settled.add(other)
-                self._pay(tx, tx.case(other)[0], now, touched)
+        self._settle(tx, touched, now)
         return int(after is not before)
 
     def _reconcile_if_due(self) -> None:
@@ -251,6 +252,13 @@ class Desk:
 
     # --- reads ------------------------------------------------------------------------------------------------------
 
+    def look(self, look: Callable[[Reader], T]) -> T:
+        """Look at what is written."""
+        with self.store.begin(write=False) as run:
+            reader = Reader(self.store, run, self.workspace)
+            reader.now = self._time(run)
+            return look(reader)
+
     def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the desk as it truly is now, without writing."""
         with self.store.begin(write=False) as run:
@@ -261,10 +269,7 @@ class Desk:
         try:
             return self._as_if_paid(look)
         except (Busy, ReadOnly):
-            with self.store.begin(write=False) as run:
-                reader = Reader(self.store, run, self.workspace)
-                reader.now = self._time(run)
-                return look(reader)
+            return self.look(look)
 
     def _as_if_paid(self, look: Callable[[Reader], T]) -> T:
         for _ in range(_ATTEMPTS):
@@ -296,7 +301,7 @@ class Desk:
     def identify(self, token: str) -> Who:
         """Whose token is this?"""
         with self.store.reading() as run:
-            row = run(self.store.query["token"], {"workspace": self.workspace, "hash": secret_hash(token)}).fetchone()
+            row = run(self.store.query["token"], {"workspace": self.workspace, "hash": law.secret_hash(token)}).fetchone()
         if row is None:
             raise NotAllowed("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
         name, actor, role, _, expires, revoked, database = row
@@ -355,4 +360,4 @@ def _request(action: Action) -> str:
     """What an idempotency key stands for; the secret of a claim is new each time."""
     args = {name: value for name, value in action.args.items() if name not in ("secret", "needs", "circle")}
     needs = [ref.id for ref in action.args.get("needs", ())]
-    return digest([action.verb, action.task, action.question, args, needs])
+    return law.digest([action.verb, action.task, action.question, args, needs])

@@ -18,7 +18,9 @@ from .desk import Desk
 from .store import schema
 
 
-def found(db: str | None, key: str | None, name: str | None, env: Mapping[str, str], upgrade: bool) -> tuple[Client, dict[str, Any]]:
+def found(
+    db: str | None, key: str | None, name: str | None, env: Mapping[str, str], upgrade: bool
+) -> tuple[Client, dict[str, Any]]:
     key = project_key("key", key) if key else None
     address = db or env.get("YOURTURN_DB") or str(Path.cwd() / FOLDER / FILE)
     if "://" not in address or address.startswith("sqlite:///"):

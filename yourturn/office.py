@@ -65,13 +65,30 @@ def _user_remove(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
 def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     actor = a.get("actor") or f"{'agent' if a['role'] == 'agent' else 'human'}:{a['name']}"
     if (a["role"] == "agent") != actor.startswith("agent:"):
-        raise Invalid(f"A token of role {a['role']} cannot act as {actor}", hint="Agents' tokens act as agent:…, people's as human:…")
-    if any(row[0] == a["name"] and row[5] is None for row in tx.run(tx.q["tokens"], {"workspace": tx.workspace}).fetchall()):
-        raise Precondition(f"Cannot create token {a['name']}", reason="there is one already", hint=f"Revoke it first: turn token revoke {a['name']}")
+        raise Invalid(
+            f"A token of role {a['role']} cannot act as {actor}",
+            hint="Agents' tokens act as agent:…, people's as human:…",
+        )
+    if any(
+        row[0] == a["name"] and row[5] is None for row in tx.run(tx.q["tokens"], {"workspace": tx.workspace}).fetchall()
+    ):
+        raise Precondition(
+            f"Cannot create token {a['name']}",
+            reason="there is one already",
+            hint=f"Revoke it first: turn token revoke {a['name']}",
+        )
     expires = now + a["expires"] if a.get("expires") else None
     tx.run(
         tx.q["insert_token"],
-        {"workspace": tx.workspace, "name": a["name"], "actor": actor, "role": a["role"], "hash": secret_hash(a["secret"]), "at": now, "expires": expires},
+        {
+            "workspace": tx.workspace,
+            "name": a["name"],
+            "actor": actor,
+            "role": a["role"],
+            "hash": secret_hash(a["secret"]),
+            "at": now,
+            "expires": expires,
+        },
     )
     return {"token": a["name"], "actor": actor, "role": a["role"], "expires_at": expires}
 

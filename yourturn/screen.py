@@ -90,6 +90,7 @@ def columns(rows: list[list[str]], last: int | None = None) -> list[str]:
 
 # --- time -----------------------------------------------------------------------------------------------------------
 
+
 def micros(iso: str) -> int:
     from datetime import datetime
 

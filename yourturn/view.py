@@ -24,6 +24,7 @@ WORDS = {
 
 # --- questions ------------------------------------------------------------------------------------------------------
 
+
 def person(actor: str) -> str:
     """human:ana is ana; agent:coder is coder."""
     return safe(actor.partition(":")[2] or actor)
@@ -52,7 +53,13 @@ def silence(q: dict[str, Any]) -> str:
 
 def question_sort(q: dict[str, Any]) -> str:
     """The word in the inbox: the kind, or the form of an input."""
-    return "choice" if q["kind"] == "input" and q["response_type"] == "choice" else "question" if q["kind"] == "input" else str(q["kind"])
+    return (
+        "choice"
+        if q["kind"] == "input" and q["response_type"] == "choice"
+        else "question"
+        if q["kind"] == "input"
+        else str(q["kind"])
+    )
 
 
 def context_lines(context: Any) -> list[str]:
@@ -63,7 +70,9 @@ def context_lines(context: Any) -> list[str]:
         return safe(context).splitlines()
     lines = []
     for name, value in context.items():
-        text = value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        text = (
+            value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        )
         first, *more = safe(text).splitlines() or [""]
         lines += [first if name == "text" else f"{one_line(name)}: {first}", *more]
     return lines
@@ -102,7 +111,14 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
 
         lines += [f"This exact action, once{' ' * 4}{(q['digest'] or '')[:12]}"]
         lines += ["  " + line for line in safe(json.dumps(q["action"], indent=2, ensure_ascii=False)).splitlines()]
-    options = [["  " + safe(str(o["id"])), one_line(o["description"] or (o["label"] if o["label"] != o["id"] else "")), "(default)" if o["value"] == q["default"] else ""] for o in q["options"]]
+    options = [
+        [
+            "  " + safe(str(o["id"])),
+            one_line(o["description"] or (o["label"] if o["label"] != o["id"] else "")),
+            "(default)" if o["value"] == q["default"] else "",
+        ]
+        for o in q["options"]
+    ]
     lines += columns(options)
     about = context_lines(q["context"])
     if about:
@@ -151,13 +167,20 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
         lines.append(bold(name))
         lines += [next(table) for _ in group]
     first = next(row[0].strip() for group in rows.values() for row in group)
-    return [*lines, f'Answer: turn show {first} | turn approve {first} | turn reject {first} "why" | turn respond {first} "…"']
+    return [
+        *lines,
+        f'Answer: turn show {first} | turn approve {first} | turn reject {first} "why" | turn respond {first} "…"',
+    ]
 
 
 # --- tasks ----------------------------------------------------------------------------------------------------------
 
+
 def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
-    return [[f"{ICONS[t['state']]} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)] for t in tasks]
+    return [
+        [f"{ICONS[t['state']]} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)]
+        for t in tasks
+    ]
 
 
 def _state(t: dict[str, Any]) -> str:
@@ -196,7 +219,9 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
                 about = one_line(" ".join(context_lines(q["context"])))
                 if about:
                     lines.append(" " * room + f"Context: {cut(about, max(40, min(width(), 120) - room - 9))}")
-                lines.append(" " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}")
+                lines.append(
+                    " " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}"
+                )
         lines.append("")
     return [*lines, f'Answer: turn respond {found[0]["key"]} "…" | turn show {found[0]["key"]}']
 
@@ -212,7 +237,9 @@ def tree(nodes: list[dict[str, Any]]) -> list[str]:
         kids = node["children"]
         for i, q in enumerate(asked):
             last = i == len(asked) - 1 and not kids
-            lines.append(f"{inner}{'└── ' if last else '├── '}Question: {cut(one_line(q['text']), max(20, width() - len(inner) - 16))}")
+            lines.append(
+                f"{inner}{'└── ' if last else '├── '}Question: {cut(one_line(q['text']), max(20, width() - len(inner) - 16))}"
+            )
         for i, kid in enumerate(kids):
             last = i == len(kids) - 1
             walk(kid, inner, "└── " if last else "├── ", "    " if last else "│   ")
@@ -237,10 +264,16 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
     if any(facts):
         lines.append("  " + "   ".join(fact for fact in facts if fact))
     if t["claim"]:
-        lines.append(f"  {safe(t['claim']['worker'])} works on it, {left(t['claim']['expires_at'])} on the lease (epoch {t['claim']['epoch']})")
+        lines.append(
+            f"  {safe(t['claim']['worker'])} works on it, {left(t['claim']['expires_at'])} on the lease (epoch {t['claim']['epoch']})"
+        )
     for name in ("description", "acceptance", "summary"):
         if t[name].strip():
-            lines += ["", *(["  " + name.capitalize()] if name != "description" else []), *("  " + line for line in safe(t[name]).splitlines())]
+            lines += [
+                "",
+                *(["  " + name.capitalize()] if name != "description" else []),
+                *("  " + line for line in safe(t[name]).splitlines()),
+            ]
     if t["failure"] or t["reason"]:
         lines += ["", "  " + ": ".join(word for word in (t["failure"] or "", one_line(t["reason"])) if word)]
     for q in t["questions"]:
@@ -288,7 +321,11 @@ def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> l
         yes = f"turn approve {name}"
     kind = KINDS[q["kind"]]
     effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it", "refused": ""}
-    ends = {**effect, "done": effect["back"], "cancelled": f"{who} is told no"} if workflow or not q["blocking"] else effect
+    ends = (
+        {**effect, "done": effect["back"], "cancelled": f"{who} is told no"}
+        if workflow or not q["blocking"]
+        else effect
+    )
     rows = [(yes, ends[kind.approved])]
     if kind.rejected != "refused":
         no = ends[kind.rejected] if kind.rejected != "back" else f"{who} gets your words"
@@ -304,7 +341,21 @@ def events(found: list[dict[str, Any]]) -> list[str]:
         data = e["data"]
         move = f"{data['from'] or 'new'} → {data['to']}" if data.get("from") != data.get("to") and "to" in data else ""
         said = [one_line(q["text"]) for q in data.get("opened", ()) if q.get("text")]
-        said += [result({"status": q["status"], "response": q.get("response"), "responded_by": q.get("responded_by", "")}) for q in data.get("closed", ()) if q["status"] != "pending"]
+        said += [
+            result({"status": q["status"], "response": q.get("response"), "responded_by": q.get("responded_by", "")})
+            for q in data.get("closed", ())
+            if q["status"] != "pending"
+        ]
         said += [one_line(note["text"]) for note in data.get("notes", ())]
-        rows.append([str(e["seq"]), clock(e["at"]), safe(e["actor"]), e["action"], e["task"] or "", move, cut(" · ".join(said), 100)])
+        rows.append(
+            [
+                str(e["seq"]),
+                clock(e["at"]),
+                safe(e["actor"]),
+                e["action"],
+                e["task"] or "",
+                move,
+                cut(" · ".join(said), 100),
+            ]
+        )
     return columns(rows, last=6) if rows else ["Nothing has happened yet."]

@@ -19,12 +19,12 @@ def worker(desk: Any, a: Namespace) -> str:
 
 
 def claimed_lines(got: dict[str, Any]) -> list[str]:
-    from .. import view
+    from .. import screen
 
     task, claim = got["task"], got["claim"]
     return [
-        f"{task['key']} is {view.safe(claim['worker'])}'s: {view.one_line(task['title'])}",
-        f"  lease until {view.clock(claim['expires_at'])}   branch {view.safe(task['branch'])}   epoch {claim['epoch']}",
+        f"{task['key']} is {screen.safe(claim['worker'])}'s: {screen.one_line(task['title'])}",
+        f"  lease until {screen.clock(claim['expires_at'])}   branch {screen.safe(task['branch'])}   epoch {claim['epoch']}",
         f"  claim {claim['token']}",
         f"Next: turn complete {task['key']} --claim {claim['token']}",
     ]
@@ -58,7 +58,7 @@ def heartbeat(a: Namespace) -> int:
 
 
 def _until(task: dict[str, Any]) -> str:
-    from ..view import clock
+    from ..screen import clock
 
     return clock(task["claim"]["expires_at"])
 
@@ -109,13 +109,26 @@ def decompose(a: Namespace) -> int:
         raise Usage("turn decompose: no parts were named", hint=f'turn decompose {a.task} --child "A" --child "B"')
     with connect(a) as desk:
         task = desk.decompose(a.task, a.child, **held(desk, a.task, a))
-    return out(a, task, lambda: [f"{task['key']} waits for its parts: {', '.join(task['blocked_by'])}", f"Next: turn tree {task['key']}"])
+    return out(
+        a,
+        task,
+        lambda: [
+            f"{task['key']} waits for its parts: {', '.join(task['blocked_by'])}",
+            f"Next: turn tree {task['key']}",
+        ],
+    )
 
 
 def fail_args(p: Any) -> None:
     _reason_args(p)
     parse.proof(p)
-    p.add_argument("--failure", choices=("error", "stuck", "timeout"), default="error", metavar="WORD", help="error, stuck or timeout")
+    p.add_argument(
+        "--failure",
+        choices=("error", "stuck", "timeout"),
+        default="error",
+        metavar="WORD",
+        help="error, stuck or timeout",
+    )
 
 
 def fail(a: Namespace) -> int:
@@ -130,10 +143,17 @@ stop_args = _reason_args
 def stop(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.fail(a.task, reason(a), failure="stuck")
-    return out(a, task, lambda: [f"{task['key']} is marked as stuck{': ' if task['reason'] else ''}{_words(task)}", f"Next: turn reopen {task['key']}"])
+    return out(
+        a,
+        task,
+        lambda: [
+            f"{task['key']} is marked as stuck{': ' if task['reason'] else ''}{_words(task)}",
+            f"Next: turn reopen {task['key']}",
+        ],
+    )
 
 
 def _words(task: dict[str, Any]) -> str:
-    from ..view import one_line
+    from ..screen import one_line
 
     return one_line(task["reason"])

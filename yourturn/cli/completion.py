@@ -1,9 +1,7 @@
-"""Completion: the shells ask `turn completion --words …` what could come next; the answer is drawn from the table."""
+"""Completion: the shells ask `turn __complete …` what could come next; the answer is drawn from the table."""
 
 from __future__ import annotations
 
-import sys
-from argparse import _SubParsersAction  # noqa: F401 - argparse is loaded anyway
 from importlib import import_module
 
 from ..core.errors import Usage, YourturnError
@@ -14,17 +12,17 @@ from .table import COMMANDS
 _SCRIPTS = {
     "bash": """_turn() {
     local IFS=$'\\n'
-    COMPREPLY=($(turn completion --words -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    COMPREPLY=($(turn __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
 }
 complete -o default -F _turn turn""",
     "zsh": """#compdef turn
 _turn() {
     local -a found
-    found=("${(@f)$(turn completion --words -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    found=("${(@f)$(turn __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
     compadd -a found
 }
 compdef _turn turn""",
-    "fish": """complete -c turn -f -a '(turn completion --words -- (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'""",
+    "fish": """complete -c turn -f -a '(turn __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'""",
 }
 
 
@@ -52,7 +50,9 @@ def suggest(words: list[str]) -> list[str]:
     previous = before[-1]
     for action in parser._actions:
         if previous in action.option_strings and action.nargs != 0:
-            return [str(choice) for choice in action.choices or _VALUES.get(previous, ()) if str(choice).startswith(last)]
+            return [
+                str(choice) for choice in action.choices or _VALUES.get(previous, ()) if str(choice).startswith(last)
+            ]
         found += action.option_strings
         if not action.option_strings and action.choices:
             found += [str(choice) for choice in action.choices]
@@ -74,6 +74,3 @@ def _keys(last: str) -> list[str]:
             return names + [q["id"] for q in desk.inbox(limit=200)]
     except YourturnError:
         return []
-
-
-__all__ = ["script", "suggest", "sys"]

@@ -25,11 +25,16 @@ def compose(desk: Any, what: str) -> str:
 
 
 def template(task: dict[str, Any], q: dict[str, Any]) -> str:
-    from .. import view
+    from .. import screen, view
 
-    parts = [f"# {task['key']}: {view.one_line(task['title'])}", f"## {q['id']} asks\n\n{view.safe(q['text'])}"]
+    parts = [f"# {task['key']}: {screen.one_line(task['title'])}", f"## {q['id']} asks\n\n{screen.safe(q['text'])}"]
     if q["options"]:
-        parts.append("## Choices\n\n" + "\n".join(f"- {view.safe(str(o['id']))}  {view.one_line(o['description'])}".rstrip() for o in q["options"]))
+        parts.append(
+            "## Choices\n\n"
+            + "\n".join(
+                f"- {screen.safe(str(o['id']))}  {screen.one_line(o['description'])}".rstrip() for o in q["options"]
+            )
+        )
     about = view.context_lines(q["context"])
     if about:
         parts.append("## Context\n\n" + "\n".join(about))
@@ -44,7 +49,9 @@ def edit(text: str) -> str:
         try:
             done = subprocess.run([*command, str(path)], check=False)
         except OSError as error:
-            raise Usage(f"The editor {command[0]} cannot be started", reason=error.strerror or str(error), hint="Set EDITOR.") from None
+            raise Usage(
+                f"The editor {command[0]} cannot be started", reason=error.strerror or str(error), hint="Set EDITOR."
+            ) from None
         if done.returncode != 0:
             raise Invalid("The editor ended with an error", reason=f"exit {done.returncode}", hint="Nothing was sent.")
         try:

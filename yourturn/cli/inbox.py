@@ -13,10 +13,19 @@ from .parse import show as out
 
 
 def inbox_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", choices=("list", "show", "send", "respond"), default="list", metavar="list|show|send|respond")
+    p.add_argument(
+        "what", nargs="?", choices=("list", "show", "send", "respond"), default="list", metavar="list|show|send|respond"
+    )
     p.add_argument("name", nargs="?", metavar="ID", help="a question's number; for send, a task")
     p.add_argument("text", nargs="?", metavar="TEXT", help="- reads standard input")
-    p.add_argument("-t", "--type", choices=tuple(MESSAGE_TYPES), default="question", metavar="TYPE", help="of a message to send: " + ", ".join(MESSAGE_TYPES))
+    p.add_argument(
+        "-t",
+        "--type",
+        choices=tuple(MESSAGE_TYPES),
+        default="question",
+        metavar="TYPE",
+        help="of a message to send: " + ", ".join(MESSAGE_TYPES),
+    )
     p.add_argument("-k", "--kind", metavar="KINDS", help="only these: " + ", ".join(KINDS))
     p.add_argument("--reviewer", metavar="WHO", help="only what is for this person or role")
     p.add_argument("--mine", action="store_true", help="only what is for you")
@@ -40,7 +49,11 @@ def _list(a: Namespace) -> int:
             kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit,
             **{name: value for name, value in filters.items() if value is not None},
         )  # fmt: skip
-    return out(a, found, lambda: view.inbox(found) if a.status == "pending" else [line for q in found for line in view.question(q)])
+    return out(
+        a,
+        found,
+        lambda: view.inbox(found) if a.status == "pending" else [line for q in found for line in view.question(q)],
+    )
 
 
 def _number(name: str | None, what: str) -> str:
@@ -59,7 +72,18 @@ def _show(a: Namespace) -> int:
 def _respond(a: Namespace) -> int:
     from .questions import respond
 
-    return respond(Namespace(**{**vars(a), "what": _number(a.name, "respond"), "value": a.text, "all": False, "edit": False, "restart": False}))
+    return respond(
+        Namespace(
+            **{
+                **vars(a),
+                "what": _number(a.name, "respond"),
+                "value": a.text,
+                "all": False,
+                "edit": False,
+                "restart": False,
+            }
+        )
+    )
 
 
 def _send(a: Namespace) -> int:
@@ -72,7 +96,21 @@ def _send(a: Namespace) -> int:
             return out(a, task, [f"Noted on {task['key']}."])
         mine = parse.held(desk, a.name, a)
         task = desk.flag(
-            a.name, parse.given(a.text), sort[1], sort[0], claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, reviewer=a.reviewer
+            a.name,
+            parse.given(a.text),
+            sort[1],
+            sort[0],
+            claim=mine["proof"],
+            worker=mine["worker"],
+            key=a.idempotency_key,
+            reviewer=a.reviewer,
         )
     asked = task["questions"][-1]
-    return out(a, asked, lambda: [f"Sent {asked['id']} about {task['key']}: it is a person's turn now.", f"Next: turn show {asked['id']}"])
+    return out(
+        a,
+        asked,
+        lambda: [
+            f"Sent {asked['id']} about {task['key']}: it is a person's turn now.",
+            f"Next: turn show {asked['id']}",
+        ],
+    )

@@ -64,6 +64,11 @@ def _dispatch(argv: list[str]) -> int:
     if not words:
         return _overview(before)
     name, rest = words[0], words[1:]
+    if name == "__complete":
+        from .completion import suggest
+
+        print("\n".join(suggest(rest)))
+        return 0
     if name in ("ticket", "task") and rest:
         name, rest = rest[0], rest[1:]
         if name == "next":
@@ -91,7 +96,7 @@ def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -
         from .parse import parser_for
     module = import_module(f"{__package__}.{command.module}")
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
-    args = parser.parse_args(argv)
+    args = parser.parse_intermixed_args(argv)
     code: int = getattr(module, command.function)(args) or 0
     return code
 
@@ -109,7 +114,11 @@ def _did_you_mean(word: str) -> str:
 
 
 def help_text() -> str:
-    lines = ["turn: the desk between coding agents and people", "", "Usage: turn COMMAND … [--json] [--db DB] [--project KEY] [--as WHO]"]
+    lines = [
+        "turn: the desk between coding agents and people",
+        "",
+        "Usage: turn COMMAND … [--json] [--db DB] [--project KEY] [--as WHO]",
+    ]
     for group in GROUPS:
         lines += ["", f"{group}:"]
         members = {name: c for name, c in COMMANDS.items() if c.group == group}

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import Namespace
 from typing import Any
 
 from ..core.errors import Invalid, Usage
 from ..core.rules import ROLES
-from . import parse
 from .parse import connect
 from .parse import show as out
 
@@ -37,18 +35,22 @@ def init(a: Namespace) -> int:
     desk, about = init(a.db, a.key or a.project, a.name, os.environ, a.upgrade)
     desk.close()
     word = "Made a desk" if about["created"] else "There is a desk"
-    return out(a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"'])
+    return out(
+        a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"']
+    )
 
 
 def project_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", choices=("list", "create", "show", "set"), default="list", metavar="list|create|show|set")
+    p.add_argument(
+        "what", nargs="?", choices=("list", "create", "show", "set"), default="list", metavar="list|create|show|set"
+    )
     p.add_argument("words", nargs="*", metavar="…", help="create KEY; show [KEY]; set [KEY] SETTING VALUE")
     p.add_argument("--name", metavar="TEXT", help="for create")
     p.add_argument("--workspace", action="store_true", help="set it for all projects")
 
 
 def project(a: Namespace) -> int:
-    from ..view import columns, one_line
+    from ..screen import columns, one_line
 
     with connect(a) as desk:
         if a.what == "create":
@@ -61,7 +63,9 @@ def project(a: Namespace) -> int:
             if len(a.words) not in (2, 3):
                 from ..core.settings import SETTINGS
 
-                raise Usage("turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS))
+                raise Usage(
+                    "turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS)
+                )
             desk.set(a.words[-2], a.words[-1], key)
             found = next((p for p in desk.projects() if key in (None, p["key"])), None)
             return out(a, found, [f"{key or 'The workspace'}: {a.words[-2]} is {a.words[-1]} now."])
@@ -74,29 +78,46 @@ def project(a: Namespace) -> int:
 
                 raise NotFound(f"There is no project {wanted}", hint="See them with: turn project list")
             rows = [[f"  {name}", str(value), SETTING_WORDS(name)] for name, value in one["settings"].items()]
-            return out(a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)])
+            return out(
+                a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)]
+            )
     return out(a, found, lambda: columns([[p["key"], one_line(p["name"]), f"{p['open_tasks']} open"] for p in found]))
 
 
-def SETTING_WORDS(name: str) -> str:  # noqa: N802
+def SETTING_WORDS(name: str) -> str:
     from ..core.settings import SETTINGS
 
     return SETTINGS[name].about
 
 
 def user_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", choices=("list", "add", "set", "remove"), default="list", metavar="list|add|set|remove")
+    p.add_argument(
+        "what", nargs="?", choices=("list", "add", "set", "remove"), default="list", metavar="list|add|set|remove"
+    )
     p.add_argument("name", nargs="?", metavar="NAME")
-    p.add_argument("--role", default="member", choices=tuple(r for r in ROLES if r not in ("system", "agent")), metavar="ROLE", help="viewer, member, approver or admin")
+    p.add_argument(
+        "--role",
+        default="member",
+        choices=tuple(r for r in ROLES if r not in ("system", "agent")),
+        metavar="ROLE",
+        help="viewer, member, approver or admin",
+    )
 
 
 def user(a: Namespace) -> int:
-    from ..view import columns
+    from ..screen import columns
 
     with connect(a) as desk:
         if a.what == "list":
             found = desk.users()
-            return out(a, found, lambda: columns([[u["name"], u["role"]] for u in found]) or ["Nobody is named yet: whoever opens this database is its admin."])
+            return out(
+                a,
+                found,
+                lambda: (
+                    columns([[u["name"], u["role"]] for u in found])
+                    or ["Nobody is named yet: whoever opens this database is its admin."]
+                ),
+            )
         if a.name is None:
             raise Usage(f"turn user {a.what}: who?", hint=f"turn user {a.what} ana")
         if a.what == "remove":
@@ -107,21 +128,39 @@ def user(a: Namespace) -> int:
 
 
 def token_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", choices=("list", "create", "revoke"), default="list", metavar="list|create|revoke")
+    p.add_argument(
+        "what", nargs="?", choices=("list", "create", "revoke"), default="list", metavar="list|create|revoke"
+    )
     p.add_argument("name", nargs="?", metavar="NAME")
-    p.add_argument("--role", default="agent", choices=tuple(r for r in ROLES if r != "system"), metavar="ROLE", help="agent, viewer, member, approver or admin")
+    p.add_argument(
+        "--role",
+        default="agent",
+        choices=tuple(r for r in ROLES if r != "system"),
+        metavar="ROLE",
+        help="agent, viewer, member, approver or admin",
+    )
     p.add_argument("--actor", metavar="WHO", help="whom it speaks for (agent:NAME or human:NAME)")
     p.add_argument("--expires", metavar="TIME", help="worthless after so long: 30d")
 
 
 def token(a: Namespace) -> int:
-    from ..view import columns
+    from ..screen import columns
 
     with connect(a) as desk:
         if a.what == "list":
             found = desk.tokens()
-            state = [("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "") for t in found]
-            return out(a, found, lambda: columns([[t["name"], t["actor"], t["role"], s] for t, s in zip(found, state, strict=True)]) or ["There are no tokens."])
+            state = [
+                ("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "")
+                for t in found
+            ]
+            return out(
+                a,
+                found,
+                lambda: (
+                    columns([[t["name"], t["actor"], t["role"], s] for t, s in zip(found, state, strict=True)])
+                    or ["There are no tokens."]
+                ),
+            )
         if a.name is None:
             raise Usage(f"turn token {a.what}: which name?", hint=f"turn token {a.what} coder")
         if a.what == "revoke":
@@ -157,7 +196,11 @@ def reconcile(a: Namespace) -> int:
 
 
 def _reconciled(found: dict[str, int]) -> str:
-    words = f"{found['moved']} {'task' if found['moved'] == 1 else 'tasks'} moved." if found["moved"] else "Nothing was due."
+    words = (
+        f"{found['moved']} {'task' if found['moved'] == 1 else 'tasks'} moved."
+        if found["moved"]
+        else "Nothing was due."
+    )
     return words + (f" {found['failed']} could not: see turn doctor." if found["failed"] else "")
 
 
@@ -167,7 +210,7 @@ def doctor_args(p: Any) -> None:
 
 def doctor(a: Namespace) -> int:
     from ..doctor import examine
-    from ..view import columns, safe
+    from ..screen import columns, safe
 
     with connect(a) as desk:
         found = examine(desk)
@@ -197,7 +240,10 @@ def audit(a: Namespace) -> int:
     def lines() -> list[str]:
         if found["ok"]:
             return [f"✓ {found['events']} events in {found['chains']} chains: nothing was changed."]
-        return [f"✗ {len(found['problems'])} problems", *(f"  {p['chain']} #{p['n']}: {p['what']}" for p in found["problems"][:50])]
+        return [
+            f"✗ {len(found['problems'])} problems",
+            *(f"  {p['chain']} #{p['n']}: {p['what']}" for p in found["problems"][:50]),
+        ]
 
     out(a, found, lines)
     return 0 if found["ok"] else 1
@@ -228,17 +274,10 @@ def demo(a: Namespace) -> int:
 
 def completion_args(p: Any) -> None:
     p.add_argument("shell", nargs="?", choices=("bash", "zsh", "fish"), metavar="bash|zsh|fish")
-    p.add_argument("--words", nargs="*", metavar="WORD", help="for the shell: what could follow these words?")
 
 
 def completion(a: Namespace) -> int:
-    from .completion import script, suggest
+    from .completion import script
 
-    if a.words is not None:
-        print("\n".join(suggest(a.words)))
-        return 0
     print(script(a.shell or os.path.basename(os.environ.get("SHELL", "bash"))))  # noqa: PTH119
     return 0
-
-
-__all__ = ["parse", "sys"]

@@ -22,7 +22,8 @@ class Parser(argparse.ArgumentParser):
 
 class Formatter(argparse.RawDescriptionHelpFormatter):
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=34)
+        columns = os.environ.get("COLUMNS", "")
+        super().__init__(prog, max_help_position=34, width=int(columns) - 2 if columns.isdigit() else 110)
 
 
 def split(argv: list[str]) -> tuple[list[str], list[str]]:
@@ -50,7 +51,9 @@ def parser_for(name: str, command: Command, add: Callable[[Any], None] | None) -
     shared.add_argument("--json", action="store_true", help="one JSON value on stdout, errors on stderr")
     shared.add_argument("--db", metavar="DB", help="a path, sqlite:///… or postgresql://…")
     shared.add_argument("-p", "--project", metavar="KEY", help="the default project")
-    shared.add_argument("--as", dest="as_", metavar="WHO", help="human:ana or agent:coder (where the database is opened directly)")
+    shared.add_argument(
+        "--as", dest="as_", metavar="WHO", help="human:ana or agent:coder (where the database is opened directly)"
+    )
     return parser
 
 
@@ -89,6 +92,10 @@ def given(text: str | None) -> str | None:
     from ..core.fields import TEXT_LIMIT
 
     raw = sys.stdin.buffer.read(4 * TEXT_LIMIT + 1)
+    if len(raw) > 4 * TEXT_LIMIT:
+        while sys.stdin.buffer.read(1_000_000):  # let the writer finish
+            pass
+        raise Invalid("Standard input is too long", reason=f"at most {TEXT_LIMIT:,} characters are taken")
     try:
         return raw.decode()
     except UnicodeDecodeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from argparse import Namespace
 from typing import Any
@@ -17,7 +16,7 @@ from .parse import show as out
 
 def overview(a: Namespace) -> int:
     """Whose turn is it?"""
-    from .. import view
+    from .. import screen, view
 
     with connect(a) as desk:
         waiting = desk.inbox(project=a.project, limit=200)
@@ -33,8 +32,8 @@ def overview(a: Namespace) -> int:
         if soon:
             head += f", {len(soon)} {'runs' if len(soon) == 1 else 'run'} out within 15 min"
         ordered = [q for items in view.inbox_groups(waiting).values() for q in items]
-        rows = view.columns([row[:-1] for row in view.inbox_rows(ordered[:10])], last=5)
-        return [view.bold(head), "", *rows, f"{agents} Next: turn show {ordered[0]['id']}"]
+        rows = screen.columns([row[:-1] for row in view.inbox_rows(ordered[:10])], last=5)
+        return [screen.bold(head), "", *rows, f"{agents} Next: turn show {ordered[0]['id']}"]
 
     return out(a, {"waiting": waiting, "states": counts}, lines)
 
@@ -43,7 +42,14 @@ def ask_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("text", help="the question; - reads standard input")
     p.add_argument("-k", "--kind", choices=tuple(KINDS), default="input", metavar="KIND", help=", ".join(KINDS))
-    p.add_argument("-o", "--option", action="append", default=[], metavar="WORD", help="a choice: jwt, or 'jwt=signed token' (again for more)")
+    p.add_argument(
+        "-o",
+        "--option",
+        action="append",
+        default=[],
+        metavar="WORD",
+        help="a choice: jwt, or 'jwt=signed token' (again for more)",
+    )
     p.add_argument("--response-type", choices=RESPONSE_TYPES, metavar="TYPE", help=", ".join(RESPONSE_TYPES))
     p.add_argument("--multi", action="store_true", help="several options may be chosen")
     p.add_argument("--allow-other", action="store_true", help="or something else")
@@ -51,7 +57,9 @@ def ask_args(p: Any) -> None:
     p.add_argument("--timeout", metavar="TIME", help="how long to wait for a person: 30m, 24h")
     p.add_argument("--on-timeout", choices=tuple(SILENCE), metavar="WHAT", help=", ".join(SILENCE))
     p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
-    p.add_argument("--wait", type=parse.seconds, metavar="SECONDS", help="look so long whether somebody answers (exit 7 if not)")
+    p.add_argument(
+        "--wait", type=parse.seconds, metavar="SECONDS", help="look so long whether somebody answers (exit 7 if not)"
+    )
     p.add_argument("--context", metavar="TEXT", help="what the person needs to know; text or a JSON object")
     p.add_argument("--reason", choices=REASONS, metavar="CODE", help=", ".join(REASONS))
     p.add_argument("--urgency", choices=("low", "normal", "high"))
@@ -65,7 +73,7 @@ def ask_args(p: Any) -> None:
 
 
 def ask(a: Namespace) -> int:
-    from .. import view
+    from .. import screen, view
 
     with connect(a) as desk:
         fields = {
@@ -86,7 +94,10 @@ def ask(a: Namespace) -> int:
             return [f"{q['id']}: {view.result(q)}"]
         if not q["blocking"]:
             return [f"Asked {q['id']}. Go on with {view.quoted(q['default'])}; a later answer will reach you."]
-        return [f"Asked {q['id']} about {q['task']}: {view.left(q['timeout_at'])}{', ' + view.silence(q) if q['timeout_at'] else ''}.", f"Next: turn show {q['id']}"]
+        return [
+            f"Asked {q['id']} about {q['task']}: {screen.left(q['timeout_at'])}{', ' + view.silence(q) if q['timeout_at'] else ''}.",
+            f"Next: turn show {q['id']}",
+        ]
 
     out(a, q, lines)
     return StillWaiting.exit_code if waits else 0
@@ -135,7 +146,9 @@ def flag(a: Namespace) -> int:
 def _answer_args(p: Any) -> None:
     p.add_argument("what", nargs="?", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("value", nargs="?", metavar="ANSWER", help="- reads standard input")
-    p.add_argument("--restart", action="store_true", help="too late? keep it as a note, and start the task again if it has ended")
+    p.add_argument(
+        "--restart", action="store_true", help="too late? keep it as a note, and start the task again if it has ended"
+    )
     parse.keyed(p)
 
 
@@ -159,7 +172,9 @@ def respond(a: Namespace) -> int:
 
             value = compose(desk, a.what)
         if value is None:
-            raise Usage("turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit')
+            raise Usage(
+                "turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit'
+            )
         q = desk.answer(a.what, value, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
 
@@ -193,10 +208,10 @@ def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
 
 def after(task: dict[str, Any]) -> str:
     """Where the task went."""
-    from .. import view
+    from .. import screen
 
     if task["claim"]:
-        return f"{task['key']} is 'working': {view.safe(task['claim']['worker'])} goes on."
+        return f"{task['key']} is 'working': {screen.safe(task['claim']['worker'])} goes on."
     words = {
         "ready": "a worker picks it up", "human": "other questions are still open", "done": "it is finished", "cancelled": "it is abandoned",
         "blocked": f"it waits for {', '.join(task['blocked_by'])}", "review": "it is to be accepted", "created": "it is to be vetted",
@@ -239,10 +254,20 @@ def _warn(desk: Any, what: str) -> None:
     found = desk.show(what)
     task = desk.show(found["task"]) if "status" in found else found
     open_ones = [found] if "status" in found else [q for q in task["questions"] if q["status"] == "pending"]
-    if len(open_ones) == 1 and OUTCOMES[open_ones[0]["kind"], "rejected"] == "cancelled" and open_ones[0]["blocking"] and not task["workflow"]:
-        print(f"No to {open_ones[0]['id']} cancels {task['key']}. Type {task['key']} to go on: ", end="", file=sys.stderr, flush=True)
+    if (
+        len(open_ones) == 1
+        and OUTCOMES[open_ones[0]["kind"], "rejected"] == "cancelled"
+        and open_ones[0]["blocking"]
+        and not task["workflow"]
+    ):
+        print(
+            f"No to {open_ones[0]['id']} cancels {task['key']}. Type {task['key']} to go on: ",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
         if sys.stdin.readline().strip().upper() != task["key"]:
-            raise Invalid("Nothing was changed", hint=f"To answer instead: turn respond {what} \"…\"")
+            raise Invalid("Nothing was changed", hint=f'To answer instead: turn respond {what} "…"')
 
 
 def withdraw_args(p: Any) -> None:
@@ -282,7 +307,3 @@ def signal(a: Namespace) -> int:
     with connect(a) as desk:
         task = (desk.approve if yes else desk.reject)(a.what, parse.given(a.message) or "")
     return out(a, task, lambda: [f"✓ {word}. {after(task)}"])
-
-
-def me() -> str:
-    return os.environ.get("USER", "")

@@ -5,20 +5,24 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
 from ..core.errors import NotAllowed, Usage
-from ..core.rules import KINDS, STATE_WORDS
 from . import parse
-from .parse import connect, show as out
+from .parse import connect
+from .parse import show as out
 
 
 def _text(args: Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
-    found = {name: parse.given(getattr(args, name)) if isinstance(getattr(args, name), str) else getattr(args, name) for name in names}
+    found = {
+        name: parse.given(getattr(args, name)) if isinstance(getattr(args, name), str) else getattr(args, name)
+        for name in names
+    }
     return {name: value for name, value in found.items() if value is not None}
 
 
 def _fields(p: Any) -> None:
+    from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
+
     p.add_argument("-d", "--description", metavar="TEXT", help="what is to be done; - reads standard input")
     p.add_argument("-P", "--priority", metavar="0-4", help="0 is the most urgent (2)")
     p.add_argument("-t", "--type", choices=TYPES, metavar="TYPE", help=", ".join(TYPES))
@@ -35,12 +39,24 @@ _FIELDS = ("description", "priority", "type", "complexity", "requires", "role", 
 
 
 def create_args(p: Any) -> None:
+    from ..core.rules import KINDS
+
     p.add_argument("title")
     p.add_argument("--parent", "--epic", metavar="KEY", help="the task that this is a part of")
-    p.add_argument("--depends-on", "--blocked-by", "--needs", action="append", default=[], metavar="KEY", help="wait for this one first (again for more)")
+    p.add_argument(
+        "--depends-on",
+        "--blocked-by",
+        "--needs",
+        action="append",
+        default=[],
+        metavar="KEY",
+        help="wait for this one first (again for more)",
+    )
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
     p.add_argument("--draft", action="store_true", help="not to be worked on before a person vets it")
-    p.add_argument("--awaiting", choices=tuple(KINDS), metavar="KIND", help="hand it to a person at once: " + ", ".join(KINDS))
+    p.add_argument(
+        "--awaiting", choices=tuple(KINDS), metavar="KIND", help="hand it to a person at once: " + ", ".join(KINDS)
+    )
     p.add_argument("--manual", action="store_true", help="the same as --awaiting work")
     p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
     _fields(p)
@@ -53,21 +69,35 @@ def create(a: Namespace) -> int:
         if a.manual or a.awaiting:
             fields["awaiting"] = a.awaiting or "work"
         task = desk.create(
-            parse.given(a.title), parent=a.parent, depends_on=needs, labels=a.label, draft=a.draft or None, key=a.idempotency_key, **fields
+            parse.given(a.title),
+            parent=a.parent,
+            depends_on=needs,
+            labels=a.label,
+            draft=a.draft or None,
+            key=a.idempotency_key,
+            **fields,
         )
     return out(a, task, lambda: _said(task, "Created"))
 
 
 def _said(task: dict[str, Any], word: str) -> list[str]:
-    from ..view import WORDS, next_steps, one_line
+    from ..screen import one_line
+    from ..view import WORDS, next_steps
 
     return [f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})", *next_steps(task)]
 
 
 def list__args(p: Any) -> None:
+    from ..core.actions import REQUIRES, TYPES
+    from ..core.rules import STATE_WORDS
+
     p.add_argument("epic", nargs="?", metavar="EPIC", help="only tasks below this one")
-    p.add_argument("-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS))
-    p.add_argument("--awaiting", nargs="?", const="", metavar="KINDS", help="only what waits for a person; of these kinds")
+    p.add_argument(
+        "-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS)
+    )
+    p.add_argument(
+        "--awaiting", nargs="?", const="", metavar="KINDS", help="only what waits for a person; of these kinds"
+    )
     p.add_argument("--blocked", action="store_true", help="only blocked tasks, with what they wait for")
     p.add_argument("--expiring", metavar="TIME", help="only claims that end within this time, like 15m")
     p.add_argument("--active", action="store_true", help="without what has ended")
@@ -84,6 +114,7 @@ def list__args(p: Any) -> None:
 def list_(a: Namespace) -> int:
     from .. import view
     from ..core.fields import priority
+    from ..core.rules import KINDS
 
     epic, awaiting = a.epic, a.awaiting
     if awaiting and epic is None and awaiting.partition(",")[0] not in KINDS and any(c.isdigit() for c in awaiting):
@@ -111,13 +142,22 @@ def show_args(p: Any) -> None:
 
 
 def show(a: Namespace) -> int:
-    from .. import view
+    from .. import screen, view
 
     with connect(a) as desk:
         found = desk.show(a.what)
         if "status" in found:
             steps = view.answers(found, found["id"], found["task"]) if found["status"] == "pending" else []
-            return out(a, found, lambda: [*view.question(found, ""), "", *view.columns([list(row) for row in steps]), f"About it: turn show {found['task']}"])
+            return out(
+                a,
+                found,
+                lambda: [
+                    *view.question(found, ""),
+                    "",
+                    *screen.columns([list(row) for row in steps]),
+                    f"About it: turn show {found['task']}",
+                ],
+            )
         waiting = [] if a.json else desk.holds_up(found["key"])
     return out(a, found, lambda: view.task(found, waiting))
 
@@ -192,7 +232,9 @@ def update(a: Namespace) -> int:
     if not fields and a.awaiting is None and a.verdict is None:
         raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
     if sum((bool(fields), a.awaiting is not None, a.verdict is not None)) > 1 and (a.awaiting or a.verdict):
-        raise Usage("turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own.")
+        raise Usage(
+            "turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own."
+        )
     with connect(a) as desk:
         if a.verdict is not None:
             task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
@@ -208,7 +250,9 @@ def update(a: Namespace) -> int:
 def note_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("text", help="- reads standard input")
-    p.add_argument("--from", dest="sort", choices=("human", "agent"), help="who wrote it; narrows, never widens, what you are")
+    p.add_argument(
+        "--from", dest="sort", choices=("human", "agent"), help="who wrote it; narrows, never widens, what you are"
+    )
     parse.keyed(p)
 
 
@@ -234,7 +278,9 @@ def dep(a: Namespace) -> int:
         if a.what == "list":
             task = desk.show(a.task)
         elif not a.needs:
-            raise Usage(f"turn dep {a.what}: for which task should {a.task} wait?", hint=f"turn dep {a.what} {a.task} KEY")
+            raise Usage(
+                f"turn dep {a.what}: for which task should {a.task} wait?", hint=f"turn dep {a.what} {a.task} KEY"
+            )
         else:
             task = (desk.depend if a.what == "add" else desk.undepend)(a.task, *a.needs)
     waits = ", ".join(f"{key}{'' if key in task['blocked_by'] else ' (resolved)'}" for key in task["depends_on"])
@@ -295,7 +341,9 @@ def reopen(a: Namespace) -> int:
 
 def defer_args(p: Any) -> None:
     _reason_args(p)
-    p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it")
+    p.add_argument(
+        "--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it"
+    )
 
 
 def defer(a: Namespace) -> int:
@@ -326,7 +374,11 @@ def log(a: Namespace) -> int:
         lines = [json.dumps(e) for e in found] if a.json else view.events(found) if found else []
         print(*lines, sep="\n", end="\n" if lines else "", flush=True)
         for event in desk.watch(cursor):
-            if key in (None, event["task"]) and a.actor in (None, event["actor"]) and a.action in (None, event["action"]):
+            if (
+                key in (None, event["task"])
+                and a.actor in (None, event["actor"])
+                and a.action in (None, event["action"])
+            ):
                 print(json.dumps(event) if a.json else "\n".join(view.events([event])))
                 sys.stdout.flush()
     return 0

@@ -139,9 +139,12 @@ def _proof(task: Task, d: Draft) -> bool:
             return True
     else:
         return alive and who.direct and who.is_person and who.name == task.claimed_by
+    if task.epoch == 0:
+        raise ClaimLost(f"Cannot {d.action.verb} {task.key}", reason=f"nobody has claimed it yet; it is '{task.state}'")
+    over = f"the lease is over (epoch {task.epoch}); it is '{task.state}'"
     raise ClaimLost(
         f"Cannot {d.action.verb} {task.key}: the claim is lost",
-        reason=f"{task.holder} holds it now (epoch {task.epoch})" if alive and task.holder else f"the lease is over (epoch {task.epoch}); it is '{task.state}'",
+        reason=f"{task.holder} holds it now (epoch {task.epoch})" if alive else over,
         hint="Whatever you did since is yours alone: claim the task again, or leave it.",
     )
 

@@ -68,6 +68,8 @@ def future(d: Draft) -> str:
 def acyclic(d: Draft) -> str:
     """The desk has looked: `circle` names the tasks that already wait for this one."""
     circle = d.args.get("circle")
+    if circle and any(ref.id == d.id for ref in circle):
+        return "a task cannot wait for itself"
     return f"that would be a circle: {keys(circle)} already waits for {d.key}" if circle else ""
 
 

@@ -81,6 +81,7 @@ class PostgresStore(Store):
     def _open(self) -> ConnectionPool[Any]:
         with self._lock:
             if self._pool is None:
+                self._knock()
                 self._pool = ConnectionPool(
                     self._address, min_size=1, max_size=self._size, timeout=self._patience, kwargs={"autocommit": True}, open=False
                 )
@@ -89,16 +90,16 @@ class PostgresStore(Store):
                 except (PoolTimeout, psycopg.Error) as error:
                     pool, self._pool = self._pool, None
                     pool.close()
-                    raise StoreTrouble(f"{self.url} does not answer", reason=self._why(error), hint="Is the server running?") from error
+                    raise StoreTrouble(f"{self.url} does not answer", reason=str(error), hint="Is the server running?") from error
             return self._pool
 
-    def _why(self, error: Exception) -> str:
-        """The pool only says that it timed out; one plain try says why."""
+    def _knock(self) -> None:
+        """The pool would try again and again, and then only say that it timed out; one plain try says why at once."""
         try:
-            psycopg.connect(self._address, connect_timeout=3).close()
-        except psycopg.Error as plain:
-            return str(plain).strip().splitlines()[-1]
-        return str(error)
+            psycopg.connect(self._address, connect_timeout=max(2, round(self._patience))).close()
+        except psycopg.Error as error:
+            why = str(error).strip().splitlines()[0]
+            raise StoreTrouble(f"{self.url} does not answer", reason=why, hint="Is the address right, and the server running?") from error
 
     @contextmanager
     def begin(self, write: bool = True) -> Iterator[Any]:
@@ -135,6 +136,9 @@ class PostgresStore(Store):
 
     def lock_graph(self, run: Any, workspace: int) -> None:
         run("SELECT pg_advisory_xact_lock(7258002, %(id)s)", {"id": workspace})
+
+    def lock_key(self, run: Any, workspace: int, key: str) -> None:
+        run("SELECT pg_advisory_xact_lock(hashtextextended(%(key)s, %(id)s))", {"key": key, "id": workspace})
 
     def wait(self, seconds: float) -> bool:
         with self._trouble():

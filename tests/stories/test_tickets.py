@@ -1,0 +1,144 @@
+"""Tickets: vetting, claims, retries, dependencies, flags, decomposition, review, and the queries of somebody who runs many."""
+
+from __future__ import annotations
+
+from tests.stories.conftest import Turn
+from yourturn.config import connect
+from yourturn.testing import FakeClock
+
+
+def test_a_ticket_from_draft_to_done(turn: Turn) -> None:
+    turn("create", "Login", "--draft", "--complexity", "xlarge")
+    error = turn("ticket", "vet", "PROJ-1", exit=4)
+    assert error["message"] == "Cannot vet PROJ-1: it is 'xlarge': decompose it first"
+    turn("update", "PROJ-1", "--complexity", "large")
+    assert turn("ticket", "vet", "PROJ-1")["state"] == "ready"
+    got = turn("ticket", "claim", "PROJ-1", "--worker-id", "abc123")
+    assert (got["task"]["state"], got["task"]["branch"], got["claim"]["worker"]) == ("working", "turn/PROJ-1-login", "abc123")
+    turn("project", "set", "review", "ask")
+    assert turn("ticket", "complete", "PROJ-1", "--summary", "Login with JWT")["state"] == "review"
+    assert [(q["id"], q["kind"], q["text"]) for q in turn("inbox")] == [("PROJ-1", "review", "Login with JWT")]
+    task = turn("ticket", "reject", "PROJ-1", "--reason", "Missing error handling")
+    assert (task["state"], task["notes"][0]["text"]) == ("ready", "Missing error handling")
+    turn("ticket", "next", "--project", "PROJ")
+    turn("ticket", "complete", "PROJ-1", "--summary", "Now with errors")
+    task = turn("ticket", "accept", "PROJ-1")
+    assert task["state"] == "done"
+    assert task["ended_at"] is not None
+
+
+def test_dependencies_block_and_unblock(turn: Turn) -> None:
+    for title in ("Schema", "API", "UI"):
+        turn("create", title)
+    assert turn("dep", "add", "PROJ-3", "PROJ-1", "PROJ-2")["state"] == "blocked"
+    error = turn.text("ticket", "claim", "PROJ-3", exit=4)
+    assert error.splitlines()[0] == "Error: Cannot claim PROJ-3: it is 'blocked'"
+    assert turn("dep", "add", "PROJ-1", "PROJ-3", exit=4)["code"] == "precondition"
+    blocked = turn("list", "--blocked")
+    assert [(t["key"], t["blocked_by"]) for t in blocked] == [("PROJ-3", ["PROJ-1", "PROJ-2"])]
+    assert "waits for PROJ-1, PROJ-2" in turn.text("list", "--blocked")
+    turn("close", "PROJ-1")
+    assert turn.state("PROJ-3") == "blocked"
+    turn("cancel", "PROJ-2")
+    assert turn.state("PROJ-3") == "ready"
+    turn("reopen", "PROJ-1")
+    assert turn.state("PROJ-3") == "blocked"
+    assert turn("dep", "remove", "PROJ-3", "PROJ-1")["state"] == "ready"
+
+
+def test_errors_in_their_exact_shape(turn: Turn) -> None:
+    turn("create", "Login")
+    turn("close", "PROJ-1")
+    assert turn.text("claim", "PROJ-1", exit=4) == "Error: Cannot claim PROJ-1: it is 'done'\nValid from 'done': reopen (admin)\n"
+    turn("create", "Epic", "--type", "epic")
+    turn("create", "Part", "--parent", "PROJ-2")
+    assert turn.text("close", "PROJ-2", exit=4) == "Error: Cannot close PROJ-2\nReason: open children: PROJ-3\n"
+
+
+def test_flag_and_answer(turn: Turn) -> None:
+    turn("create", "Upgrade the library")
+    turn("claim", "PROJ-1", "--worker-id", "w1")
+    words = "The required version conflicts.\nOptions: 1) upgrade all, 2) another library, 3) fork"
+    task = turn("ticket", "flag", "PROJ-1", "--reason", "irreconcilable_conflict", words)
+    assert (task["state"], task["claim"], task["questions"][0]["reason"]) == ("human", None, "irreconcilable_conflict")
+    assert turn("inbox", "respond", "1", "Another library")["status"] == "answered"
+    assert turn.state("PROJ-1") == "ready"
+
+
+def test_inbox_messages(turn: Turn) -> None:
+    turn("create", "API")
+    turn("claim", "PROJ-1", "--worker-id", "w1")
+    q = turn("inbox", "send", "PROJ-1", "--type", "question", "REST or GraphQL?")
+    assert (q["id"], q["kind"], q["timeout_at"]) == ("Q1", "input", None)
+    assert turn("inbox", "show", "1")["text"] == "REST or GraphQL?"
+    turn("inbox", "respond", "1", "REST for simplicity.")
+    assert turn.state("PROJ-1") == "ready"
+    assert turn("inbox", "send", "PROJ-1", "--type", "info", "For your information")["state"] == "ready"
+    for sort, kind in (("decision", "input"), ("review", "review"), ("escalation", "escalation")):
+        assert turn("inbox", "send", "PROJ-1", "--type", sort, "Look at this")["kind"] == kind
+    assert len(turn("inbox")) == 3
+
+
+def test_release_until_a_person_is_asked(turn: Turn) -> None:
+    turn("create", "Flaky")
+    for count in (1, 2):
+        turn("claim", "PROJ-1", "--worker-id", "w1")
+        task = turn("ticket", "reclaim", "PROJ-1", "--reason", "Need more context")
+        assert (task["state"], task["retry_count"]) == ("ready", count)
+    turn("claim", "PROJ-1", "--worker-id", "w1")
+    task = turn("ticket", "release", "PROJ-1")
+    assert (task["state"], task["retry_count"]) == ("human", 3)
+    assert [q["reason"] for q in task["questions"]] == ["retry_exhausted"]
+    turn("respond", "PROJ-1", "Use the staging credentials")
+    assert turn("show", "PROJ-1")["retry_count"] == 0
+
+
+def test_decompose(turn: Turn) -> None:
+    turn("create", "Big", "--priority", "1")
+    turn("claim", "PROJ-1", "--worker-id", "w1")
+    task = turn("ticket", "decompose", "PROJ-1", "--child", "Schema", "--child", "Endpoints", "--child", "Middleware")
+    assert (task["state"], task["claim"], task["depends_on"]) == ("blocked", None, ["PROJ-2", "PROJ-3", "PROJ-4"])
+    assert [(t["title"], t["priority"], t["parent"]) for t in turn("ready")] == [
+        ("Schema", 1, "PROJ-1"), ("Endpoints", 1, "PROJ-1"), ("Middleware", 1, "PROJ-1"),
+    ]  # fmt: skip
+    for key in ("PROJ-2", "PROJ-3"):
+        turn("close", key)
+    turn("cancel", "PROJ-4")
+    assert turn.state("PROJ-1") == "ready"
+
+
+def test_expiring_claims_and_late_writes(here: Turn) -> None:
+    db = str(here.folder / ".yourturn" / "yourturn.db")
+    early = FakeClock()
+    early.advance(minutes=-50)
+    with connect(db, as_="agent:coder", clock=early, env={}) as desk:
+        desk.create("Slow")
+        desk.create("Lost", priority=3)
+        slow = desk.claim_next("w1")["claim"]
+        lost = desk.claim_next("w2", lease="20m")["claim"]
+    assert [t["key"] for t in here("list", "--expiring", "15m")] == ["PROJ-1"]
+    assert here("list", "--expiring", "1m") == []
+    # Nobody has reconciled, yet the lease is over for everybody.
+    task = here("show", "PROJ-2")
+    assert (task["state"], task["claim"], task["retry_count"]) == ("ready", None, 1)
+    late = here.as_agent("complete", "PROJ-2", "--claim", lost["token"], exit=4)
+    assert late["code"] == "claim_lost"
+    assert here("log", "PROJ-2")[-1]["action"] == "claim"
+    assert here("reconcile") == {"moved": 1, "failed": 0}
+    assert here("reconcile") == {"moved": 0, "failed": 0}
+    assert here("log", "PROJ-2")[-1]["action"] == "expire"
+    here.as_agent("heartbeat", "PROJ-1", "--claim", slow["token"])
+    assert here("list", "--expiring", "15m") == []
+
+
+def test_reopen_is_for_admins(turn: Turn) -> None:
+    turn("create", "Login")
+    turn("cancel", "PROJ-1")
+    turn("user", "add", "ben", "--role", "member")
+    assert turn("reopen", "PROJ-1", "--as", "human:ben", exit=5)["code"] == "not_allowed"
+    assert turn("reopen", "PROJ-1")["state"] == "created"
+    turn("vet", "PROJ-1")
+    turn("close", "PROJ-1")
+    assert turn("reopen", "PROJ-1")["state"] == "ready"
+    turn("user", "add", "vic", "--role", "viewer")
+    assert turn("note", "PROJ-1", "x", "--as", "human:vic", exit=5)["code"] == "not_allowed"
