@@ -1,0 +1,130 @@
+"""Watching: awake within a tenth of a second, and asleep for almost nothing."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from .crowd import gathered, raw
+
+
+class Watcher(threading.Thread):
+    """Watches in a thread of its own until it has seen so many events; remembers when it saw each."""
+
+    def __init__(self, client, count, seconds=10.0):
+        super().__init__()
+        self.client, self.count, self.seconds = client, count, seconds
+        self.cursor = client.desk.cursor()
+        self.seen, self.awake = [], threading.Semaphore(0)
+
+    def run(self):
+        for event in self.client.watch(self.cursor, self.seconds):
+            self.seen.append((time.monotonic(), event))
+            self.awake.release()
+            if len(self.seen) == self.count:
+                return
+
+
+def _latencies(desk, watcher, rounds):
+    """From the moment the writer has its answer until the watcher has the event."""
+    found = []
+    for number in range(rounds):
+        desk.note("PROJ-1", f"note {number}")
+        told = time.monotonic()
+        assert watcher.awake.acquire(timeout=10)
+        found.append(watcher.seen[-1][0] - told)
+        time.sleep(0.03)  # let it fall asleep again
+    return found
+
+
+def test_a_watcher_wakes_within_a_tenth_of_a_second(open_desk, dialect):
+    desk, other = open_desk(), open_desk()
+    desk.create("A")
+    watcher = Watcher(other, count=5)
+    watcher.start()
+    found = _latencies(desk, watcher, 5)
+    watcher.join(10)
+    print(f"\n{dialect}: watch woke after {', '.join(f'{1000 * x:.1f}' for x in sorted(found))} ms")
+    assert [event["data"]["notes"][0]["text"] for _, event in watcher.seen] == [f"note {n}" for n in range(5)]
+    assert min(found) < 0.1
+
+
+def test_two_watchers_of_one_desk_wake_both(open_desk):
+    desk, other = open_desk(), open_desk()
+    desk.create("A")
+    watchers = [Watcher(other, count=3), Watcher(other, count=3)]
+    for watcher in watchers:
+        watcher.start()
+    best = []
+    for number in range(3):
+        desk.note("PROJ-1", f"note {number}")
+        told = time.monotonic()
+        assert all(watcher.awake.acquire(timeout=10) for watcher in watchers)
+        best.append(max(watcher.seen[-1][0] for watcher in watchers) - told)
+        time.sleep(0.03)
+    for watcher in watchers:
+        watcher.join(10)
+    assert min(best) < 0.1
+
+
+def test_an_idle_watcher_costs_almost_nothing(open_desk, dialect):
+    desk = open_desk()
+    desk.create("A")
+    assert list(desk.watch(seconds=0.05)) == []
+    watcher = Watcher(desk, count=1, seconds=2.0)
+    cpu, wall = time.process_time(), time.monotonic()
+    watcher.start()
+    watcher.join()
+    cpu, wall = time.process_time() - cpu, time.monotonic() - wall
+    print(f"\n{dialect}: an idle watcher used {100 * cpu / wall:.2f} % of a core")
+    assert wall > 1.9 and watcher.seen == []
+    assert cpu / wall < 0.02
+
+
+def test_a_watch_starts_where_it_is_told(desk):
+    desk.create("A")
+    start = desk.desk.cursor()
+    desk.note("PROJ-1", "missed?")
+    assert [e["action"] for e in desk.watch(start, 0.0)] == ["note"]
+    assert list(desk.watch(None, 0.0)) == []
+    first = next(iter(desk.watch(start, 0.0)))
+    assert list(desk.watch(first["cursor"], 0.0)) == []
+
+
+def test_wait_for_returns_when_another_process_answers(desk, agent, address, clock):
+    desk.create("A")
+    asked = agent.ask("PROJ-1", "Which?")
+    with gathered(address, ("answer", "human:bob", {"question": asked["id"], "value": "that"}), at=clock()) as (bob,):
+        timer = threading.Timer(0.1, lambda: (bob.stdin.write("go\n"), bob.stdin.flush()))
+        timer.start()
+        began = time.monotonic()
+        found = agent.wait_for(asked, 20)
+        took = time.monotonic() - began
+        timer.join()
+        bob.wait(20)
+    assert (found["status"], found["responded_by"], found["response"]["value"]) == ("answered", "human:bob", "that")
+    assert took < 10
+
+
+def test_wait_for_gives_up(agent, desk):
+    desk.create("A")
+    asked = agent.ask("PROJ-1", "Which?")
+    assert agent.wait_for(asked, 0.05)["status"] == "pending"
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_without_a_notification_the_watcher_looks_by_itself(open_desk, address, dialect):
+    desk, other = open_desk(), open_desk()
+    desk.create("A")
+    watcher = Watcher(other, count=1)
+    watcher.start()
+    with raw(address) as run:
+        run(
+            "INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash) "
+            "VALUES (1, NULL, 2, 1, 'human:quiet', 'user_set', '{}', '', '')"
+        )
+        assert watcher.awake.acquire(timeout=other.desk.store.pulse + 2)
+    watcher.join(10)
+    assert watcher.seen[0][1]["actor"] == "human:quiet"
