@@ -65,6 +65,9 @@ class Store:
     def lock_graph(self, run: Any, workspace: int) -> None:
         """Two new dependencies could close a circle that neither sees; where writers run side by side, they queue here."""
 
+    def lock_key(self, run: Any, workspace: int, key: str) -> None:
+        """Two requests with one idempotency key: the second waits here for the first one's reply."""
+
     def wait(self, seconds: float) -> bool:
         raise NotImplementedError
 
