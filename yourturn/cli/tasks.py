@@ -332,7 +332,7 @@ def cancel(a: Namespace) -> int:
 
 
 def close(a: Namespace) -> int:
-    return _move(a, "close_task", "Closed", reason=reason(a))
+    return _move(a, "close", "Closed", reason=reason(a))
 
 
 def reopen(a: Namespace) -> int:

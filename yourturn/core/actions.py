@@ -29,7 +29,7 @@ class Verb(NamedTuple):
 
 _reason = {"reason": f.text()}
 _proof = {"claim": f.line(200), "worker": f.name}
-_claimed = {"worker": f.name, "lease": f.span, "secret": f.name, "role": f.name}
+_claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name, "role": f.name}
 _value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag}
 _task = {
     "title": f.line(),

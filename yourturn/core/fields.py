@@ -65,7 +65,7 @@ def line(limit: int = TITLE_LIMIT, blank: bool = False) -> Checker:
         bad = CONTROL.search(value)
         if bad:
             raise Invalid(f"{field} contains a control character", reason=f"U+{ord(bad[0]):04X}; one plain line is wanted")
-        return value
+        return str(value)
 
     return checker
 
@@ -124,7 +124,7 @@ def integer(low: int, high: int) -> Checker:
 
 def priority(field: str, value: Any) -> int:
     """0 is the most urgent, 4 the least; P0 … P4 work too."""
-    return integer(0, 4)(field, value[1:] if isinstance(value, str) and value[:1] in "pP" else value)
+    return int(integer(0, 4)(field, value[1:] if isinstance(value, str) and value[:1] in "pP" else value))
 
 
 def fraction(field: str, value: Any) -> float:
@@ -155,7 +155,7 @@ def span(field: str, value: Any) -> int:
 
 def instant(field: str, value: Any) -> int:
     """A moment in microseconds. Surfaces turn dates and '2d' into one before they say the action."""
-    return integer(0, 4_102_444_800 * SECOND)(field, value)
+    return int(integer(0, 4_102_444_800 * SECOND)(field, value))
 
 
 def names(field: str, value: Any) -> list[str]:

@@ -1,0 +1,162 @@
+"""Looking: everything that changes nothing."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .. import wire
+from ..core.errors import Invalid
+from ..core.fields import duration, project_key
+from ..store.reads import Reader
+from .names import Named, Names
+
+
+class Looks(Names):
+    def list(
+        self,
+        *,
+        state: str | Iterable[str] | None = None,
+        awaiting: bool | str | Iterable[str] | None = None,
+        epic: Named | None = None,
+        parent: Named | None = None,
+        expiring: str | int | None = None,
+        project: str | None = None,
+        after: Named | None = None,
+        limit: int = 500,
+        **filters: Any,
+    ) -> builtins.list[dict[str, Any]]:
+        kinds = None if awaiting is None or awaiting is False else () if awaiting is True else _kinds(awaiting)
+        within = self._task(epic) if epic is not None else None
+        above = self._task(parent) if parent is not None else None
+        follows = self._task(after) if after is not None else None
+        where = project_key("project", project) if project else self._project
+
+        def look(r: Reader) -> builtins.list[dict[str, Any]]:
+            return self._encode(
+                r,
+                r.tasks(
+                    states=_states(state), awaiting=kinds, epic=within, parent=above, after=follows, limit=limit,
+                    project=where, expiring=None if expiring is None else r.now + duration(expiring, "expiring"), **filters,
+                ),
+            )  # fmt: skip
+
+        return self.desk.read(look)
+
+    def ready(self, **filters: Any) -> builtins.list[dict[str, Any]]:
+        """What can be worked on now, in the order in which it should be."""
+        return self.list(workable=True, **filters)
+
+    def next(self, epic: Named | None = None, **filters: Any) -> dict[str, Any] | None:
+        found = self.ready(epic=epic, limit=1, **filters)
+        return found[0] if found else None
+
+    def holds_up(self, named: Named) -> builtins.list[str]:
+        """The keys of open tasks that wait for this one."""
+        task = self._task(named)
+        return self.desk.read(lambda r: r.holds_up([task])).get(task, [])
+
+    def counts(self, project: str | None = None) -> dict[str, int]:
+        """state -> how many tasks."""
+        return self.desk.read(lambda r: r.counts(project))
+
+    def inbox(
+        self,
+        *,
+        kind: str | Iterable[str] | None = None,
+        project: str | None = None,
+        task: Named | None = None,
+        status: str = "pending",
+        after: Named | None = None,
+        limit: int = 500,
+        **filters: Any,
+    ) -> builtins.list[dict[str, Any]]:
+        """Everything that waits for a person: open questions, and finished work to accept."""
+        kinds = _kinds(kind) if kind is not None else []
+        number = self._task(task) if task is not None else None
+        where = project_key("project", project) if project else self._project
+        follows = self._question(after) if after is not None else None
+
+        def look(r: Reader) -> builtins.list[dict[str, Any]]:
+            found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=follows, limit=limit, **filters)
+            shown = [wire.asked(item) for item in found]
+            if status == "pending" and (not kinds or "review" in kinds) and not filters and len(shown) < limit:
+                finished = r.tasks(
+                    states=("review",),
+                    project=where,
+                    ids=None if number is None else [number],
+                    limit=limit - len(shown),
+                )
+                waits = r.holds_up(task.id for task in finished)
+                shown += [wire.to_accept(task, len(waits.get(task.id, ()))) for task in finished]
+            return shown
+
+        return self.desk.read(look)
+
+    def tree(self, root: Named | None = None, *, project: str | None = None, limit: int = 5000) -> builtins.list[dict[str, Any]]:
+        """Tasks with their `children`, from the roots down."""
+        top = self.show(root)["key"] if root is not None else None
+        tasks = self.list(project=project, limit=limit)
+        nodes = {task["key"]: {**task, "children": builtins.list[Any]()} for task in tasks}
+        for node in nodes.values():
+            if node["parent"] in nodes:
+                nodes[node["parent"]]["children"].append(node)
+        if top is not None:
+            return [nodes[top]]
+        return [node for node in nodes.values() if node["parent"] not in nodes]
+
+    def history(
+        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Any
+    ) -> builtins.list[dict[str, Any]]:
+        """Events: of one task, or of all."""
+        task = self._about(named)["task"] if named is not None else None
+        return self.desk.look(lambda r: [wire.event(e) for e in r.log(task=task, limit=limit, after=after, **filters)])
+
+    log = history
+
+    def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[dict[str, Any]]:
+        """Events as they happen; each carries the `cursor` after which to go on."""
+        for cursor, event in self.desk.watch(after, seconds):
+            yield {**wire.event(event), "cursor": cursor}
+
+    def desk_cursor(self) -> str:
+        """Where the event log ends now: the `after` for a later watch."""
+        return self.desk.cursor()
+
+    def sleep_until_due(self, seconds: float) -> None:
+        """Sleep until time makes something due, or something changes; at most so long."""
+        now, next_due = self.desk.read(lambda r: (r.now, r.next_due()))
+        if next_due is not None:
+            seconds = min(seconds, max(0.05, (next_due - now) / 1_000_000))
+        self.desk.wait(seconds)
+
+    def reconcile(self) -> dict[str, int]:
+        return self.desk.reconcile()
+
+
+def _listed(words: str | Iterable[str]) -> builtins.list[str]:
+    return [w.strip() for w in words.split(",") if w.strip()] if isinstance(words, str) else list(words)
+
+
+def _kinds(words: Any) -> builtins.list[str]:
+    from ..core.rules import KINDS
+
+    found = _listed(words)
+    for word in found:
+        if word not in KINDS:
+            raise Invalid(f"There is no kind {word[:40]!a}", hint=f"Choose from: {', '.join(KINDS)}.")
+    return found
+
+
+def _states(words: str | Iterable[str] | None) -> builtins.list[str]:
+    if not words:
+        return []
+    from ..core.rules import STATE_WORDS
+
+    found: builtins.list[str] = []
+    for word in _listed(words):
+        if word not in STATE_WORDS:
+            raise Invalid(f"There is no state {word[:40]!a}", hint=f"Choose from: {', '.join(STATE_WORDS)}.")
+        found += STATE_WORDS[word]
+    return builtins.list(dict.fromkeys(found))

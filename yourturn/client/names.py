@@ -1,0 +1,133 @@
+"""What things are called: keys, numbers, questions, claims; and how an action is said."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+from .. import wire
+from ..core import law
+from ..core.errors import NotFound
+from ..core.fields import project_key
+from ..core.model import Task, Who
+from ..desk import Desk, Done
+from ..store.reads import Reader
+
+_KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)-(\d{1,15})")
+_QUESTION = re.compile(r"[qQ](\d{1,15})")
+_TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")
+
+Named = str | int | dict[str, Any]
+
+
+class Names:
+    def __init__(self, desk: Desk, project: str | None = None) -> None:
+        self.desk = desk
+        self._project = project_key("project", project) if project else None
+
+    @property
+    def who(self) -> Who:
+        return self.desk.who
+
+    @property
+    def project(self) -> str:
+        """The default project: the one that was named, else the desk's first."""
+        if self._project is None:
+            found = self.desk.read(lambda r: r.projects())
+            if not found:
+                raise NotFound("This desk has no project yet", hint="Make one with: turn project create PROJ")
+            self._project = found[0][0]
+        return self._project
+
+    # --- names ------------------------------------------------------------------------------------------------------
+
+    def _task(self, named: Named) -> int:
+        """A task's row id."""
+        if isinstance(named, dict):
+            named = named.get("key") or named.get("task") or ""
+            if isinstance(named, dict):
+                return self._task(named)
+        text = str(named).strip()
+        if text.isascii() and text.isdigit() and len(text) < 16:
+            text = f"{self.project}-{int(text)}"
+        found = _KEY.fullmatch(text)
+        if found:
+            return self.desk.find(found[1].upper(), f"{found[1].upper()}-{int(found[2])}")
+        if not text or not text.isprintable() or len(text) > 200:
+            raise NotFound(f"There is no task {text[:60]!a}", hint="A task is named like PROJ-42.")
+        return self.desk.find("", text)
+
+    def _tasks(self, named: Named | Iterable[Named]) -> list[int]:
+        return [self._task(one) for one in ([named] if isinstance(named, (str, int, dict)) else named)]
+
+    def _question(self, named: Named) -> int | None:
+        """A question's number, if that is what is meant."""
+        if isinstance(named, dict):
+            named = named.get("id") or ""
+        found = _QUESTION.fullmatch(str(named).strip())
+        return int(found[1]) if found else None
+
+    def _about(self, named: Named) -> dict[str, Any]:
+        """task= and question= for an action about a question, or about the one that a task's key stands for."""
+        number = self._question(named)
+        if number is None:
+            if isinstance(named, dict) and "status" in named:
+                named = named["task"]
+            return {"task": self._task(named)}
+        return {"task": self.desk.question(number).task_id, "question": number}
+
+    def _hold(self, claim: Named, worker: str | None, proof: str | None = None) -> dict[str, Any]:
+        """task= and the proof of a claim, from whatever names one."""
+        if isinstance(claim, dict) and "claim" in claim and "task" in claim:
+            claim = claim["claim"]
+        if isinstance(claim, dict) and "token" in claim:
+            return {"task": self._task(claim["task"]), "claim": claim["token"], "worker": None}
+        found = _TOKEN.fullmatch(claim) if isinstance(claim, str) else None
+        if found:
+            return {"task": self._task(found[1]), "claim": claim, "worker": None}
+        return {"task": self._task(claim), "claim": proof, "worker": worker}
+
+    def claim_is_for(self, token: str, task: Named) -> bool:
+        """Does this token speak of that task? One that is not a token at all does, so that it is refused."""
+        found = _TOKEN.fullmatch(token)
+        return found is None or self._task(found[1]) == self._about(task)["task"]
+
+    # --- saying -----------------------------------------------------------------------------------------------------
+
+    def do(self, verb: str, *, key: str | None = None, **args: Any) -> Done:
+        return self.desk.do(law.say(verb, self.who, key=key, **args))
+
+    def _moved(self, done: Done) -> dict[str, Any]:
+        assert done.task is not None
+        return self._shown(done.task)
+
+    def _asked(self, done: Done) -> dict[str, Any]:
+        assert done.question is not None
+        return self._shown_question(done.question)
+
+    def _say(self, verb: str, **args: Any) -> dict[str, Any]:
+        return self._moved(self.do(verb, **args))
+
+    def show(self, named: Named) -> dict[str, Any]:
+        """A task with everything that hangs on it; or a question."""
+        number = self._question(named)
+        if number is not None:
+            return self._shown_question(number, true=True)
+        task = self._task(named)
+        return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
+
+    def _shown(self, task: int) -> dict[str, Any]:
+        return self.desk.look(lambda r: self._encode(r, [r.task(task)])[0])
+
+    def _shown_question(self, number: int, true: bool = False) -> dict[str, Any]:
+        def look(r: Reader) -> dict[str, Any]:
+            question, task = r.question(number)
+            return wire.question(question, task.key)
+
+        self.desk.question(number)
+        return self.desk.read(look) if true else self.desk.look(look)
+
+    def _encode(self, r: Reader, tasks: list[Task]) -> list[dict[str, Any]]:
+        details = r.details(tasks)
+        return [wire.task(task, details[task.id]) for task in tasks]

@@ -1,0 +1,274 @@
+"""The verbs: everything that changes something."""
+
+from __future__ import annotations
+
+import os
+import time as clock_time
+from collections.abc import Iterable
+from typing import Any
+
+from .. import wire
+from ..core.errors import Invalid, NotFound
+from ..core.fields import duration, project_key
+from ..core.model import Ref
+from ..desk import Done
+from .names import Named, Names
+
+
+class Saying(Names):
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def create(
+        self,
+        title: str,
+        *,
+        project: str | None = None,
+        parent: Named | None = None,
+        depends_on: Iterable[Named] = (),
+        key: str | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        needs = self._tasks(depends_on)
+        where = project
+        above = self._task(parent) if parent is not None else None
+        return self._say("create", key=key, title=title, project=where or self.project, parent=above, depends_on=needs, **fields)
+
+    def update(self, task: Named, *, key: str | None = None, **fields: Any) -> dict[str, Any]:
+        return self._say("update", key=key, task=self._task(task), fields=fields)
+
+    def note(self, task: Named, text: str, *, key: str | None = None) -> dict[str, Any]:
+        number = self._question(task)
+        return self._say("note", key=key, task=self._about(task)["task"] if number else self._task(task), text=text)
+
+    def vet(self, task: Named) -> dict[str, Any]:
+        return self._say("vet", task=self._task(task))
+
+    def depend(self, task: Named, *needs: Named) -> dict[str, Any]:
+        """Make a task wait for others."""
+        return self._say("dep_add", task=self._task(task), needs=self._refs(needs))
+
+    def undepend(self, task: Named, *needs: Named) -> dict[str, Any]:
+        return self._say("dep_remove", task=self._task(task), needs=self._refs(needs))
+
+    def _refs(self, named: Iterable[Named]) -> list[Ref]:
+        ids = [self._task(other) for other in named]
+        return [Ref(t.id, t.key, t.state, t.reason) for t in self.desk.read(lambda r: r.tasks(ids=ids))]
+
+    def cancel(self, task: Named, reason: str = "") -> dict[str, Any]:
+        return self._say("cancel", task=self._task(task), reason=reason)
+
+    def close(self, task: Named | None = None, reason: str = "") -> dict[str, Any] | None:
+        """Close a task: it is done, whatever its state. Without a task, close the desk itself."""
+        if task is not None:
+            return self._say("close", task=self._task(task), reason=reason)
+        self.desk.close()
+        return None
+
+    def reopen(self, task: Named, reason: str = "") -> dict[str, Any]:
+        return self._say("reopen", task=self._task(task), reason=reason)
+
+    def accept(self, task: Named, reason: str = "") -> dict[str, Any]:
+        return self._say("accept", task=self._task(task), reason=reason)
+
+    def resolve(self, task: Named, reason: str = "") -> dict[str, Any]:
+        return self._say("resolve", task=self._task(task), reason=reason)
+
+    def defer(self, task: Named, until: str | int | None = None, reason: str = "") -> dict[str, Any]:
+        return self._say("defer", task=self._task(task), until=self._moment(until), reason=reason)
+
+    def wake(self, task: Named) -> dict[str, Any]:
+        return self._say("wake", task=self._task(task))
+
+    def _moment(self, given: str | int | None) -> int | None:
+        """'2d' from now, or a date."""
+        if given is None or isinstance(given, int):
+            return given
+        try:
+            return self._now() + duration(given)
+        except Invalid:
+            from datetime import UTC, datetime
+
+            try:
+                found = datetime.fromisoformat(given)
+            except ValueError:
+                raise Invalid(f"{given[:40]!a} is no time", hint="Like 2d, 2026-12-24 or 2026-12-24T18:00.") from None
+            moment = found if found.tzinfo else found.replace(tzinfo=UTC)
+            return int(moment.timestamp() * 1_000_000)
+
+    def _now(self) -> int:
+        return self.desk.read(lambda r: r.now)
+
+    # --- claims -----------------------------------------------------------------------------------------------------
+
+    def claim(self, task: Named, worker: str, *, lease: Any = None, key: str | None = None) -> dict[str, Any]:
+        done = self.do("claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=_secret(key))
+        return self._claimed(done)
+
+    def claim_next(
+        self,
+        worker: str,
+        *,
+        project: str | None = None,
+        epic: Named | None = None,
+        role: str | None = None,
+        lease: Any = None,
+    ) -> dict[str, Any] | None:
+        within = self._task(epic) if epic is not None else None
+        where = project_key("project", project) if project else self._project
+        done = self.desk.claim_next(worker, project=where, epic=within, role=role, lease=lease)
+        return self._claimed(done) if done else None
+
+    def _claimed(self, done: Done) -> dict[str, Any]:
+        assert done.claim is not None
+        return {"task": self._moved(done), "claim": wire.claim(done.claim)}
+
+    def heartbeat(self, claim: Named, *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
+        return self._say("heartbeat", **self._hold(claim, worker, proof))
+
+    def release(self, claim: Named, reason: str = "", *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
+        return self._say("release", reason=reason, **self._hold(claim, worker, proof))
+
+    def park(
+        self, claim: Named, until: str | int | None = None, *, worker: str | None = None, proof: str | None = None
+    ) -> dict[str, Any]:
+        return self._say("park", until=self._moment(until), **self._hold(claim, worker, proof))
+
+    def complete(
+        self,
+        claim: Named,
+        summary: str = "",
+        *,
+        worker: str | None = None,
+        proof: str | None = None,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        return self._say("complete", key=key, summary=summary, **self._hold(claim, worker, proof))
+
+    def fail(
+        self,
+        claim: Named,
+        reason: str = "",
+        *,
+        failure: str = "error",
+        worker: str | None = None,
+        proof: str | None = None,
+    ) -> dict[str, Any]:
+        return self._say("fail", reason=reason, failure=failure, **self._hold(claim, worker, proof))
+
+    def decompose(
+        self,
+        claim: Named,
+        children: Iterable[str | dict[str, Any]],
+        *,
+        worker: str | None = None,
+        proof: str | None = None,
+    ) -> dict[str, Any]:
+        named = [self._child(child) for child in children]
+        return self._say("decompose", children=named, **self._hold(claim, worker, proof))
+
+    def _child(self, child: Any) -> Any:
+        if not isinstance(child, dict) or "depends_on" not in child:
+            return child
+        return {**child, "depends_on": self._tasks(child["depends_on"])}
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def ask(
+        self,
+        task: Named,
+        text: str,
+        kind: str = "input",
+        options: Iterable[Any] = (),
+        wait: float | None = None,
+        *,
+        claim: Named | None = None,
+        worker: str | None = None,
+        key: str | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
+        args = {"task": self._task(task), **_proof(claim, worker)}
+        done = self.do("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
+        found = self._asked(done)
+        return self.wait_for(found, wait) if wait else found
+
+    def flag(
+        self,
+        task: Named,
+        text: str,
+        reason: str = "decision_needed",
+        kind: str = "escalation",
+        *,
+        claim: Named | None = None,
+        worker: str | None = None,
+        key: str | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        args = {"task": self._task(task), **_proof(claim, worker)}
+        return self._moved(self.do("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields))
+
+    def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
+        """The question, answered or not, after at most so many seconds."""
+        number = self._question(question)
+        if number is None:
+            raise NotFound("There is no question to wait for")
+        ends = clock_time.monotonic() + seconds
+        while True:
+            found = self._shown_question(number, true=True)
+            left = ends - clock_time.monotonic()
+            if found["status"] != "pending" or left <= 0:
+                return found
+            self.desk.wait(min(left, 1.0))
+
+    def answer(
+        self,
+        question: Named,
+        value: Any = None,
+        text: str = "",
+        verdict: str = "approved",
+        *,
+        restart: bool = False,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        done = self.do("answer", key=key, value=value, text=text, verdict=verdict, restart=restart, **self._about(question))
+        return self._asked(done)
+
+    def respond(self, question: Named, text: str, *, restart: bool = False, key: str | None = None) -> dict[str, Any]:
+        """Answer in words."""
+        return self.answer(question, text, restart=restart, key=key)
+
+    def approve(self, named: Named, text: str = "", value: Any = None, *, key: str | None = None) -> dict[str, Any]:
+        return self._say("approve", key=key, value=value, text=text, **self._about(named))
+
+    def reject(self, named: Named, text: str = "", *, key: str | None = None) -> dict[str, Any]:
+        return self._say("reject", key=key, text=text, **self._about(named))
+
+    def withdraw(self, question: Named, reason: str = "") -> dict[str, Any]:
+        return self._asked(self.do("withdraw", reason=reason, **self._about(question)))
+
+    def assign(self, question: Named, reviewer: str) -> dict[str, Any]:
+        return self._asked(self.do("assign", reviewer=reviewer, **self._about(question)))
+
+    def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
+        """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already."""
+        found = self.show(task)
+        if text is None and any(q["kind"] == kind and q["blocking"] and q["status"] == "pending" for q in found["questions"]):
+            return found
+        return self._moved(self.do("flag", key=key, task=self._task(task), kind=kind, text=text))
+
+    def hand_back(self, task: Named) -> dict[str, Any]:
+        return self._say("hand_back", task=self._task(task))
+
+
+def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:
+    """A claim's token, from the token itself or from what `claim` returned."""
+    while isinstance(claim, dict):
+        claim = claim.get("claim") or claim.get("token")
+    return {"claim": claim, "worker": worker if claim is None else None}
+
+
+def _secret(key: str | None) -> str:
+    """Random; but the same claim said again with its idempotency key gets the same token."""
+    from hashlib import sha256
+
+    return sha256(f"claim {key}".encode()).hexdigest()[:32] if key else os.urandom(16).hex()
