@@ -1,8 +1,10 @@
 """PostgreSQL: one desk for a team.
 
 Time comes from the database, so that machines whose clocks differ agree on leases. Rows are locked before they are
-read for a decision; a deadlock is rolled back by the server and the whole move runs again. NOTIFY is only a hint, sent
-after the commit because inside it would make all commits queue; whoever listens also looks by itself now and then.
+read for a decision; a deadlock is rolled back by the server and the whole move runs again. Locks leave the key of a row
+alone (NO KEY), because foreign keys hold on to it: two children that end together would deadlock over their parent
+otherwise, and each deadlock costs a second. NOTIFY is only a hint, sent after the commit because inside it would make
+all commits queue; whoever listens also looks by itself now and then.
 """
 
 from __future__ import annotations
@@ -52,9 +54,9 @@ class PostgresStore(Store):
         "append_only": _APPEND_ONLY,
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
         "lock": "FOR NO KEY UPDATE",
-        "lock_task": "FOR UPDATE OF t",
-        "lock_project": "FOR UPDATE OF p",
-        "skip_locked": "FOR UPDATE OF t SKIP LOCKED",
+        "lock_task": "FOR NO KEY UPDATE OF t",
+        "lock_project": "FOR NO KEY UPDATE OF p",
+        "skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED",
         "cast_from": "CAST(:from AS BIGINT)",
         "cast_epic": "CAST(:epic AS BIGINT)",
         "cast_low": "CAST(:low AS xid8)",
