@@ -61,7 +61,7 @@ class Bench:
         return key
 
     def done(self, **fields: Any) -> str:
-        return str(self.desk.close_task(self.ready(**fields))["key"])
+        return str(self.desk.close(self.ready(**fields))["key"])
 
     def failed(self, **fields: Any) -> str:
         return str(self.desk.fail(self.ready(**fields))["key"])

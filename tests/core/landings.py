@@ -97,11 +97,11 @@ def _endings() -> Iterator[tuple[Landing, Recipe]]:
         yield (state, "fail", FAILED), lambda b, s=state: _then(b.into(s), b.desk.fail)
     for state in (*OPEN, FAILED):
         yield (state, "cancel", CANCELLED), lambda b, s=state: _then(b.into(s), b.desk.cancel)
-        yield (state, "close", DONE), lambda b, s=state: _then(b.into(s), b.desk.close_task)
+        yield (state, "close", DONE), lambda b, s=state: _then(b.into(s), b.desk.close)
     for state in (CREATED, READY, BLOCKED):
         yield (state, "defer", DEFERRED), lambda b, s=state: _then(b.into(s), b.desk.defer)
         yield (DEFERRED, "wake", state), lambda b, s=state: _then(_then(b.into(s), b.desk.defer), b.desk.wake)
-    for state, end in ((DONE, "close_task"), (FAILED, "fail")):
+    for state, end in ((DONE, "close"), (FAILED, "fail")):
         yield (state, "reopen", READY), lambda b, s=state: _then(b.into(s), b.desk.reopen)
         yield (state, "reopen", BLOCKED), lambda b, e=end: _ended_needy(b, e)
     yield (CANCELLED, "reopen", CREATED), lambda b: _then(b.cancelled(), b.desk.reopen)
@@ -129,13 +129,13 @@ def _then(key: str, move: Callable[[str], object]) -> str:
 def _unblock(b: Bench) -> str:
     need = b.ready()
     key = b.ready(depends_on=[need])
-    b.desk.close_task(need)
+    b.desk.close(need)
     return key
 
 
 def _container(b: Bench) -> str:
     epic = b.ready(type="epic")
-    b.desk.close_task(b.ready(parent=epic))
+    b.desk.close(b.ready(parent=epic))
     return epic
 
 

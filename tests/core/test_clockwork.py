@@ -65,7 +65,7 @@ def test_only_people_reset_the_tries(bench, reset):
         bench.agent.complete(bench.agent.claim(key, "w1")["claim"])
         bench.desk.reject(key)
     else:
-        bench.desk.close_task(key)
+        bench.desk.close(key)
         bench.desk.reopen(key)
     assert bench.desk.show(key)["retry_count"] == 0
 

@@ -127,7 +127,7 @@ def test_what_is_valid_is_said_in_these_words(state, valid):
 def test_the_message_of_the_contract(desk):
     for _ in range(42):
         key = desk.create("work")["key"]
-    desk.close_task(key)
+    desk.close(key)
     with pytest.raises(IllegalMove) as error:
         desk.claim(key, "w1")
     assert error.value.lines() == ["Error: Cannot claim PROJ-42: it is 'done'", "Valid from 'done': reopen (admin)"]

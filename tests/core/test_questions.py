@@ -84,7 +84,7 @@ def test_a_withdrawn_question_leaves_the_others_outcome(bench):
     assert state(bench.desk, key) == "done"
 
 
-@pytest.mark.parametrize("ending", ["cancel", "close_task", "resolve", "fail"])
+@pytest.mark.parametrize("ending", ["cancel", "close", "resolve", "fail"])
 def test_the_questions_of_an_ended_task_are_cancelled_with_that_reason(bench, ending):
     key = bench.ready()
     bench.ask(key), bench.ask(key, kind="approval"), bench.ask(key, blocking=False, default="x")
@@ -209,7 +209,7 @@ def test_the_return_state_is_computed_again(bench):
         bench.desk.answer(question, "so")
         assert state(bench.desk, key) == ("created" if source == "created" else "blocked")
         if source == "ready":
-            bench.desk.close_task(need)
+            bench.desk.close(need)
             assert state(bench.desk, key) == "ready"
     key, question = bench.waiting("working")
     bench.add_need(key)
@@ -219,7 +219,7 @@ def test_the_return_state_is_computed_again(bench):
     need = bench.ready()
     key = bench.ready(depends_on=[need])
     bench.ask(key)
-    bench.desk.close_task(need)
+    bench.desk.close(need)
     assert state(bench.desk, key) == "human"
     bench.desk.answer(key, "so")
     assert state(bench.desk, key) == "ready"
@@ -233,7 +233,7 @@ def test_a_done_verdict_waits_for_open_children(bench):
     with pytest.raises(Precondition, match=f"open children: {child}"):
         bench.desk.approve(question)
     assert everything(bench.desk) == before
-    bench.desk.close_task(child)
+    bench.desk.close(child)
     assert bench.desk.approve(question)["state"] == "done"
 
 

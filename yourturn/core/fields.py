@@ -198,10 +198,11 @@ def options(field: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"{field} must be a list")
     found = [_option(field, item) for item in value]
-    ids = [item["id"] for item in found]
-    twice = next((i for i in ids if ids.count(i) > 1), None)
-    if twice is not None:
-        raise Invalid(f"{field} names {_quote(twice)} twice")
+    seen: set[str] = set()
+    for item in found:
+        if item["id"] in seen:
+            raise Invalid(f"{field} names {_quote(item['id'])} twice")
+        seen.add(item["id"])
     return list(_sized(field, found))
 
 
