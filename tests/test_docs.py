@@ -124,6 +124,6 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
 def test_every_method_is_documented():
     text = (DOCS / "python.md").read_text(encoding="utf-8").partition("## All methods")[2]
     named = set(re.findall(r"`(\w+)`", text))
-    public = {name for name in vars(Client) if not name.startswith("_") and callable(getattr(Client, name))}
+    public = {name for name in dir(Client) if not name.startswith("_") and callable(getattr(Client, name))}
     assert public - named - INSIDE == set(), "name it in docs/python.md, or in INSIDE if it is not for users"
     assert {name for name in named if name not in public} == set()

@@ -46,7 +46,15 @@ def open_store(address: str, create: bool = False) -> Store:
         raise Usage(f"{address[:80]!a} is no database", hint="Give a path, sqlite:///path or postgresql://…")
     from .store.sqlite import SqliteStore
 
-    return SqliteStore(address.removeprefix("sqlite:///"), create=create)
+    return SqliteStore(address.removeprefix("sqlite:///"), create=create, busy=_busy(os.environ))
+
+
+def _busy(env: Mapping[str, str]) -> float:
+    """How many seconds to wait for another writer."""
+    try:
+        return min(600.0, max(0.0, float(env.get("YOURTURN_BUSY", "5"))))
+    except ValueError:
+        return 5.0
 
 
 def person(env: Mapping[str, str]) -> str:
