@@ -72,6 +72,7 @@ def found(address: str) -> str:
 
 def as_nobody(address: str) -> list[str]:
     """Try to read and to write with no more rights than anybody has."""
+    open_store(address).close()  # loads what is needed, while it may
     if os.getuid() == 0:
         os.setgid(65534)
         os.setuid(65534)

@@ -102,8 +102,8 @@ TAMPERINGS = {
     "delete the last": "DELETE FROM events WHERE task_id = 1 AND n = (SELECT event_count FROM tasks WHERE id = 1)",
     "delete a whole chain": "DELETE FROM events WHERE task_id = 2",
     "delete the office's last": "DELETE FROM events WHERE task_id IS NULL AND n = 2",
-    "insert at the end": f"INSERT INTO events {_NEW} SELECT workspace_id, 1, event_count + 1, 1, 'human:ana', 'note', '{{}}', event_head, "
-    "'0000' FROM tasks JOIN projects p ON p.id = project_id WHERE tasks.id = 1",
+    "insert at the end": f"INSERT INTO events {_NEW} SELECT workspace_id, 1, event_count + 1, 1, 'human:ana', 'note', "
+    "'{}', event_head, '0000' FROM tasks JOIN projects p ON p.id = project_id WHERE tasks.id = 1",
     "insert into the office": f"INSERT INTO events {_NEW} VALUES (1, NULL, 99, 1, 'human:ana', 'user_set', '{{}}', '', '0')",
     "insert a chain of one": f"INSERT INTO events {_NEW} VALUES (1, 4711, 1, 1, 'human:ana', 'create', '{{}}', '', '0')",
     "swap two numbers": "UPDATE events SET n = 5 - n WHERE task_id = 1 AND n IN (2, 3)",

@@ -138,7 +138,8 @@ def test_two_dependencies_that_would_close_a_circle(desk, address):
 def test_a_long_circle_is_refused_at_its_last_link(desk, address):
     for number in range(8):
         desk.create(f"Task {number}")
-    said = crowd(address, *[("depend", "human:ana", {"task": f"PROJ-{i + 1}", "needs": f"PROJ-{(i + 1) % 8 + 1}"}) for i in range(8)])
+    links = [{"task": f"PROJ-{i + 1}", "needs": f"PROJ-{(i + 1) % 8 + 1}"} for i in range(8)]
+    said = crowd(address, *[("depend", "human:ana", link) for link in links])
     assert sum("error" in result for result in said) == 1
     _well(desk)
 

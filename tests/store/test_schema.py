@@ -127,6 +127,8 @@ WRONG_QUESTIONS = {  # of Q1, an open input
     "a task that is not there": "task_id = 999",
 }
 
+_TOKEN = "INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at) VALUES"
+_EVENT = "INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash) VALUES"
 WRONG_ROWS = {
     "waits for itself": "INSERT INTO deps (task_id, needs_id) VALUES (1, 1)",
     "waits for nobody": "INSERT INTO deps (task_id, needs_id) VALUES (1, 999)",
@@ -134,12 +136,12 @@ WRONG_ROWS = {
     "an empty note": "INSERT INTO notes (task_id, author, text, at) VALUES (1, 'human:ana', '', 1)",
     "a person twice": "INSERT INTO users (workspace_id, name, role, created_at) VALUES (1, 'bob', 'member', 1)",
     "a person of no role": "INSERT INTO users (workspace_id, name, role, created_at) VALUES (1, 'eve', 'agent', 1)",
-    "a token twice": "INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at) VALUES (1, 'ci', 'a', 'agent', 'h', 1)",
-    "a token for the system": "INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at) VALUES (1, 'x', 'a', 'system', 'h', 1)",
+    "a token twice": f"{_TOKEN} (1, 'ci', 'a', 'agent', 'h', 1)",
+    "a token for the system": f"{_TOKEN} (1, 'x', 'a', 'system', 'h', 1)",
     "a project twice": "INSERT INTO projects (workspace_id, key, name, created_at) VALUES (1, 'PROJ', 'x', 1)",
     "a second exhaustion": "UPDATE questions SET reason = 'retry_exhausted', asked_by = 'system' WHERE id IN (1, 2)",
-    "an event's number twice": "INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash) VALUES (1, 1, 1, 1, 'a', 'b', '{}', '', '')",
-    "an office event's number twice": "INSERT INTO events (workspace_id, n, at, actor, action, data, prev, hash) VALUES (1, 1, 1, 'a', 'b', '{}', '', '')",
+    "an event's number twice": f"{_EVENT} (1, 1, 1, 1, 'a', 'b', '', '', '')",
+    "an office event's number twice": f"{_EVENT} (1, NULL, 1, 1, 'a', 'b', '', '', '')",
     "an effect twice": "INSERT INTO replies (workspace_id, key, actor, request, at) VALUES (1, 'k1', 'a', 'r', 1)",
     "the schema's version twice": "INSERT INTO schema_version (version, applied_at) VALUES (1, 1)",
 }

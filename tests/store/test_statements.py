@@ -28,6 +28,7 @@ class Counted:
 @pytest.mark.parametrize("dialect", ["sqlite"])
 def test_a_move_is_few_statements_and_one_commit(agent, dialect):
     agent.create("Before")
+    person = agent.as_(agent.who._replace(name="human:ana", role="admin"))
     held = {}
 
     def claim():
@@ -38,7 +39,7 @@ def test_a_move_is_few_statements_and_one_commit(agent, dialect):
         "claim": claim,
         "heartbeat": lambda: agent.do("heartbeat", task=2, claim=held["claim"]),
         "ask": lambda: agent.do("ask", task=2, text="Which?", claim=held["claim"]),
-        "answer": lambda: agent.as_(agent.who._replace(name="human:ana", role="admin")).do("answer", task=2, question=1, value="that"),
+        "answer": lambda: person.do("answer", task=2, question=1, value="that"),
         "note": lambda: agent.do("note", task=2, text="hm"),
         "complete": lambda: agent.do("complete", task=2, claim=held["claim"]),
     }
