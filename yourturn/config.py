@@ -92,19 +92,20 @@ def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
 
 
 def connect(
-    db: str | None = None,
+    url: str | None = None,
     *,
     as_: str | None = None,
     project: str | None = None,
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Client:
+    """Open a desk. Without an address: YOURTURN_DB, or the nearest .yourturn/yourturn.db upward."""
     env = os.environ if env is None else env
-    if env.get("YOURTURN_URL") and db is None:
+    if env.get("YOURTURN_URL") and url is None:
         raise Usage(
             "YOURTURN_URL names a server", reason="this version opens databases only", hint="Unset it, or give --db."
         )
-    store = open_store(locate(db, env))
+    store = open_store(locate(url, env))
     try:
         schema.check(store)
         desk = Desk(store, Who("nobody", "viewer"), clock=clock)

@@ -178,7 +178,7 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
 
 def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
     return [
-        [f"{ICONS[t['state']]} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)]
+        [f"{pad(ICONS[t['state']], 2)} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)]
         for t in tasks
     ]
 

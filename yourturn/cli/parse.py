@@ -73,7 +73,7 @@ def seconds(text: str) -> float:
 
 def paging(p: Any) -> None:
     p.add_argument("--limit", type=positive, default=500, metavar="N", help="at most so many (500)")
-    p.add_argument("--after", metavar="KEY", help="go on after this one")
+    p.add_argument("--after", "--cursor", metavar="KEY", help="go on after this one")
 
 
 def proof(p: Any) -> None:

@@ -25,6 +25,7 @@ class Names:
     def __init__(self, desk: Desk, project: str | None = None) -> None:
         self.desk = desk
         self._project = project_key("project", project) if project else None
+        self._first: str | None = None
 
     @property
     def who(self) -> Who:
@@ -33,12 +34,14 @@ class Names:
     @property
     def project(self) -> str:
         """The default project: the one that was named, else the desk's first."""
-        if self._project is None:
-            found = self.desk.read(lambda r: r.projects())
-            if not found:
+        if self._project is not None:
+            return self._project
+        if self._first is None:
+            keys = self.desk.look(lambda r: r.project_keys())
+            if not keys:
                 raise NotFound("This desk has no project yet", hint="Make one with: turn project create PROJ")
-            self._project = found[0][0]
-        return self._project
+            self._first = keys[0]
+        return self._first
 
     # --- names ------------------------------------------------------------------------------------------------------
 

@@ -171,13 +171,13 @@ class Kind(NamedTuple):
 
 KINDS: dict[str, Kind] = {
     #                      asks                                         approved rejected     signals                           answer      urgency   timeout on_timeout default gate   prompt
-    "work":       Kind("do it themselves",                          "done", "refused",   ("EJECT",),                       "approval", "normal", None,  "keep",    False, False, "This one is yours to do: {title}"),
-    "approval":   Kind("sign off finished work",                    "done", "back",      ("APPROVAL_NEEDED",),             "approval", "normal", None,  "keep",    False, True,  "Sign off: {title}"),
+    "work":       Kind("do it themselves",                          "done", "refused",   ("EJECT",),                       "approval", "normal", None,  "fail",    False, False, "This one is yours to do: {title}"),
+    "approval":   Kind("sign off finished work",                    "done", "back",      ("APPROVAL_NEEDED",),             "approval", "normal", None,  "fail",    False, True,  "Sign off: {title}"),
     "input":      Kind("give information or decide",                "back", "cancelled", ("INPUT_NEEDED", "BLOCKED", "NEEDS_INPUT", "NEEDS_HUMAN"), "text", "normal", "30m", "default", True, False, "Information is needed: {title}"),
-    "review":     Kind("review a PR",                               "done", "back",      ("REVIEW_REQUESTED",),            "approval", "normal", None,  "keep",    False, True,  "Review: {title}"),
-    "content":    Kind("judge text, UI, design",                    "done", "back",      ("CONTENT_REVIEW",),              "approval", "normal", None,  "keep",    False, True,  "Judge the content: {title}"),
-    "escalation": Kind("say how to go on",                          "back", "cancelled", ("ESCALATE",),                    "text",     "high",   None,  "keep",    False, False, "How should this go on: {title}"),
-    "checkpoint": Kind("verify a phase",                            "back", "back",      ("CHECKPOINT",),                  "approval", "normal", None,  "keep",    False, True,  "Verify before it goes on: {title}"),
+    "review":     Kind("review a PR",                               "done", "back",      ("REVIEW_REQUESTED",),            "approval", "normal", None,  "fail",    False, True,  "Review: {title}"),
+    "content":    Kind("judge text, UI, design",                    "done", "back",      ("CONTENT_REVIEW",),              "approval", "normal", None,  "fail",    False, True,  "Judge the content: {title}"),
+    "escalation": Kind("say how to go on",                          "back", "cancelled", ("ESCALATE",),                    "text",     "high",   None,  "fail",    False, False, "How should this go on: {title}"),
+    "checkpoint": Kind("verify a phase",                            "back", "back",      ("CHECKPOINT",),                  "approval", "normal", None,  "fail",    False, True,  "Verify before it goes on: {title}"),
     "permission": Kind("allow one exact action before it happens",  "back", "back",      (),                               "approval", "high",   "15m", "fail",    False, True,  "Allow this: {title}"),
     "recovery":   Kind("choose a way out of an error",              "back", "back",      (),                               "text",     "high",   "10m", "default", True,  False, "Choose a way out: {title}"),
 }  # fmt: skip

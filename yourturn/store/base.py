@@ -165,7 +165,7 @@ class Tx:
         )
 
     def _no_project(self, key: str) -> NoReturn:
-        known = ", ".join(r[0] for r in self.run(self.q["projects"], {"workspace": self.workspace}).fetchall())
+        known = ", ".join(r[0] for r in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall())
         raise NotFound(f"There is no project {key}", hint=f"There is: {known or 'none'}. Make one with: turn project create {key}")
 
     def refs(self, ids: Iterable[int], lock: bool = False) -> list[Ref]:
@@ -197,7 +197,7 @@ class Tx:
     def pick(self, project: str | None, epic: int | None = None, role: str | None = None) -> tuple[Case, int] | None:
         """The next task to work on, locked; None when there is none. Without a project: the best of all projects."""
         if project is None:
-            keys = [row[0] for row in self.run(self.q["projects"], {"workspace": self.workspace}).fetchall()]
+            keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
             found = [case for case in (self.pick(key, epic, role) for key in keys) if case]
             return min(found, key=_urgency, default=None)
         only = "AND p.key = :project"

@@ -175,6 +175,9 @@ SELECT name, actor, role, created_at, expires_at, revoked_at, {now} FROM tokens 
 -- name: tokens
 SELECT name, actor, role, created_at, expires_at, revoked_at FROM tokens WHERE workspace_id = :workspace ORDER BY id;
 
+-- name: project_keys
+SELECT key FROM projects WHERE workspace_id = :workspace ORDER BY id;
+
 -- name: projects
 SELECT p.key, p.name, p.settings, w.settings, p.created_at,
        (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state NOT IN ('done', 'cancelled', 'failed'))

@@ -291,6 +291,9 @@ class Reader:
 
     # --- the office -------------------------------------------------------------------------------------------------
 
+    def project_keys(self) -> list[str]:
+        return [row[0] for row in self._named("project_keys")]
+
     def projects(self) -> list[Any]:
         return self._named("projects")
 
