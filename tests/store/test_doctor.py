@@ -42,7 +42,7 @@ DAMAGE = {
     "a circle of two": ("circles", f"{_DEPS} (4, 5), (5, 4)"),
     "a circle of three": ("circles", f"{_DEPS} (4, 5), (5, 8), (8, 4)"),
     "an epoch falls": ("epochs", "UPDATE tasks SET epoch = 0 WHERE id = 6"),
-    "an epoch is told again": ("epochs", """UPDATE events SET data = replace(data, '"epoch":2', '"epoch":1') WHERE task_id = 6"""),
+    "an epoch comes again": ("epochs", """UPDATE events SET data = replace(data, '"epoch":2', '"epoch":1') WHERE task_id = 6"""),
     "tries run out": ("retries", "UPDATE tasks SET retry_count = max_retries WHERE id = 4"),
     "a state is changed": ("log", "UPDATE tasks SET state = 'cancelled', ended_at = 1 WHERE id = 4"),
     "an event is changed": ("history", "UPDATE events SET actor = 'human:eve' WHERE task_id = 4"),
