@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from yourturn.core.actions import say
+from yourturn.core.decide import decide
 from yourturn.core.errors import ClaimLost
 
-from .kit import everything
+from .kit import case, everything, number
 
 LATE = {
     "complete": lambda b, claim: b.agent.complete(claim, "late"),
@@ -91,3 +93,17 @@ def test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token(bench):
     with pytest.raises(ClaimLost, match=r"w1 holds it now \(epoch 2\)"):
         bench.agent.complete(claim)
     assert bench.agent.complete(fresh)["state"] == "review"
+
+
+@pytest.mark.parametrize("proof", ["token", "worker", "person"])
+def test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid(bench, proof):
+    key = bench.ready()
+    speaker = bench.desk if proof == "person" else bench.agent
+    claim = speaker.claim(key, "w1")["claim"]
+    args = {"token": {"claim": claim["token"]}, "worker": {"worker": "w1"}, "person": {}}[proof]
+    action = say("complete", speaker.who, task=number(bench.desk, key), **args)
+    found = case(bench.desk, key)
+    ends = found.task.lease_expires_at
+    assert decide(found, action, ends - 1).task.state == "review"
+    with pytest.raises(ClaimLost):
+        decide(found, action, ends)
