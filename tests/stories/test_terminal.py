@@ -1,0 +1,166 @@
+"""What only happens on a real terminal: colour, width, questions before something ends; and completion in a real shell."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import shutil
+import struct
+import subprocess
+import termios
+from fcntl import ioctl
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import TURN
+from tests.stories.conftest import Turn
+
+
+def type_in(turn: Turn, *words: str, keys: str = "", columns: int = 80, env: dict[str, str] | None = None) -> tuple[int, str]:
+    """Run the command on a terminal, type, and return its exit code and everything that was on the screen."""
+    ours, theirs = pty.openpty()
+    ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen(
+        [TURN, *words], cwd=turn.folder, env={**turn.env, "TERM": "xterm", **(env or {})}, stdin=theirs, stdout=theirs, stderr=theirs
+    )
+    os.close(theirs)
+    if keys:
+        os.write(ours, keys.encode())
+    seen = b""
+    while True:
+        ready, _, _ = select.select([ours], [], [], 30)
+        assert ready, seen
+        try:
+            part = os.read(ours, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        seen += part
+    os.close(ours)
+    return process.wait(30), seen.decode().replace("\r\n", "\n")
+
+
+@pytest.fixture
+def waiting(here: Turn) -> Turn:
+    here("create", "A task whose title is much longer than a narrow terminal can ever show in one line of eighty signs")
+    here("flag", "PROJ-1", "JWT or sessions?", "--kind", "input")
+    return here
+
+
+def test_colour_is_for_terminals(waiting: Turn) -> None:
+    assert "\x1b[1m" in type_in(waiting, "show", "PROJ-1")[1]
+    assert "\x1b" not in type_in(waiting, "show", "PROJ-1", env={"NO_COLOR": "1"})[1]
+    assert "\x1b" not in type_in(waiting, "show", "PROJ-1", env={"TERM": "dumb"})[1]
+    assert "\x1b" not in type_in(waiting, "show", "PROJ-1", "--json")[1]
+    assert "\x1b" not in waiting.text("show", "PROJ-1")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_lists_fit_the_terminal(waiting: Turn, columns: int) -> None:
+    from yourturn.screen import cells
+
+    for line in (("list",), ("inbox",), ("tree",), ()):
+        code, seen = type_in(waiting, *line, columns=columns, env={"NO_COLOR": "1"})
+        assert code == 0
+        rows = [row for row in seen.splitlines() if "PROJ-1" in row and not row.startswith(("Answer", "Next"))]
+        assert rows
+        assert max(cells(row) for row in rows) <= columns, rows
+        assert all("PROJ-1" in row for row in rows)
+
+
+def test_a_no_that_ends_the_task_asks_first(waiting: Turn) -> None:
+    before = waiting("show", "PROJ-1")
+    code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="n\n")
+    assert "No to Q1 cancels PROJ-1. Type PROJ-1 to go on:" in seen
+    assert code == 6
+    assert waiting("show", "PROJ-1") == before
+    code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="PROJ-1\n")
+    assert code == 0
+    assert waiting.state("PROJ-1") == "cancelled"
+
+
+def test_a_no_that_ends_nothing_does_not_ask(here: Turn) -> None:
+    here("create", "Login", "--awaiting", "approval")
+    code, seen = type_in(here, "reject", "PROJ-1", "softer")
+    assert (code, here.state("PROJ-1")) == (0, "ready")
+    assert "Type" not in seen
+
+
+def test_yes_skips_the_question(waiting: Turn) -> None:
+    assert type_in(waiting, "reject", "PROJ-1", "no", "--yes")[0] == 0
+    assert waiting.state("PROJ-1") == "cancelled"
+
+
+def test_one_after_the_other(waiting: Turn) -> None:
+    waiting("create", "Second")
+    waiting("ask", "PROJ-2", "Tabs or spaces?", "--option", "tabs", "--option", "spaces")
+    code, seen = type_in(waiting, "respond", "--all", keys="\nspaces\n")
+    assert code == 0
+    assert "Tabs or spaces?" in seen
+    assert (waiting("show", "Q1")["status"], waiting("show", "Q2")["response"]["value"]) == ("pending", "spaces")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(here: Turn, shell: str) -> None:
+    script = here.text("completion", shell)
+    assert "turn __complete" in script
+    found = shutil.which(shell)
+    if found:
+        checked = subprocess.run([found, "-n"], input=script, capture_output=True, text=True)
+        assert checked.returncode == 0, checked.stderr
+
+
+def test_completion_in_bash(waiting: Turn) -> None:
+    def complete(*words: str) -> list[str]:
+        line = " ".join(f"'{word}'" for word in ("turn", *words))
+        script = f'eval "$(turn completion bash)"; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _turn; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        env = {**waiting.env, "PATH": f"{Path(TURN).parent}:{os.environ['PATH']}"}
+        return subprocess.run(["bash", "-c", script], cwd=waiting.folder, env=env, capture_output=True, text=True).stdout.split()
+
+    assert complete("li") == ["list"]
+    assert complete("ticket", "dec") == ["decompose"]
+    assert complete("list", "--aw") == ["--awaiting"]
+    assert complete("list", "--awaiting", "che") == ["checkpoint"]
+    assert complete("show", "") == ["PROJ-1", "Q1"]
+    assert complete("approve", "Q") == ["Q1"]
+    assert complete("nonsense", "x") == []
+
+
+def test_every_command_has_help_with_examples(here: Turn) -> None:
+    from yourturn.cli.table import COMMANDS
+
+    for name, command in COMMANDS.items():
+        if name not in ("overview", "help"):
+            text = here.text(name, "--help")
+            assert f"usage: turn {name}" in text
+            assert "examples:" in text
+            assert command.examples[0] in text
+    for line in ((), ("help",), ("--help",)):
+        if line:
+            assert "Questions:" in here.text(*line)
+    assert here.text("--version").startswith("turn 0.")
+
+
+def test_every_example_is_understood() -> None:
+    """Each example in a help text parses, and names the command it stands under."""
+    import shlex
+    from importlib import import_module
+
+    from yourturn.cli.parse import parser_for
+    from yourturn.cli.table import COMMANDS
+
+    count = 0
+    for name, command in COMMANDS.items():
+        module = import_module(f"yourturn.cli.{command.module}")
+        for example in command.examples:
+            if not example.startswith("turn "):
+                continue
+            words = shlex.split(example.partition(" > ")[0])[1:]
+            assert words[0] == name, example
+            parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
+            parser.parse_intermixed_args(words[1:])
+            count += 1
+    assert count > 50
