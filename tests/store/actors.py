@@ -59,12 +59,15 @@ def create_schema(address: str, known: int, steps: dict[str, str], upgrade: bool
 
     store = open_store(address, create=True)
     try:
+        schema.version_of(store)  # connected before it begins, so that all begin at once
+        _signal()
         return schema.create(store, upgrade, known, {int(version): script for version, script in steps.items()})
     finally:
         store.close()
 
 
 def found(address: str) -> str:
+    _signal()
     client, about = init(address, "PROJ", None, {"USER": "ana"})
     client.close()
     return str(about["project"])
@@ -73,6 +76,7 @@ def found(address: str) -> str:
 def as_nobody(address: str) -> list[str]:
     """Try to read and to write with no more rights than anybody has."""
     open_store(address).close()  # loads what is needed, while it may
+    _signal()
     if os.getuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
@@ -93,7 +97,6 @@ AT_A_DESK = {role.__name__: role for role in (claim_all, answer, reconcile, depe
 
 def main(role: str, address: str, who: str, at: int | None, args: dict[str, Any]) -> Any:
     if role in ALONE:
-        _signal()
         return ALONE[role](address, **args)
     with connect(address, as_=who, project="PROJ", clock=None if at is None else lambda: at, env={}) as client:
         _signal()

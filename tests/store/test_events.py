@@ -9,6 +9,7 @@ import pytest
 
 from yourturn import audit
 from yourturn.core.actions import say
+from yourturn.core.canon import link
 from yourturn.core.errors import Invalid, YourturnError
 from yourturn.core.model import Question, Task
 from yourturn.store.base import Tx
@@ -145,6 +146,17 @@ def test_tampering_is_found(desk, agent, address):
                 run(f"INSERT INTO {table} SELECT * FROM {table}_before")
             assert audit.verify(desk)["ok"]
     assert missed == []
+
+
+def test_an_event_that_was_rewritten_whole_does_not_fit_the_next(desk, agent, address):
+    """Whoever knows how to make a fitting hash still has to rewrite everything after it."""
+    live(desk, agent)
+    with raw(address) as run:
+        run.unguard()
+        n, at, action, data, prev = run("SELECT n, at, action, data, prev FROM events WHERE task_id = 1 AND n = 2")[0]
+        fresh = link(prev, "PROJ-1", n, at, "human:eve", action, data)
+        run(f"UPDATE events SET actor = 'human:eve', hash = '{fresh}' WHERE task_id = 1 AND n = 2")
+    assert [(p["chain"], p["n"]) for p in audit.verify(desk)["problems"]] == [("PROJ-1", 3)]
 
 
 def test_one_broken_link_does_not_hide_another(desk, agent, address):

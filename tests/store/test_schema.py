@@ -268,6 +268,13 @@ def test_eight_processes_migrate_once(address):
         assert run("SELECT n FROM extra ORDER BY n") == [(1,), (2,)]
 
 
+def test_eight_processes_make_the_tables_once(dialect, new_db, tmp_path):
+    address = new_db(dialect) if dialect == "postgres" else str(tmp_path / "new.db")
+    found = oks(crowd(address, *[("create_schema", "", {"known": schema.VERSION, "steps": {}, "upgrade": False})] * 8))
+    assert 0 in found and set(found) <= {0, schema.VERSION}
+    assert _versions(address) == [schema.VERSION]
+
+
 def test_eight_processes_make_one_desk(dialect, new_db):
     address = new_db(dialect)
     assert oks(crowd(address, *[("found", "", {})] * 8)) == ["PROJ"] * 8

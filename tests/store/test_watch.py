@@ -28,7 +28,7 @@ class Watcher(threading.Thread):
 
 
 def _latencies(desk, watcher, rounds):
-    """From the moment the writer has its answer until the watcher has the event."""
+    """From the moment the writer has its answer until the watcher has the event. The first is to warm up."""
     found = []
     for number in range(rounds):
         desk.note("PROJ-1", f"note {number}")
@@ -36,29 +36,29 @@ def _latencies(desk, watcher, rounds):
         assert watcher.awake.acquire(timeout=10)
         found.append(watcher.seen[-1][0] - told)
         time.sleep(0.03)  # let it fall asleep again
-    return found
+    return found[1:]
 
 
 def test_a_watcher_wakes_within_a_tenth_of_a_second(open_desk, dialect):
     desk, other = open_desk(), open_desk()
     desk.create("A")
-    watcher = Watcher(other, count=5)
+    watcher = Watcher(other, count=6)
     watcher.start()
-    found = _latencies(desk, watcher, 5)
+    found = _latencies(desk, watcher, 6)
     watcher.join(10)
     print(f"\n{dialect}: watch woke after {', '.join(f'{1000 * x:.1f}' for x in sorted(found))} ms")
-    assert [event["data"]["notes"][0]["text"] for _, event in watcher.seen] == [f"note {n}" for n in range(5)]
+    assert [event["data"]["notes"][0]["text"] for _, event in watcher.seen] == [f"note {n}" for n in range(6)]
     assert min(found) < 0.1
 
 
 def test_two_watchers_of_one_desk_wake_both(open_desk):
     desk, other = open_desk(), open_desk()
     desk.create("A")
-    watchers = [Watcher(other, count=3), Watcher(other, count=3)]
+    watchers = [Watcher(other, count=6), Watcher(other, count=6)]
     for watcher in watchers:
         watcher.start()
     best = []
-    for number in range(3):
+    for number in range(6):
         desk.note("PROJ-1", f"note {number}")
         told = time.monotonic()
         assert all(watcher.awake.acquire(timeout=10) for watcher in watchers)
@@ -66,7 +66,7 @@ def test_two_watchers_of_one_desk_wake_both(open_desk):
         time.sleep(0.03)
     for watcher in watchers:
         watcher.join(10)
-    assert min(best) < 0.1
+    assert sorted(best[1:])[2] < 0.1, best
 
 
 def test_an_idle_watcher_costs_almost_nothing(open_desk, dialect):
