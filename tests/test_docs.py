@@ -24,20 +24,23 @@ SAID = sorted({"approve", "reject", *OFFICE, *PEOPLE})
 INSIDE = {"as_", "claim_is_for", "do", "log", "sleep_until_due"}
 
 
-def test_the_rules_are_printed():
+def test_the_tables_are_printed():
     assert (DOCS / "rules.md").read_text(encoding="utf-8") == printed.page(), "run: make docs"
+    assert (DOCS / "commands.md").read_text(encoding="utf-8") == printed.commands(), "run: make docs"
 
 
 def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(printed, "TARGET", tmp_path / "rules.md")
+    monkeypatch.setattr(printed, "DOCS", tmp_path)
     assert printed.main(["--check"]) == 1
     assert "make docs" in capsys.readouterr().err
     assert printed.main([]) == 0
     assert printed.main(["--check"]) == 0
-    (tmp_path / "rules.md").write_text(printed.page() + "\n")
-    assert printed.main(["--check"]) == 1
+    for page in ("rules.md", "commands.md"):
+        (tmp_path / page).write_text((tmp_path / page).read_text() + "\n")
+        assert printed.main(["--check"]) == 1
+        assert printed.main([]) == 0
     assert printed.main(["--nonsense"]) == 2
-    monkeypatch.setattr(printed, "TARGET", tmp_path / "nowhere" / "rules.md")
+    monkeypatch.setattr(printed, "DOCS", tmp_path / "nowhere")
     assert printed.main([]) == 1
 
 

@@ -1,6 +1,7 @@
-"""The docs' tables, printed from the law: `python -m yourturn.printed` writes docs/rules.md, `--check` only compares.
+"""The docs' tables, printed from the code: `python -m yourturn.printed` writes docs/rules.md and docs/commands.md,
+`--check` only compares.
 
-Nothing in that file is written by hand, so it cannot say anything that the code does not do.
+Nothing in those files is written by hand, so they cannot say anything that the code does not do.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .core.actions import VERBS
 from .core.errors import YourturnError, every_error
@@ -15,7 +17,10 @@ from .core.model import DAY, ENDED, HOUR, HUMAN, MINUTE, REVIEW, STATES
 from .core.rules import FIELDS, KINDS, MEANS, OFFICE, OPEN, REASONS, ROLES, SIGNALS, SILENCE, TRANSITIONS, matrix
 from .core.settings import SETTINGS
 
-TARGET = Path(__file__).parent.parent / "docs" / "rules.md"
+if TYPE_CHECKING:
+    from .cli.table import Command
+
+DOCS = Path(__file__).parent.parent / "docs"
 
 _PEOPLE = ("any", "holder", "human", "approver", "admin", "system")
 
@@ -226,23 +231,62 @@ def _shown(name: str, value: object) -> str:
     return "auto" if name == "review" and value == 0 else str(value)
 
 
+def commands() -> str:
+    """The whole of docs/commands.md."""
+    from .cli.table import COMMANDS, GROUPS
+
+    parts = [
+        "# The commands",
+        "Printed from the code by `make docs`. Each one can also be said as `turn ticket COMMAND`. Every command takes `--json`, "
+        "`--db DB`, `--project KEY` and `--as WHO`.",
+    ]
+    for group in GROUPS:
+        parts.append(f"## {group}")
+        for name, command in COMMANDS.items():
+            if command.group == group and command.examples:
+                parts += _command(name, command)
+    return "\n\n".join(parts) + "\n"
+
+
+def _command(name: str, command: Command) -> list[str]:
+    from importlib import import_module
+
+    from .cli.parse import parser_for
+
+    module = import_module(f"yourturn.cli.{command.module}")
+    parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
+    rows = []
+    for action in parser._actions:
+        if "-h" in action.option_strings or action.container.title == "everywhere":  # type: ignore[attr-defined]
+            continue
+        shown = action.metavar or ("" if action.nargs == 0 else "|".join(map(str, action.choices or ())) or action.dest)
+        names = ", ".join(action.option_strings) or str(shown)
+        value = f" {shown}" if action.option_strings and action.nargs != 0 else ""
+        rows.append((f"`{names}{value}`", (action.help or "").replace("%%", "%")))
+    examples = "```sh\n" + "\n".join(command.examples) + "\n```"
+    about = command.about[:1].upper() + command.about[1:] + "."
+    return [f"### turn {name}", about, examples, *([_table(("", ""), rows)] if rows else [])]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     args = list(sys.argv[1:] if argv is None else argv)
     if args not in ([], ["--check"]):
         print("usage: python -m yourturn.printed [--check]", file=sys.stderr)
         return 2
-    if not TARGET.parent.is_dir():
-        print(f"There is no folder {TARGET.parent}: this works in a checkout of the source.", file=sys.stderr)
+    if not DOCS.is_dir():
+        print(f"There is no folder {DOCS}: this works in a checkout of the source.", file=sys.stderr)
         return 1
-    if not args:
-        TARGET.write_text(page(), encoding="utf-8")
-        print(f"{TARGET.name} is printed.")
-        return 0
-    if not TARGET.exists() or TARGET.read_text(encoding="utf-8") != page():
-        print("docs/rules.md does not say what the tables say. Print it again with: make docs", file=sys.stderr)
-        return 1
-    print("docs/rules.md says what the tables say.")
-    return 0
+    wrong = False
+    for target, text in ((DOCS / "rules.md", page()), (DOCS / "commands.md", commands())):
+        if not args:
+            target.write_text(text, encoding="utf-8")
+            print(f"{target.name} is printed.")
+        elif not target.exists() or target.read_text(encoding="utf-8") != text:
+            wrong = True
+            print(f"docs/{target.name} does not say what the code says. Print it again with: make docs", file=sys.stderr)
+        else:
+            print(f"docs/{target.name} says what the code says.")
+    return int(wrong)
 
 
 if __name__ == "__main__":
