@@ -108,7 +108,6 @@ VERBS: dict[str, Verb] = {
             "workflow": f.line(1000),
             "external_id": f.line(),
             "project": f.project_key,
-            "circle": _as_is,
         },
         ("title",),
     ),
@@ -119,7 +118,7 @@ VERBS: dict[str, Verb] = {
     "park": Verb("Give a claimed task back without costing a try, because your session ends.", {**_proof, "until": f.instant}),
     "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
     "flag": Verb(
-        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof, "warned": _as_is}
+        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof}
     ),
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),
@@ -139,7 +138,7 @@ VERBS: dict[str, Verb] = {
     "reopen": Verb("Start an ended task again.", _reason),
     "note": Verb("Write something down. Informs, never moves.", {"text": f.text(blank=False)}, ("text",)),
     "update": Verb("Change what a task says.", {"fields": _fields}, ("fields",)),
-    "dep_add": Verb("Make a task wait for others.", {"needs": _as_is, "circle": _as_is}, ("needs",)),
+    "dep_add": Verb("Make a task wait for others.", {"needs": _as_is}, ("needs",)),
     "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _as_is}, ("needs",)),
     # The system's own.
     "block": Verb("A dependency is open.", {}),

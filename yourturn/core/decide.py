@@ -263,7 +263,10 @@ def _owed_when_blocked(case: Case, task: Task) -> Action | None:
     for ref in case.needs:
         if ref.state == FAILED and not ref.warned:
             why = f": {ref.reason}" if ref.reason else ""
-            text = f"{ref.key}, which {task.key} waits for, failed{why}. How should {task.key} go on?"
+            text = (
+                f"{ref.key}, which {task.key} waits for, failed{why}. How should {task.key} go on? "
+                f"Try again: turn reopen {ref.key}. Without it: turn dep remove {task.key} {ref.key}. Not at all: turn cancel {task.key}."
+            )
             args = {"kind": "escalation", "reason": "dependency_failed", "text": text, "metadata": {"failed": ref.key}, "warned": ref.id}
             return Action("flag", SYSTEM, args, task.id)
     return None

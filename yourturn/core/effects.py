@@ -38,7 +38,12 @@ _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
 # --- where a task rests ---------------------------------------------------------------------------------------------
 
 def rest(d: Draft) -> None:
-    d.put(state=BLOCKED if d.needs else READY, return_state=None, outcome=None)
+    d.put(state=BLOCKED if d.needs or _finished_meanwhile(d) else READY, return_state=None, outcome=None)
+
+
+def _finished_meanwhile(d: Draft) -> bool:
+    """A container whose children all ended while it was put aside: blocked, so that it completes at once."""
+    return d.case.is_parent and d.case.task is not None and d.case.task.state in (CREATED, HUMAN, DEFERRED)
 
 
 def review(d: Draft) -> None:

@@ -87,7 +87,7 @@ def text(blank: bool = True) -> Checker:
 
 def name(field: str, value: Any) -> str:
     """A word that stands for somebody or something."""
-    if not isinstance(value, str) or not NAME.fullmatch(value):
+    if not isinstance(value, str) or not NAME.fullmatch(value) or ".." in value:
         raise Invalid(
             f"{field} must be one word", reason=f"got {_quote(value)}", hint="Letters, digits and . _ - @ + : / are fine."
         )

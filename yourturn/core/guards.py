@@ -117,10 +117,29 @@ def _approver(d: Draft, what: str) -> None:
         raise NotAllowed(f"Cannot {d.action.verb} {what}", reason=f"only approvers can, and {who.name} is a {who.role}")
 
 
+def may_lift(d: Draft) -> str:
+    """Whoever takes a gate away without answering must be one who could have answered."""
+    from .rules import KINDS
+
+    if d.state == REVIEW or any(KINDS[q.kind].gate for q in d.waiting()):
+        _approver(d, d.key)
+    return ""
+
+
+def room_for_tries(d: Draft) -> str:
+    most = d.args["fields"].get("max_retries")
+    used = d.get("retry_count")
+    return f"{used} of its tries are used already" if most is not None and most <= used else ""
+
+
 def may_withdraw(d: Draft) -> str:
-    """A person may withdraw any question; an agent only its own, and never one that holds the task for a person."""
+    """A person may withdraw what somebody asked; an agent only its own, and never one that holds the task for a person."""
     who, q = d.action.who, d.question
-    if who.is_person or q is None:
+    if q is None:
+        return ""
+    if q.asked_by == "system":
+        return f"{q.name} was not asked by anybody: answer it, or hand the task back"
+    if who.is_person:
         return ""
     if q.asked_by != who.name or q.blocking:
         raise NotAllowed(f"Cannot withdraw {q.name}", reason="only people can take a waiting question off the desk")

@@ -28,7 +28,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     response_type = args.get("response_type") or ("choice" if options else row.response_type)
     timeout = args.get("timeout")
     if timeout is None and tool and row.timeout:
-        timeout = duration(row.timeout)
+        timeout = min(max(duration(row.timeout), d.settings["min_timeout"]), d.settings["max_timeout"])
     elif timeout is not None:
         _within_limits(d, timeout)
     action = args.get("action")
