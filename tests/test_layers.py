@@ -13,18 +13,19 @@ import yourturn
 ROOT = Path(yourturn.__file__).parent
 
 #: From the ground up. A name stands for a module or a whole folder; what stands on one line may import each other.
+SURFACES = ("cli", "tui", "web", "api", "mcp")
 LAYERS = (
     ("version", "core", "screen"),
     ("store",),
     ("desk", "office"),
-    ("wire", "view", "printed"),
+    ("wire", "view"),
     ("client",),
     ("config", "founding", "audit", "doctor", "testing"),
     ("worker", "flow", "notify", "demo"),
-    ("cli", "tui", "web", "api", "mcp"),
+    SURFACES,
+    ("printed",),  # the docs, drawn from everybody's tables
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
-SURFACES = LAYERS[-1]
 
 #: What core may take from the standard library: nothing that touches a disk, a clock, a network or chance.
 PURE = {
