@@ -166,7 +166,8 @@ class Tx:
 
     def _no_project(self, key: str) -> NoReturn:
         known = ", ".join(r[0] for r in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall())
-        raise NotFound(f"There is no project {key}", hint=f"There is: {known or 'none'}. Make one with: turn project create {key}")
+        hint = f"There is: {known or 'none'}. Make one with: turn project create {key}"
+        raise NotFound(f"There is no project {key}", hint=hint)
 
     def refs(self, ids: Iterable[int], lock: bool = False) -> list[Ref]:
         wanted = list(ids)

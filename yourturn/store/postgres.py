@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -49,8 +48,10 @@ class PostgresStore(Store):
         "strict": "",
         "xid": "xid8",
         "this_xid": "pg_current_xact_id()",
-        "slot": "GREATEST(pg_current_xact_id(), CAST(:slot AS xid8), (SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = :n - 1), "
-        "(SELECT e.xid FROM events e WHERE CAST(:task AS BIGINT) IS NULL AND e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = :n - 1))",
+        "slot": "GREATEST(pg_current_xact_id(), CAST(:slot AS xid8), "
+        "(SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = :n - 1), "
+        "(SELECT e.xid FROM events e WHERE CAST(:task AS BIGINT) IS NULL AND e.task_id IS NULL "
+        "AND e.workspace_id = :workspace AND e.n = :n - 1))",
         "append_only": _APPEND_ONLY,
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
         "lock": "FOR NO KEY UPDATE",
@@ -85,8 +86,9 @@ class PostgresStore(Store):
             if self._pool is None:
                 self._knock()
                 self._pool = ConnectionPool(
-                    self._address, min_size=1, max_size=self._size, timeout=self._patience, kwargs={"autocommit": True}, open=False
-                )
+                    self._address, min_size=1, max_size=self._size, timeout=self._patience, open=False,
+                    kwargs={"autocommit": True},
+                )  # fmt: skip
                 try:
                     self._pool.open(wait=True, timeout=self._patience)
                 except (PoolTimeout, psycopg.Error) as error:
@@ -101,7 +103,8 @@ class PostgresStore(Store):
             psycopg.connect(self._address, connect_timeout=max(2, round(self._patience))).close()
         except psycopg.Error as error:
             why = str(error).strip().splitlines()[0]
-            raise StoreTrouble(f"{self.url} does not answer", reason=why, hint="Is the address right, and the server running?") from error
+            hint = "Is the address right, and the server running?"
+            raise StoreTrouble(f"{self.url} does not answer", reason=why, hint=hint) from error
 
     @contextmanager
     def begin(self, write: bool = True) -> Iterator[Any]:
@@ -158,7 +161,8 @@ class PostgresStore(Store):
         """What the database itself finds wrong."""
         with self.reading() as run:
             guards = run(
-                "SELECT tgname FROM pg_trigger WHERE tgrelid = CAST('events' AS regclass) AND tgenabled IN ('O', 'A') AND NOT tgisinternal"
+                "SELECT tgname FROM pg_trigger WHERE tgrelid = CAST('events' AS regclass) "
+                "AND tgenabled IN ('O', 'A') AND NOT tgisinternal"
             )
             wrong = self._unguarded(row[0] for row in guards.fetchall())
             invalid = run(
@@ -201,9 +205,11 @@ class PostgresStore(Store):
         except pg.LockNotAvailable as error:
             raise Busy(f"{self.url} is locked", hint="Nothing was changed. Try again.") from error
         except (pg.UndefinedTable, pg.UndefinedColumn) as error:
-            raise BadDatabase(f"{self.url} holds no Yourturn desk", reason=str(error).splitlines()[0], hint="Make one with: turn init") from error
+            why = str(error).splitlines()[0]
+            raise BadDatabase(f"{self.url} holds no Yourturn desk", reason=why, hint="Make one with: turn init") from error
         except (pg.ReadOnlySqlTransaction, pg.InsufficientPrivilege) as error:
-            raise ReadOnly(f"{self.url} cannot be written", reason=str(error).splitlines()[0], hint="Nothing was changed.") from error
+            why = str(error).splitlines()[0]
+            raise ReadOnly(f"{self.url} cannot be written", reason=why, hint="Nothing was changed.") from error
         except (PoolTimeout, psycopg.OperationalError) as error:
             raise StoreTrouble(f"{self.url} does not answer", reason=str(error).strip().splitlines()[0]) from error
         except psycopg.Error as error:

@@ -110,7 +110,8 @@ class Reader:
             if value is not None:
                 only(f"t.{name} = :{name}", **{name: value})
         if search is not None:
-            only("lower(t.title || ' ' || t.description || ' ' || t.key) LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
+            words = "lower(t.title || ' ' || t.description || ' ' || t.key)"
+            only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
         if ids is not None:
             only(f"t.id IN ({_numbers(ids)})")
         if after is not None:

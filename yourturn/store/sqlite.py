@@ -185,5 +185,6 @@ def trouble(path: str) -> Iterator[None]:
         if "not a database" in words or "malformed" in words:
             raise BadDatabase(f"{path} is not a Yourturn database", reason=words) from error
         if "unable to open" in words:
-            raise BadDatabase(f"{path} cannot be opened", reason=words, hint="Is the folder there, and may you write to it?") from error
+            hint = "Is the folder there, and may you write to it?"
+            raise BadDatabase(f"{path} cannot be opened", reason=words, hint=hint) from error
         raise StoreTrouble(f"{path}: {words}", hint="Nothing was changed.") from error

@@ -7,7 +7,7 @@ from functools import cache
 
 from ..core.model import Question, Task
 
-_HERE = os.path.dirname(__file__)
+_HERE = os.path.dirname(__file__)  # noqa: PTH120
 
 TASK = ", ".join(f"t.{name}" for name in Task._fields)
 QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
@@ -15,7 +15,7 @@ QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
 
 @cache
 def read(name: str) -> str:
-    with open(os.path.join(_HERE, name), encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs the command 5 ms
+    with open(os.path.join(_HERE, name), encoding="utf-8") as file:  # noqa: PTH118, PTH123 - pathlib costs the command 5 ms
         return file.read()
 
 
