@@ -66,6 +66,7 @@ def test_the_diagram_shows_every_open_way():
 
 # --- links -----------------------------------------------------------------------------------------------------------
 
+
 def anchors(page: Path) -> set[str]:
     """The names that a reader's browser gives to headings."""
     heads = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
@@ -94,6 +95,7 @@ def test_every_page_can_be_reached():
 
 
 # --- examples --------------------------------------------------------------------------------------------------------
+
 
 def blocks(page: Path) -> list[tuple[int, str, str]]:
     """(line, Python, the words that it prints): the words stand beside each print, or in the next plain block."""

@@ -102,9 +102,7 @@ def connect(
     """Open a desk. Without an address: YOURTURN_DB, or the nearest .yourturn/yourturn.db upward."""
     env = os.environ if env is None else env
     if env.get("YOURTURN_URL") and url is None:
-        raise Usage(
-            "YOURTURN_URL names a server", reason="this version opens databases only", hint="Unset it, or give --db."
-        )
+        raise Usage("YOURTURN_URL names a server", reason="this version opens databases only", hint="Unset it, or give --db.")
     store = open_store(locate(url, env))
     try:
         schema.check(store)

@@ -90,6 +90,7 @@ def _stop(*_: object) -> None:
 
 # --- the agent, a process of its own ---------------------------------------------------------------------------------
 
+
 def agent(stage: Stage) -> int:
     """One turn of one agent: take the next task, work on it, ask or finish, and end."""
     me = f"coder-{os.getpid()}"
@@ -129,6 +130,7 @@ def _ask(stage: Stage, desk: Client, task: dict[str, Any], claim: dict[str, Any]
 
 
 # --- the person, and the story around it -----------------------------------------------------------------------------
+
 
 def story(stage: Stage) -> int:
     with tempfile.TemporaryDirectory(prefix="yourturn-demo-") as folder:

@@ -196,7 +196,9 @@ class Desk:
             return None
         actor, before, task, question, epoch = row
         if actor != action.who.name or before != request:
-            raise KeyReused(f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request.")
+            raise KeyReused(
+                f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request."
+            )
         claim = None
         if epoch is not None:
             row = tx.case(task)[0].task

@@ -69,9 +69,7 @@ def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
             f"A token of role {a['role']} cannot act as {actor}",
             hint="Agents' tokens act as agent:…, people's as human:…",
         )
-    if any(
-        row[0] == a["name"] and row[5] is None for row in tx.run(tx.q["tokens"], {"workspace": tx.workspace}).fetchall()
-    ):
+    if any(row[0] == a["name"] and row[5] is None for row in tx.run(tx.q["tokens"], {"workspace": tx.workspace}).fetchall()):
         raise Precondition(
             f"Cannot create token {a['name']}",
             reason="there is one already",

@@ -128,6 +128,14 @@ def left(iso: str | None) -> str:
     return f"{int(seconds // 3600)} h left" if seconds < 172800 else f"{int(seconds // 86400)} days left"
 
 
+def length(seconds: float) -> str:
+    """'90 s', '1 h', '2 days'"""
+    for unit, size in (("days", 172_800), ("h", 3600), ("min", 60)):
+        if seconds >= size and seconds % (86400 if unit == "days" else size) == 0:
+            return f"{seconds / (86400 if unit == 'days' else size):g} {unit}"
+    return f"{seconds:g} s"
+
+
 def clock(iso: str) -> str:
     """14:31 today, else the date too; in the reader's own time zone."""
     at = micros(iso) / 1e6

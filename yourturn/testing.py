@@ -33,7 +33,9 @@ class FakeClock:
 
 
 @contextmanager
-def temporary_desk(db: str | None = None, *, as_: str = "human:ana", key: str = "PROJ", clock: FakeClock | None = None) -> Iterator[Client]:
+def temporary_desk(
+    db: str | None = None, *, as_: str = "human:ana", key: str = "PROJ", clock: FakeClock | None = None
+) -> Iterator[Client]:
     """A new desk, SQLite in a temporary folder unless you name a database; gone afterwards.
 
     >>> with temporary_desk() as desk:

@@ -70,9 +70,7 @@ def context_lines(context: Any) -> list[str]:
         return safe(context).splitlines()
     lines = []
     for name, value in context.items():
-        text = (
-            value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-        )
+        text = value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
         first, *more = safe(text).splitlines() or [""]
         lines += [first if name == "text" else f"{one_line(name)}: {first}", *more]
     return lines
@@ -178,8 +176,7 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
 
 def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
     return [
-        [f"{pad(ICONS[t['state']], 2)} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)]
-        for t in tasks
+        [f"{pad(ICONS[t['state']], 2)} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)] for t in tasks
     ]
 
 
@@ -219,9 +216,7 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
                 about = one_line(" ".join(context_lines(q["context"])))
                 if about:
                     lines.append(" " * room + f"Context: {cut(about, max(40, min(width(), 120) - room - 9))}")
-                lines.append(
-                    " " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}"
-                )
+                lines.append(" " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}")
         lines.append("")
     return [*lines, f'Answer: turn respond {found[0]["key"]} "…" | turn show {found[0]["key"]}']
 
@@ -255,17 +250,23 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
     gap = max(3, min(width(), 90) - cells(t["key"]) - 2 - cells(one_line(t["title"])) - cells(right))
     lines = [f"{title}{' ' * gap}{right}"]
     facts = [
-        t["type"] if t["type"] != "task" else "", t["complexity"] if t["complexity"] != "medium" else "",
-        f"branch {safe(t['branch'])}" if t["branch"] else "", f"try {t['retry_count'] + 1} of {t['max_retries']}" if t["retry_count"] else "",
-        f"part of {t['parent']}" if t["parent"] else "", f"waits for {', '.join(t['blocked_by'])}" if t["blocked_by"] else "",
-        f"holds up {', '.join(holds_up)}" if holds_up else "", f"requires {t['requires']}" if t["requires"] else "",
-        f"role {t['role']}" if t["role"] else "", f"labels {', '.join(t['labels'])}" if t["labels"] else "",
-    ]  # fmt: skip
+        t["type"] if t["type"] != "task" else "",
+        t["complexity"] if t["complexity"] != "medium" else "",
+        f"branch {safe(t['branch'])}" if t["branch"] else "",
+        f"try {t['retry_count'] + 1} of {t['max_retries']}" if t["retry_count"] else "",
+        f"part of {t['parent']}" if t["parent"] else "",
+        f"waits for {', '.join(t['blocked_by'])}" if t["blocked_by"] else "",
+        f"holds up {', '.join(holds_up)}" if holds_up else "",
+        f"requires {t['requires']}" if t["requires"] else "",
+        f"role {t['role']}" if t["role"] else "",
+        f"labels {', '.join(t['labels'])}" if t["labels"] else "",
+    ]
     if any(facts):
         lines.append("  " + "   ".join(fact for fact in facts if fact))
     if t["claim"]:
         lines.append(
-            f"  {safe(t['claim']['worker'])} works on it, {left(t['claim']['expires_at'])} on the lease (epoch {t['claim']['epoch']})"
+            f"  {safe(t['claim']['worker'])} works on it, {left(t['claim']['expires_at'])} on the lease "
+            f"(epoch {t['claim']['epoch']})"
         )
     for name in ("description", "acceptance", "summary"):
         if t[name].strip():
@@ -321,11 +322,7 @@ def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> l
         yes = f"turn approve {name}"
     kind = KINDS[q["kind"]]
     effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it", "refused": ""}
-    ends = (
-        {**effect, "done": effect["back"], "cancelled": f"{who} is told no"}
-        if workflow or not q["blocking"]
-        else effect
-    )
+    ends = {**effect, "done": effect["back"], "cancelled": f"{who} is told no"} if workflow or not q["blocking"] else effect
     rows = [(yes, ends[kind.approved])]
     if kind.rejected != "refused":
         no = ends[kind.rejected] if kind.rejected != "back" else f"{who} gets your words"

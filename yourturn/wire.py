@@ -43,9 +43,7 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "summary": t.summary,
         "failure": t.failure,
         "reason": t.reason,
-        "claim": None
-        if t.holder is None
-        else {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)},
+        "claim": None if t.holder is None else {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)},
         "questions": [question(q, t.key) for q in d.questions],
         "notes": [{"author": note.author, "text": note.text, "at": time(note.at)} for note in d.notes],
         "steps": [],
@@ -134,9 +132,7 @@ def _data(data: dict[str, Any]) -> dict[str, Any]:
     found = {name: _readable(name, value) for name, value in data.items()}
     for name in ("opened", "closed"):
         if name in data:
-            found[name] = [
-                {k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]
-            ]
+            found[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
     if "set" in data:
         found["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
     return found

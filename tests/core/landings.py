@@ -121,6 +121,7 @@ def _shape() -> Iterator[tuple[Landing, Recipe]]:
 
 # --- the moves ------------------------------------------------------------------------------------------------------
 
+
 def _then(key: str, move: Callable[[str], object]) -> str:
     move(key)
     return key

@@ -25,6 +25,7 @@ def lose(bench, key, how):
 
 # --- leases and tries -------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("how", ["release", "expire"])
 def test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once(bench, how):
     key = bench.ready()
@@ -189,6 +190,7 @@ def test_a_workflow_ends_without_resuming_its_script(bench, how):
 
 # --- deferrals and acceptance -----------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("source", ["created", "ready", "blocked"])
 def test_a_deferral_wakes_at_its_date_into_the_state_that_is_true_then(bench, source):
     key = bench.into(source)
@@ -245,6 +247,7 @@ def test_a_rejection_stops_the_delay(bench):
 
 
 # --- true reads -------------------------------------------------------------------------------------------------------
+
 
 def due_desk(bench):
     """One task for each kind of debt: task -> the state that is true."""

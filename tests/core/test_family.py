@@ -17,6 +17,7 @@ def states(bench, *keys):
 
 # --- dependencies -----------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("ending", ["close", "cancel"])
 def test_the_last_resolved_dependency_unblocks_in_the_same_commit(bench, ending):
     first, second = bench.ready(), bench.ready()
@@ -138,6 +139,7 @@ def test_reopening_blocks_again_whoever_is_ready(bench):
 
 # --- parents ----------------------------------------------------------------------------------------------------------
 
+
 def test_a_parent_waits_for_its_children_and_then_has_work_left(bench):
     parent = bench.ready()
     children = [bench.ready(parent=parent), bench.ready(parent=parent)]
@@ -214,6 +216,7 @@ def test_a_failed_child_is_a_question_to_its_parent(bench):
 
 # --- decompose --------------------------------------------------------------------------------------------------------
 
+
 def test_decompose_makes_children_and_waits_for_them_in_one_commit(bench):
     outside = bench.ready()
     key = bench.working(priority=1)
@@ -258,6 +261,7 @@ def test_children_that_cannot_be_are_refused_and_nothing_is_left_behind(bench, c
 
 
 # --- who is next ------------------------------------------------------------------------------------------------------
+
 
 def test_next_goes_by_priority_then_age_then_id(bench):
     late = bench.ready(priority=3)

@@ -182,6 +182,7 @@ def test_every_part_of_an_event_is_in_its_hash():
 
 # --- the vocabulary ---------------------------------------------------------------------------------------------------
 
+
 @pytest.mark.parametrize("verb", VERBS)
 def test_no_verb_takes_what_it_does_not_know(verb):
     with pytest.raises(Invalid, match=f"{verb} takes no 'nonsense'"):

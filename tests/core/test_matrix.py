@@ -135,6 +135,7 @@ def test_the_message_of_the_contract(desk):
 
 # --- who may say it -------------------------------------------------------------------------------------------------
 
+
 def bring(bench: Bench, state: str, verb: str) -> tuple[str, int | None]:
     """A task in this state, with a question to speak of where the verb needs one."""
     if verb not in ASIDE and (verb not in ("approve", "reject") or state == REVIEW):
@@ -143,9 +144,7 @@ def bring(bench: Bench, state: str, verb: str) -> tuple[str, int | None]:
     return key, int(asked[1:])
 
 
-def refusal(
-    bench: Bench, key: str, verb: str, role: str, question: int | None, claim: str | None
-) -> YourturnError | None:
+def refusal(bench: Bench, key: str, verb: str, role: str, question: int | None, claim: str | None) -> YourturnError | None:
     """What the law says to this role; the law is pure, so the task stays where it is."""
     args = dict(ARGS.get(verb, {}))
     if claim is not None and "claim" in VERBS[verb].args:

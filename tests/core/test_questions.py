@@ -19,6 +19,7 @@ def statuses(desk, key):
 
 # --- several open questions -----------------------------------------------------------------------------------------
 
+
 def test_a_task_leaves_when_its_last_blocking_question_closes(bench):
     key = bench.ready()
     asked = [bench.ask(key, f"Number {i}?") for i in range(3)]
@@ -118,6 +119,7 @@ def test_the_answer_that_a_key_stood_for_comes_back_even_if_it_closed_others(ben
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
+
 
 def test_a_question_by_the_holder_keeps_the_claim(bench):
     key, question = bench.waiting("working", kind="checkpoint")
@@ -239,6 +241,7 @@ def test_a_done_verdict_waits_for_open_children(bench):
 
 # --- questions that hold nothing up -----------------------------------------------------------------------------------
 
+
 def test_a_non_blocking_question_needs_a_default_and_never_times_out(bench):
     key = bench.working()
     with pytest.raises(Invalid, match="needs a default"):
@@ -266,6 +269,7 @@ def test_a_late_answer_aside_does_not_touch_state_claim_or_tries(bench):
 
 
 # --- what a question may ask for --------------------------------------------------------------------------------------
+
 
 def test_a_permission_is_bound_to_the_exact_action(bench):
     action = {"tool": "Bash", "args": {"command": "rm -rf build", "b": 1, "a": 2}, "cwd": "/src"}

@@ -26,6 +26,7 @@ def verdict(desk, named, word, text=""):
 
 # --- the verdict table ----------------------------------------------------------------------------------------------
 
+
 def test_the_published_table():
     """The cells as they were promised; the code's table has to say the same."""
     promised = {
@@ -113,6 +114,7 @@ def test_an_approval_after_complete_ends_the_task_and_a_rejection_keeps_what_it_
 
 # --- the first answer wins ------------------------------------------------------------------------------------------
 
+
 def test_the_second_answer_is_told_who_won_when_and_with_what(bench):
     key, question = ask(bench)
     bench.desk.answer(question, "Use JWT")
@@ -186,6 +188,7 @@ def test_only_an_admin_restarts_an_ended_task(bench):
 
 
 # --- gates, and the other ways to close a question ------------------------------------------------------------------
+
 
 def test_a_project_can_reserve_its_gates_for_approvers(bench):
     bench.desk.set("approvals", "approvers")

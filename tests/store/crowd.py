@@ -13,8 +13,6 @@ from typing import Any
 _ACTORS = str(Path(__file__).parent / "actors.py")
 
 
-
-
 def crowd(address: str, *actors: tuple[str, str, dict[str, Any]], at: int | list[int] | None = None) -> list[dict[str, Any]]:
     """Start everybody, wait until all are ready, let them go at once; what each said: {"ok": …} or {"error": …}."""
     with gathered(address, *actors, at=at) as everybody:

@@ -252,7 +252,8 @@ def test_a_file_that_vanishes(path):
 
 
 @pytest.mark.parametrize(
-    "address", ["postgresql://ana:secret@127.0.0.1:1/x", "postgresql:///x?host=/nonexistent", "postgresql://ana:secret@nowhere.invalid/x"]
+    "address",
+    ["postgresql://ana:secret@127.0.0.1:1/x", "postgresql:///x?host=/nonexistent", "postgresql://ana:secret@nowhere.invalid/x"],
 )
 def test_no_server(address):
     from yourturn.store.postgres import PostgresStore

@@ -17,7 +17,21 @@ KEY = "PROJ-1"
 #: command line -> exit code
 LINES: list[tuple[int, tuple[str, ...]]] = [
     # unknown names and path tricks
-    *[(3, ("show", name)) for name in ("PROJ-99", "NOPE-1", "Q99", "../../etc/passwd", "", " ", "'; DROP TABLE tasks; --", "PROJ-" + "9" * 30, "Ω-1", "0")],
+    *[
+        (3, ("show", name))
+        for name in (
+            "PROJ-99",
+            "NOPE-1",
+            "Q99",
+            "../../etc/passwd",
+            "",
+            " ",
+            "'; DROP TABLE tasks; --",
+            "PROJ-" + "9" * 30,
+            "Ω-1",
+            "0",
+        )
+    ],
     (3, ("claim", "PROJ-99", "--worker-id", "w")),
     (3, ("answer", "Q99", "x")),
     (3, ("create", "x", "--parent", "../..")),
@@ -116,7 +130,9 @@ def _rows(turn: Turn) -> list[tuple[object, ...]]:
         return [(table, *row) for table in tables for row in db.execute(f"SELECT * FROM {table}")]
 
 
-@pytest.mark.parametrize(("code", "line"), LINES, ids=lambda value: ascii(" ".join(value))[:60] if isinstance(value, tuple) else "")
+@pytest.mark.parametrize(
+    ("code", "line"), LINES, ids=lambda value: ascii(" ".join(value))[:60] if isinstance(value, tuple) else ""
+)
 def test_nothing_changes(bad: Turn, code: int, line: tuple[str, ...]) -> None:
     before = _rows(bad)
     error = bad(*line, exit=code)
@@ -163,7 +179,17 @@ def test_escapes_are_kept_but_never_shown(here: Turn) -> None:
     here("claim", "PROJ-2", "--worker-id", "w1")
     here("fail", "PROJ-2", "--reason", evil)
     shown = ""
-    for line in (("show", "PROJ-1"), ("show", "Q1"), ("show", "PROJ-2"), ("list",), ("list", "--awaiting"), ("inbox",), ("tree",), ("log",), ()):
+    for line in (
+        ("show", "PROJ-1"),
+        ("show", "Q1"),
+        ("show", "PROJ-2"),
+        ("list",),
+        ("list", "--awaiting"),
+        ("inbox",),
+        ("tree",),
+        ("log",),
+        (),
+    ):
         shown += here.text(*line)
         shown += here.run(*line, "--json").stdout
     for sign in "\x1b\x07\u202e\u200b\x9b\r":

@@ -57,7 +57,8 @@ def test_a_replaced_claim_cannot_write(turn: Turn) -> None:
     new = turn.as_agent("claim", "PROJ-1", "--worker-id", "w2")["claim"]
     before = turn("show", "PROJ-1")
     for line in (
-        ("complete", "PROJ-1"), ("heartbeat", "PROJ-1"), ("ask", "PROJ-1", "Still there?"), ("release", "PROJ-1"), ("park", "PROJ-1"),
+        ("complete", "PROJ-1"), ("heartbeat", "PROJ-1"), ("ask", "PROJ-1", "Still there?"), ("release", "PROJ-1"),
+        ("park", "PROJ-1"),
         ("decompose", "PROJ-1", "--child", "A"), ("fail", "PROJ-1"), ("flag", "PROJ-1", "Help"),
     ):  # fmt: skip
         error = turn.as_agent(*line, "--claim", old, exit=4)

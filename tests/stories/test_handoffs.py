@@ -90,8 +90,10 @@ def test_an_agent_cannot_answer_itself(turn: Turn) -> None:
         ("approve", "PROJ-1"), ("reject", "PROJ-1"), ("answer", "Q1", "yes"), ("respond", "PROJ-1", "yes"),
         ("update", "PROJ-1", "--verdict", "approved"), ("update", "PROJ-1", "--awaiting=null"), ("inbox", "respond", "1", "yes"),
         ("resolve", "PROJ-1"), ("cancel", "PROJ-1"), ("close", "PROJ-1"), ("withdraw", "Q1"), ("assign", "Q1", "me"),
-        ("signal", "PROJ-1", "--status", "CONTINUE"), ("update", "PROJ-1", "--max-retries", "99"), ("approve", "PROJ-1", "--as", "human:ana"),
-        ("token", "create", "x", "--role", "admin"), ("user", "add", "coder", "--role", "admin"), ("project", "set", "approvals", "members"),
+        ("signal", "PROJ-1", "--status", "CONTINUE"), ("update", "PROJ-1", "--max-retries", "99"),
+        ("approve", "PROJ-1", "--as", "human:ana"),
+        ("token", "create", "x", "--role", "admin"), ("user", "add", "coder", "--role", "admin"),
+        ("project", "set", "approvals", "members"),
     ):  # fmt: skip
         assert turn.as_agent(*line, exit=5)["code"] == "not_allowed", line
     assert turn("show", "PROJ-1") == before

@@ -42,7 +42,12 @@ def test_from_doubt_to_done(turn: Turn) -> None:
     task = got["task"]
     assert (task["key"], task["session_id"], task["retry_count"]) == ("PROJ-1", "session-7", 0)
     answered = task["questions"][0]
-    assert answered["response"] == {"type": "text", "value": "Use JWT tokens. We're mobile first.", "text": "Use JWT tokens. We're mobile first.", "verdict": "approved"}
+    assert answered["response"] == {
+        "type": "text",
+        "value": "Use JWT tokens. We're mobile first.",
+        "text": "Use JWT tokens. We're mobile first.",
+        "verdict": "approved",
+    }
     assert answered["responded_by"] == "human:ana"
     assert turn.as_agent("complete", "PROJ-1", "--claim", got["claim"]["token"], "--summary", "JWT login")["state"] == "done"
 

@@ -23,7 +23,12 @@ def type_in(turn: Turn, *words: str, keys: str = "", columns: int = 80, env: dic
     ours, theirs = pty.openpty()
     ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen(
-        [TURN, *words], cwd=turn.folder, env={**turn.env, "TERM": "xterm", **(env or {})}, stdin=theirs, stdout=theirs, stderr=theirs
+        [TURN, *words],
+        cwd=turn.folder,
+        env={**turn.env, "TERM": "xterm", **(env or {})},
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
     )
     os.close(theirs)
     if keys:
@@ -116,7 +121,8 @@ def test_completion_scripts(here: Turn, shell: str) -> None:
 def test_completion_in_bash(waiting: Turn) -> None:
     def complete(*words: str) -> list[str]:
         line = " ".join(f"'{word}'" for word in ("turn", *words))
-        script = f'eval "$(turn completion bash)"; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _turn; printf "%s\\n" "${{COMPREPLY[@]}}"'
+        script = f'eval "$(turn completion bash)"; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _turn; '
+        script += 'printf "%s\\n" "${COMPREPLY[@]}"'
         env = {**waiting.env, "PATH": f"{Path(TURN).parent}:{os.environ['PATH']}"}
         return subprocess.run(["bash", "-c", script], cwd=waiting.folder, env=env, capture_output=True, text=True).stdout.split()
 

@@ -50,9 +50,7 @@ def suggest(words: list[str]) -> list[str]:
     previous = before[-1]
     for action in parser._actions:
         if previous in action.option_strings and action.nargs != 0:
-            return [
-                str(choice) for choice in action.choices or _VALUES.get(previous, ()) if str(choice).startswith(last)
-            ]
+            return [str(choice) for choice in action.choices or _VALUES.get(previous, ()) if str(choice).startswith(last)]
         found += action.option_strings
         if not action.option_strings and action.choices:
             found += [str(choice) for choice in action.choices]

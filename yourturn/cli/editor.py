@@ -31,9 +31,7 @@ def template(task: dict[str, Any], q: dict[str, Any]) -> str:
     if q["options"]:
         parts.append(
             "## Choices\n\n"
-            + "\n".join(
-                f"- {screen.safe(str(o['id']))}  {screen.one_line(o['description'])}".rstrip() for o in q["options"]
-            )
+            + "\n".join(f"- {screen.safe(str(o['id']))}  {screen.one_line(o['description'])}".rstrip() for o in q["options"])
         )
     about = view.context_lines(q["context"])
     if about:

@@ -35,21 +35,18 @@ def init(a: Namespace) -> int:
     desk, about = init(a.db, a.key or a.project, a.name, os.environ, a.upgrade)
     desk.close()
     word = "Made a desk" if about["created"] else "There is a desk"
-    return out(
-        a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"']
-    )
+    return out(a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"'])
 
 
 def project_args(p: Any) -> None:
-    p.add_argument(
-        "what", nargs="?", choices=("list", "create", "show", "set"), default="list", metavar="list|create|show|set"
-    )
+    p.add_argument("what", nargs="?", choices=("list", "create", "show", "set"), default="list", metavar="list|create|show|set")
     p.add_argument("words", nargs="*", metavar="…", help="create KEY; show [KEY]; set [KEY] SETTING VALUE")
     p.add_argument("--name", metavar="TEXT", help="for create")
     p.add_argument("--workspace", action="store_true", help="set it for all projects")
 
 
 def project(a: Namespace) -> int:
+    from ..core.settings import SETTINGS
     from ..screen import columns, one_line
 
     with connect(a) as desk:
@@ -61,11 +58,7 @@ def project(a: Namespace) -> int:
         if a.what == "set":
             key = a.words[0].upper() if len(a.words) == 3 else None if a.workspace else desk.project
             if len(a.words) not in (2, 3):
-                from ..core.settings import SETTINGS
-
-                raise Usage(
-                    "turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS)
-                )
+                raise Usage("turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS))
             desk.set(a.words[-2], a.words[-1], key)
             found = next((p for p in desk.projects() if key in (None, p["key"])), None)
             return out(a, found, [f"{key or 'The workspace'}: {a.words[-2]} is {a.words[-1]} now."])
@@ -77,23 +70,21 @@ def project(a: Namespace) -> int:
                 from ..core.errors import NotFound
 
                 raise NotFound(f"There is no project {wanted}", hint="See them with: turn project list")
-            rows = [[f"  {name}", str(value), SETTING_WORDS(name)] for name, value in one["settings"].items()]
-            return out(
-                a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)]
-            )
+            rows = [[f"  {name}", _value(value), SETTINGS[name].about] for name, value in one["settings"].items()]
+            return out(a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)])
     return out(a, found, lambda: columns([[p["key"], one_line(p["name"]), f"{p['open_tasks']} open"] for p in found]))
 
 
-def SETTING_WORDS(name: str) -> str:
-    from ..core.settings import SETTINGS
+def _value(value: Any) -> str:
+    from ..screen import length
 
-    return SETTINGS[name].about
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return length(value) if isinstance(value, float) else str(value)
 
 
 def user_args(p: Any) -> None:
-    p.add_argument(
-        "what", nargs="?", choices=("list", "add", "set", "remove"), default="list", metavar="list|add|set|remove"
-    )
+    p.add_argument("what", nargs="?", choices=("list", "add", "set", "remove"), default="list", metavar="list|add|set|remove")
     p.add_argument("name", nargs="?", metavar="NAME")
     p.add_argument(
         "--role",
@@ -128,9 +119,7 @@ def user(a: Namespace) -> int:
 
 
 def token_args(p: Any) -> None:
-    p.add_argument(
-        "what", nargs="?", choices=("list", "create", "revoke"), default="list", metavar="list|create|revoke"
-    )
+    p.add_argument("what", nargs="?", choices=("list", "create", "revoke"), default="list", metavar="list|create|revoke")
     p.add_argument("name", nargs="?", metavar="NAME")
     p.add_argument(
         "--role",
@@ -150,8 +139,7 @@ def token(a: Namespace) -> int:
         if a.what == "list":
             found = desk.tokens()
             state = [
-                ("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "")
-                for t in found
+                ("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "") for t in found
             ]
             return out(
                 a,
@@ -196,11 +184,7 @@ def reconcile(a: Namespace) -> int:
 
 
 def _reconciled(found: dict[str, int]) -> str:
-    words = (
-        f"{found['moved']} {'task' if found['moved'] == 1 else 'tasks'} moved."
-        if found["moved"]
-        else "Nothing was due."
-    )
+    words = f"{found['moved']} {'task' if found['moved'] == 1 else 'tasks'} moved." if found["moved"] else "Nothing was due."
     return words + (f" {found['failed']} could not: see turn doctor." if found["failed"] else "")
 
 

@@ -25,7 +25,10 @@ def overview(a: Namespace) -> int:
 
     def lines() -> list[str]:
         working, ready = counts.get("working", 0), counts.get("ready", 0)
-        agents = f"{working} {'agent is' if working == 1 else 'agents are'} working, {ready} {'task is' if ready == 1 else 'tasks are'} ready."
+        agents = (
+            f"{working} {'agent is' if working == 1 else 'agents are'} working, "
+            f"{ready} {'task is' if ready == 1 else 'tasks are'} ready."
+        )
         if not waiting:
             return ["It's not your turn. Nothing waits for you.", agents, 'Next: turn create "…" | turn list']
         head = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for you"
@@ -57,9 +60,7 @@ def ask_args(p: Any) -> None:
     p.add_argument("--timeout", metavar="TIME", help="how long to wait for a person: 30m, 24h")
     p.add_argument("--on-timeout", choices=tuple(SILENCE), metavar="WHAT", help=", ".join(SILENCE))
     p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
-    p.add_argument(
-        "--wait", type=parse.seconds, metavar="SECONDS", help="look so long whether somebody answers (exit 7 if not)"
-    )
+    p.add_argument("--wait", type=parse.seconds, metavar="SECONDS", help="look so long whether somebody answers (exit 7 if not)")
     p.add_argument("--context", metavar="TEXT", help="what the person needs to know; text or a JSON object")
     p.add_argument("--reason", choices=REASONS, metavar="CODE", help=", ".join(REASONS))
     p.add_argument("--urgency", choices=("low", "normal", "high"))
@@ -77,10 +78,11 @@ def ask(a: Namespace) -> int:
 
     with connect(a) as desk:
         fields = {
-            "response_type": a.response_type, "multi": a.multi or None, "allow_other": a.allow_other or None, "default": a.default,
-            "timeout": a.timeout, "on_timeout": a.on_timeout, "blocking": False if a.non_blocking else None,
+            "response_type": a.response_type, "multi": a.multi or None, "allow_other": a.allow_other or None,
+            "default": a.default, "timeout": a.timeout, "on_timeout": a.on_timeout, "blocking": False if a.non_blocking else None,
             "context": _context(parse.given(a.context)), "reason": a.reason, "urgency": a.urgency, "reviewer": a.reviewer,
-            "group": a.group, "confidence": a.confidence, "action": _json(a.action, "--action"), "metadata": _json(a.metadata, "--metadata"),
+            "group": a.group, "confidence": a.confidence, "action": _json(a.action, "--action"),
+            "metadata": _json(a.metadata, "--metadata"),
         }  # fmt: skip
         mine = held(desk, a.task, a)
         q = desk.ask(
@@ -95,7 +97,7 @@ def ask(a: Namespace) -> int:
         if not q["blocking"]:
             return [f"Asked {q['id']}. Go on with {view.quoted(q['default'])}; a later answer will reach you."]
         return [
-            f"Asked {q['id']} about {q['task']}: {screen.left(q['timeout_at'])}{', ' + view.silence(q) if q['timeout_at'] else ''}.",
+            f"Asked {q['id']} about {q['task']}: {', '.join(filter(None, (screen.left(q['timeout_at']), view.silence(q))))}.",
             f"Next: turn show {q['id']}",
         ]
 
@@ -146,9 +148,7 @@ def flag(a: Namespace) -> int:
 def _answer_args(p: Any) -> None:
     p.add_argument("what", nargs="?", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("value", nargs="?", metavar="ANSWER", help="- reads standard input")
-    p.add_argument(
-        "--restart", action="store_true", help="too late? keep it as a note, and start the task again if it has ended"
-    )
+    p.add_argument("--restart", action="store_true", help="too late? keep it as a note, and start the task again if it has ended")
     parse.keyed(p)
 
 
@@ -172,9 +172,7 @@ def respond(a: Namespace) -> int:
 
             value = compose(desk, a.what)
         if value is None:
-            raise Usage(
-                "turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit'
-            )
+            raise Usage("turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit')
         q = desk.answer(a.what, value, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
 
@@ -213,8 +211,9 @@ def after(task: dict[str, Any]) -> str:
     if task["claim"]:
         return f"{task['key']} is 'working': {screen.safe(task['claim']['worker'])} goes on."
     words = {
-        "ready": "a worker picks it up", "human": "other questions are still open", "done": "it is finished", "cancelled": "it is abandoned",
-        "blocked": f"it waits for {', '.join(task['blocked_by'])}", "review": "it is to be accepted", "created": "it is to be vetted",
+        "ready": "a worker picks it up", "human": "other questions are still open", "done": "it is finished",
+        "cancelled": "it is abandoned", "blocked": f"it waits for {', '.join(task['blocked_by'])}",
+        "review": "it is to be accepted", "created": "it is to be vetted",
     }  # fmt: skip
     return f"{task['key']} is '{task['state']}': {words.get(task['state'], 'nothing else happens')}."
 
@@ -291,6 +290,16 @@ def assign(a: Namespace) -> int:
     with connect(a) as desk:
         q = desk.assign(a.what, a.reviewer)
     return out(a, q, lambda: [f"{q['id']} is for {a.reviewer} now."])
+
+
+def hand_back_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+
+
+def hand_back(a: Namespace) -> int:
+    with connect(a) as desk:
+        task = desk.hand_back(a.task)
+    return out(a, task, lambda: [f"Handed back. {after(task)}"])
 
 
 def signal_args(p: Any) -> None:

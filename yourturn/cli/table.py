@@ -28,6 +28,7 @@ COMMANDS: dict[str, Command] = {
     "reject": Command("questions", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
     "withdraw": Command("questions", "withdraw", _Q, "take a question off the desk", ("turn withdraw Q17",)),
     "assign": Command("questions", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
+    "hand-back": Command("questions", "hand_back", _Q, "return a task to agents without an answer", ("turn hand-back PROJ-1",)),
     "signal": Command("questions", "signal", _Q, "answer with a signal's word: CONTINUE or STOP", ('turn signal 42 --status CONTINUE --message "ok"',)),
     # tasks
     "create": Command("tasks", "create", _T, "write a task down", ('turn create "Add login" --priority 1 --requires approval', 'turn create "Rotate the keys" --awaiting work', 'turn create "Tests" --depends-on PROJ-1 --parent PROJ-7')),

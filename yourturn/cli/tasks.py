@@ -14,8 +14,7 @@ from .parse import show as out
 def _text(args: Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
     found = {
-        name: parse.given(getattr(args, name)) if isinstance(getattr(args, name), str) else getattr(args, name)
-        for name in names
+        name: parse.given(getattr(args, name)) if isinstance(getattr(args, name), str) else getattr(args, name) for name in names
     }
     return {name: value for name, value in found.items() if value is not None}
 
@@ -54,9 +53,7 @@ def create_args(p: Any) -> None:
     )
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
     p.add_argument("--draft", action="store_true", help="not to be worked on before a person vets it")
-    p.add_argument(
-        "--awaiting", choices=tuple(KINDS), metavar="KIND", help="hand it to a person at once: " + ", ".join(KINDS)
-    )
+    p.add_argument("--awaiting", choices=tuple(KINDS), metavar="KIND", help="hand it to a person at once: " + ", ".join(KINDS))
     p.add_argument("--manual", action="store_true", help="the same as --awaiting work")
     p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
     _fields(p)
@@ -92,12 +89,8 @@ def list__args(p: Any) -> None:
     from ..core.rules import STATE_WORDS
 
     p.add_argument("epic", nargs="?", metavar="EPIC", help="only tasks below this one")
-    p.add_argument(
-        "-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS)
-    )
-    p.add_argument(
-        "--awaiting", nargs="?", const="", metavar="KINDS", help="only what waits for a person; of these kinds"
-    )
+    p.add_argument("-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS))
+    p.add_argument("--awaiting", nargs="?", const="", metavar="KINDS", help="only what waits for a person; of these kinds")
     p.add_argument("--blocked", action="store_true", help="only blocked tasks, with what they wait for")
     p.add_argument("--expiring", metavar="TIME", help="only claims that end within this time, like 15m")
     p.add_argument("--active", action="store_true", help="without what has ended")
@@ -232,9 +225,7 @@ def update(a: Namespace) -> int:
     if not fields and a.awaiting is None and a.verdict is None:
         raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
     if sum((bool(fields), a.awaiting is not None, a.verdict is not None)) > 1 and (a.awaiting or a.verdict):
-        raise Usage(
-            "turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own."
-        )
+        raise Usage("turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own.")
     with connect(a) as desk:
         if a.verdict is not None:
             task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
@@ -250,9 +241,7 @@ def update(a: Namespace) -> int:
 def note_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("text", help="- reads standard input")
-    p.add_argument(
-        "--from", dest="sort", choices=("human", "agent"), help="who wrote it; narrows, never widens, what you are"
-    )
+    p.add_argument("--from", dest="sort", choices=("human", "agent"), help="who wrote it; narrows, never widens, what you are")
     parse.keyed(p)
 
 
@@ -278,9 +267,7 @@ def dep(a: Namespace) -> int:
         if a.what == "list":
             task = desk.show(a.task)
         elif not a.needs:
-            raise Usage(
-                f"turn dep {a.what}: for which task should {a.task} wait?", hint=f"turn dep {a.what} {a.task} KEY"
-            )
+            raise Usage(f"turn dep {a.what}: for which task should {a.task} wait?", hint=f"turn dep {a.what} {a.task} KEY")
         else:
             task = (desk.depend if a.what == "add" else desk.undepend)(a.task, *a.needs)
     waits = ", ".join(f"{key}{'' if key in task['blocked_by'] else ' (resolved)'}" for key in task["depends_on"])
@@ -341,9 +328,7 @@ def reopen(a: Namespace) -> int:
 
 def defer_args(p: Any) -> None:
     _reason_args(p)
-    p.add_argument(
-        "--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it"
-    )
+    p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it")
 
 
 def defer(a: Namespace) -> int:
@@ -374,11 +359,7 @@ def log(a: Namespace) -> int:
         lines = [json.dumps(e) for e in found] if a.json else view.events(found) if found else []
         print(*lines, sep="\n", end="\n" if lines else "", flush=True)
         for event in desk.watch(cursor):
-            if (
-                key in (None, event["task"])
-                and a.actor in (None, event["actor"])
-                and a.action in (None, event["action"])
-            ):
+            if key in (None, event["task"]) and a.actor in (None, event["actor"]) and a.action in (None, event["action"]):
                 print(json.dumps(event) if a.json else "\n".join(view.events([event])))
                 sys.stdout.flush()
     return 0

@@ -161,7 +161,10 @@ VERBS: dict[str, Verb] = {
     "user_remove": Verb("Remove a person and their tokens.", {"user": f.name}, ("user",)),
     "token_create": Verb(
         "Make a token for an agent or a person. It is shown once.",
-        {"name": f.name, "role": f.choice(*(r for r in ROLES if r != "system")), "actor": f.name, "expires": f.span, "secret": f.name},
+        {
+            "name": f.name, "role": f.choice(*(r for r in ROLES if r != "system")), "actor": f.name, "expires": f.span,
+            "secret": f.name,
+        },
         ("name", "role", "secret"),
     ),
     "token_revoke": Verb("Make a token worthless.", {"name": f.name}, ("name",)),

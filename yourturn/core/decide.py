@@ -134,7 +134,9 @@ def _proof(task: Task, d: Draft) -> bool:
             return True
     elif worker is not None:
         if not who.direct:
-            raise NotAllowed(f"Cannot {d.action.verb} {task.key}", reason="a worker's name is no proof here; show the claim's token")
+            raise NotAllowed(
+                f"Cannot {d.action.verb} {task.key}", reason="a worker's name is no proof here; show the claim's token"
+            )
         if alive and worker == task.holder:
             return True
     else:
@@ -158,7 +160,9 @@ def _find_question(d: Draft, verb: str) -> Question | None:
         pending = [q for q in pending if q.blocking] or pending
     if len(pending) > 1:
         names = ", ".join(f"{q.name} ({q.kind})" for q in pending[:8])
-        raise Invalid(f"{d.key} has {len(pending)} open questions", reason=names, hint=f"Name one: turn {verb} {pending[0].name} …")
+        raise Invalid(
+            f"{d.key} has {len(pending)} open questions", reason=names, hint=f"Name one: turn {verb} {pending[0].name} …"
+        )
     if pending:
         return pending[0]
     return d.questions[-1] if d.questions else None
@@ -265,8 +269,15 @@ def _owed_when_blocked(case: Case, task: Task) -> Action | None:
             why = f": {ref.reason}" if ref.reason else ""
             text = (
                 f"{ref.key}, which {task.key} waits for, failed{why}. How should {task.key} go on? "
-                f"Try again: turn reopen {ref.key}. Without it: turn dep remove {task.key} {ref.key}. Not at all: turn cancel {task.key}."
+                f"Try again: turn reopen {ref.key}. Without it: turn dep remove {task.key} {ref.key}. "
+                f"Not at all: turn cancel {task.key}."
             )
-            args = {"kind": "escalation", "reason": "dependency_failed", "text": text, "metadata": {"failed": ref.key}, "warned": ref.id}
+            args = {
+                "kind": "escalation",
+                "reason": "dependency_failed",
+                "text": text,
+                "metadata": {"failed": ref.key},
+                "warned": ref.id,
+            }
             return Action("flag", SYSTEM, args, task.id)
     return None

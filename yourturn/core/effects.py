@@ -37,6 +37,7 @@ _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
 
 # --- where a task rests ---------------------------------------------------------------------------------------------
 
+
 def rest(d: Draft) -> None:
     d.put(state=BLOCKED if d.needs or _finished_meanwhile(d) else READY, return_state=None, outcome=None)
 
@@ -76,6 +77,7 @@ def end(d: Draft, state: str, why: str) -> None:
 
 
 # --- claims ---------------------------------------------------------------------------------------------------------
+
 
 def claim(d: Draft) -> None:
     task = d.case.task
@@ -126,7 +128,9 @@ def _spend_try(d: Draft, how: str) -> None:
     rest(d)
     if d.get("retry_count") >= d.get("max_retries"):
         tries = d.get("max_retries")
-        text = f"{d.key} was tried {tries} time{'s' * (tries != 1)} without a result (last: {worker}, {how}). How should it go on?"
+        text = (
+            f"{d.key} was tried {tries} time{'s' * (tries != 1)} without a result (last: {worker}, {how}). How should it go on?"
+        )
         open_question(d, {"kind": "escalation", "reason": "retry_exhausted", "text": text}, by=SYSTEM.name)
 
 
@@ -139,6 +143,7 @@ def park(d: Draft) -> None:
 
 
 # --- questions ------------------------------------------------------------------------------------------------------
+
 
 def ask(d: Draft) -> None:
     """Asked by the claim's holder, the claim stays held; a blocking question by anybody else drops it."""
@@ -291,6 +296,7 @@ def assign(d: Draft) -> None:
 
 # --- endings --------------------------------------------------------------------------------------------------------
 
+
 def complete(d: Draft) -> None:
     requires = d.get("requires")
     d.put(summary=d.args.get("summary") or d.get("summary"))
@@ -338,6 +344,7 @@ def reopen(d: Draft) -> None:
 
 
 # --- shape ----------------------------------------------------------------------------------------------------------
+
 
 def create(d: Draft) -> None:
     a, project = d.args, d.case.project

@@ -249,7 +249,8 @@ def valid_from(state: str) -> list[str]:
     for (source, verb), rule in TRANSITIONS.items():
         people = rule.who - {"system"}
         if source == state and people and rule.to != (state,):
-            found.append(verb if "any" in people else f"{verb} ({', '.join(sorted(people))})")
+            name = verb.replace("_", "-")
+            found.append(name if "any" in people else f"{name} ({', '.join(sorted(people))})")
     return found
 
 

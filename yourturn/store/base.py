@@ -111,9 +111,7 @@ class Tx:
 
     def case(self, task: int, question: int | None = None, lock: bool = True) -> tuple[Case, int]:
         """The case of a task, and the database's time (0 where it has none of its own)."""
-        row = self.run(
-            self.q["task_for_update" if lock else "task"], {"id": task, "workspace": self.workspace}
-        ).fetchone()
+        row = self.run(self.q["task_for_update" if lock else "task"], {"id": task, "workspace": self.workspace}).fetchone()
         if row is None:
             raise NotFound(f"There is no task number {task}")
         return self._case(row, question)

@@ -82,9 +82,7 @@ class SqliteStore(Store):
         return connection
 
     def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(
-            self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256
-        )
+        db = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             db.execute("PRAGMA foreign_keys = ON")
             db.execute("PRAGMA recursive_triggers = ON")
