@@ -18,6 +18,7 @@ from yourturn.core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTroub
 from yourturn.desk import Desk
 from yourturn.store import schema
 from yourturn.store.sqlite import SqliteStore
+from yourturn.testing import temporary_desk
 
 from .crowd import crowd, oks, raw
 
@@ -304,3 +305,17 @@ def test_an_old_id_that_is_here_already(desk):
     with pytest.raises(Precondition, match="it is here already, as PROJ-1"):
         desk.create("B", external_id="tick-7")
     assert [task["key"] for task in desk.list()] == ["PROJ-1"]
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_what_is_acknowledged_is_on_disk(desk, address):
+    """Also where somebody made the server's default weaker."""
+    weak = f"{address}%20-csynchronous_commit%3Doff"
+    with connect(weak, as_="human:ana", project="PROJ", env={}) as client, client.desk.store.begin() as run:
+        assert run("SHOW synchronous_commit").fetchone()[0] == "on"
+
+
+def test_sqlite_syncs_fully(tmp_path):
+    with temporary_desk(str(tmp_path / "d.db")) as client, client.desk.store.reading() as run:
+        assert run("PRAGMA synchronous").fetchone()[0] == 2
+        assert run("PRAGMA journal_mode").fetchone()[0] == "wal"

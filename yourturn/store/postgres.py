@@ -87,7 +87,7 @@ class PostgresStore(Store):
                 self._knock()
                 self._pool = ConnectionPool(
                     self._address, min_size=1, max_size=self._size, timeout=self._patience, open=False,
-                    kwargs={"autocommit": True},
+                    kwargs={"autocommit": True}, configure=_durable,
                 )  # fmt: skip
                 try:
                     self._pool.open(wait=True, timeout=self._patience)
@@ -211,6 +211,14 @@ class PostgresStore(Store):
             why = str(error).splitlines()[0]
             raise ReadOnly(f"{self.url} cannot be written", reason=why, hint="Nothing was changed.") from error
         except (PoolTimeout, psycopg.OperationalError) as error:
-            raise StoreTrouble(f"{self.url} does not answer", reason=str(error).strip().splitlines()[0]) from error
+            why = str(error).strip().splitlines()[0]
+            hint = "If a change was under way, look whether it was made before you say it again."
+            raise StoreTrouble(f"{self.url} does not answer", reason=why, hint=hint) from error
         except psycopg.Error as error:
             raise StoreTrouble(f"{self.url}: {str(error).strip().splitlines()[0]}") from error
+
+
+def _durable(db: Any) -> None:
+    """What is acknowledged is on disk, whatever the server's default; a stronger one is left alone."""
+    weak = "current_setting('synchronous_commit') IN ('off', 'local')"
+    db.execute(f"SELECT set_config('synchronous_commit', 'on', false) WHERE {weak}")
