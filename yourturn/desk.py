@@ -77,29 +77,41 @@ class Desk:
 
     # --- changes ----------------------------------------------------------------------------------------------------
 
-    def do(self, action: Action) -> Done:
+    def do(self, action: Action, look: Callable[[Reader, Done], Any] | None = None) -> Any:
+        """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction."""
         if action.verb in law.OFFICE:
             if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:
                 raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason="only an admin can")
             return self._transact(lambda tx: self._office(tx, action))
         law.may_ever(action.verb, action.who)
-        return self._transact(lambda tx: self._move(tx, action))
+        return self._transact(lambda tx: self._seen(tx, self._move(tx, action), look))
+
+    def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
+        return done if look is None else look(Reader(self.store, tx.run, self.workspace), done)
 
     def claim_next(
-        self, worker: str, *, project: str | None = None, epic: int | None = None, role: str | None = None, lease: Any = None
-    ) -> Done | None:
+        self,
+        worker: str,
+        *,
+        project: str | None = None,
+        epic: int | None = None,
+        role: str | None = None,
+        lease: Any = None,
+        look: Callable[[Reader, Done], Any] | None = None,
+    ) -> Any:
         """Take the next ready task, or None. Two workers never get the same one."""
         action = law.say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
         law.may_ever("claim", self.who)
         self._reconcile_if_due()
 
-        def move(tx: Tx) -> Done | None:
+        def move(tx: Tx) -> Any:
             found = tx.pick(project, epic, role)
             if found is None:
                 return None
             case, database = found
             assert case.task is not None
-            return self._decide(tx, case, action._replace(task=case.task.id), self.now(database))
+            done = self._decide(tx, case, action._replace(task=case.task.id), self.now(database))
+            return self._seen(tx, done, look)
 
         return self._transact(move)
 

@@ -98,39 +98,41 @@ class Names:
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
-    def do(self, verb: str, *, key: str | None = None, **args: Any) -> Done:
-        return self.desk.do(law.say(verb, self.who, key=key, **args))
-
-    def _moved(self, done: Done) -> dict[str, Any]:
-        assert done.task is not None
-        return self._shown(done.task)
-
-    def _asked(self, done: Done) -> dict[str, Any]:
-        assert done.question is not None
-        return self._shown_question(done.question)
+    def do(self, verb: str, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
+        """Say any verb; returns what `look` sees right after it, in the same transaction."""
+        return self.desk.do(law.say(verb, self.who, key=key, **args), look)
 
     def _say(self, verb: str, **args: Any) -> dict[str, Any]:
-        return self._moved(self.do(verb, **args))
+        """Say a verb, return the task."""
+        found: dict[str, Any] = self.do(verb, look=self._moved, **args)
+        return found
+
+    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+        """Say a verb, return the question."""
+        found: dict[str, Any] = self.do(verb, look=_asked, **args)
+        return found
+
+    def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
+        assert done.task is not None
+        return self._encode(r, [r.task(done.task)])[0]
 
     def show(self, named: Named) -> dict[str, Any]:
         """A task with everything that hangs on it; or a question."""
         number = self._question(named)
         if number is not None:
-            return self._shown_question(number, true=True)
+            return self._shown_question(number)
         task = self._task(named)
         return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
 
-    def _shown(self, task: int) -> dict[str, Any]:
-        return self.desk.look(lambda r: self._encode(r, [r.task(task)])[0])
-
-    def _shown_question(self, number: int, true: bool = False) -> dict[str, Any]:
-        def look(r: Reader) -> dict[str, Any]:
-            question, task = r.question(number)
-            return wire.question(question, task.key)
-
+    def _shown_question(self, number: int) -> dict[str, Any]:
         self.desk.question(number)
-        return self.desk.read(look) if true else self.desk.look(look)
+        return self.desk.read(lambda r: wire.question(*r.question(number)))
 
     def _encode(self, r: Reader, tasks: list[Task]) -> list[dict[str, Any]]:
         details = r.details(tasks)
         return [wire.task(task, details[task.id]) for task in tasks]
+
+
+def _asked(r: Reader, done: Done) -> dict[str, Any]:
+    assert done.question is not None
+    return wire.question(*r.question(done.question))

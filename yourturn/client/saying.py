@@ -12,6 +12,7 @@ from ..core.errors import Invalid, NotFound
 from ..core.fields import duration, project_key
 from ..core.model import Ref
 from ..desk import Done
+from ..store.reads import Reader
 from .names import Named, Names
 
 
@@ -101,8 +102,10 @@ class Saying(Names):
     # --- claims -----------------------------------------------------------------------------------------------------
 
     def claim(self, task: Named, worker: str, *, lease: Any = None, key: str | None = None) -> dict[str, Any]:
-        done = self.do("claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=_secret(key))
-        return self._claimed(done)
+        found: dict[str, Any] = self.do(
+            "claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=_secret(key), look=self._claimed
+        )
+        return found
 
     def claim_next(
         self,
@@ -115,12 +118,14 @@ class Saying(Names):
     ) -> dict[str, Any] | None:
         within = self._task(epic) if epic is not None else None
         where = project_key("project", project) if project else self._project
-        done = self.desk.claim_next(worker, project=where, epic=within, role=role, lease=lease)
-        return self._claimed(done) if done else None
+        found: dict[str, Any] | None = self.desk.claim_next(
+            worker, project=where, epic=within, role=role, lease=lease, look=self._claimed
+        )
+        return found
 
-    def _claimed(self, done: Done) -> dict[str, Any]:
+    def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
         assert done.claim is not None
-        return {"task": self._moved(done), "claim": wire.claim(done.claim)}
+        return {"task": self._moved(r, done), "claim": wire.claim(done.claim)}
 
     def heartbeat(self, claim: Named, *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
         return self._say("heartbeat", **self._hold(claim, worker, proof))
@@ -188,8 +193,7 @@ class Saying(Names):
     ) -> dict[str, Any]:
         """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
         args = {"task": self._task(task), **_proof(claim, worker)}
-        done = self.do("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
-        found = self._asked(done)
+        found = self._ask("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
         return self.wait_for(found, wait) if wait else found
 
     def flag(
@@ -205,7 +209,7 @@ class Saying(Names):
         **fields: Any,
     ) -> dict[str, Any]:
         args = {"task": self._task(task), **_proof(claim, worker)}
-        return self._moved(self.do("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields))
+        return self._say("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields)
 
     def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
         """The question, answered or not, after at most so many seconds."""
@@ -214,7 +218,7 @@ class Saying(Names):
             raise NotFound("There is no question to wait for")
         ends = clock_time.monotonic() + seconds
         while True:
-            found = self._shown_question(number, true=True)
+            found = self._shown_question(number)
             left = ends - clock_time.monotonic()
             if found["status"] != "pending" or left <= 0:
                 return found
@@ -230,8 +234,8 @@ class Saying(Names):
         restart: bool = False,
         key: str | None = None,
     ) -> dict[str, Any]:
-        done = self.do("answer", key=key, value=value, text=text, verdict=verdict, restart=restart, **self._about(question))
-        return self._asked(done)
+        args = {"value": value, "text": text, "verdict": verdict, "restart": restart}
+        return self._ask("answer", key=key, **args, **self._about(question))
 
     def respond(self, question: Named, text: str, *, restart: bool = False, key: str | None = None) -> dict[str, Any]:
         """Answer in words."""
@@ -244,17 +248,17 @@ class Saying(Names):
         return self._say("reject", key=key, text=text, **self._about(named))
 
     def withdraw(self, question: Named, reason: str = "") -> dict[str, Any]:
-        return self._asked(self.do("withdraw", reason=reason, **self._about(question)))
+        return self._ask("withdraw", reason=reason, **self._about(question))
 
     def assign(self, question: Named, reviewer: str) -> dict[str, Any]:
-        return self._asked(self.do("assign", reviewer=reviewer, **self._about(question)))
+        return self._ask("assign", reviewer=reviewer, **self._about(question))
 
     def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
         """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already."""
         found = self.show(task)
         if text is None and any(q["kind"] == kind and q["blocking"] and q["status"] == "pending" for q in found["questions"]):
             return found
-        return self._moved(self.do("flag", key=key, task=self._task(task), kind=kind, text=text))
+        return self._say("flag", key=key, task=self._task(task), kind=kind, text=text)
 
     def hand_back(self, task: Named) -> dict[str, Any]:
         return self._say("hand_back", task=self._task(task))

@@ -220,10 +220,10 @@ class Reader:
         )
         return [Asked(Question._make(row[:_QUESTION]), *row[_QUESTION:]) for row in rows]
 
-    def question(self, number: int) -> tuple[Question, Task]:
-        row = self._named("question", id=number)[0]
-        question = Question._make(row)
-        return question, self.task(question.task_id)
+    def question(self, number: int) -> tuple[Question, str]:
+        """A question, and its task's key."""
+        question = Question._make(self._named("question", id=number)[0])
+        return question, self._all("SELECT t.key FROM tasks t WHERE t.id = :id", id=question.task_id)[0][0]
 
     # --- the event log ----------------------------------------------------------------------------------------------
 
