@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .client import Client
-from .core.errors import NoDesk, NotAllowed, Usage
+from .core.errors import Invalid, NoDesk, NotAllowed, Usage
 from .core.fields import NAME
 from .core.model import Who
 from .desk import Clock, Desk
@@ -32,6 +32,21 @@ def locate(db: str | None, env: Mapping[str, str]) -> str:
         if above == folder:
             raise NoDesk("There is no desk here or in any folder above", hint="Make one with: turn init")
         folder = above
+
+
+def file() -> dict[str, Any]:
+    """The nearest .yourturn/config.toml upward; empty when there is none."""
+    import tomllib
+    from pathlib import Path
+
+    for folder in (Path.cwd(), *Path.cwd().parents):
+        path = folder / FOLDER / "config.toml"
+        if path.is_file():
+            try:
+                return tomllib.loads(path.read_text(encoding="utf-8"))
+            except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+                raise Invalid(f"{path} cannot be read", reason=str(error)) from None
+    return {}
 
 
 def open_store(address: str, create: bool = False) -> Store:

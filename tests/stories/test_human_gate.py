@@ -140,3 +140,15 @@ def test_answers_for_all(here: Turn) -> None:
     here("ask", "PROJ-2", "Spaces?", "--option", "two", "--option", "four")
     answered = here("respond", "--all", "two")
     assert [(q["task"], q["response"]["value"]) for q in answered] == [("PROJ-1", "two"), ("PROJ-2", "two")]
+
+
+def test_answers_kept_for_later(here: Turn) -> None:
+    here("create", "Login")
+    here("flag", "PROJ-1", ASKED, "--kind", "input")
+    assert "config.toml" in here("respond", "PROJ-1", "--template", "usual", exit=3)["hint"]
+    config = here.folder / ".yourturn" / "config.toml"
+    config.write_text('[responses]\nusual = "Do as we always do."\n')
+    assert here("respond", "PROJ-1", "--template", "other", exit=3)["hint"] == "There is: usual."
+    assert here("respond", "PROJ-1", "--template", "usual")["response"]["value"] == "Do as we always do."
+    config.write_text("[responses\n")
+    assert here("respond", "PROJ-1", "--template", "usual", exit=6)["code"] == "invalid"

@@ -79,6 +79,7 @@ def _respond(a: Namespace) -> int:
                 "what": _number(a.name, "respond"),
                 "value": a.text,
                 "all": False,
+                "template": None,
                 "edit": False,
                 "restart": False,
             }

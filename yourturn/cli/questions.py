@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import Invalid, StillWaiting, Usage
+from ..core.errors import Invalid, NotFound, StillWaiting, Usage
 from ..core.questions import RESPONSE_TYPES
 from ..core.rules import KINDS, OUTCOMES, REASONS, SILENCE
 from . import parse
@@ -156,9 +156,12 @@ def respond_args(p: Any) -> None:
     _answer_args(p)
     p.add_argument("-e", "--edit", action="store_true", help="write the answer in $EDITOR")
     p.add_argument("--all", action="store_true", help="go through all open questions")
+    p.add_argument("--template", metavar="NAME", help="an answer from [responses] in .yourturn/config.toml")
 
 
 def respond(a: Namespace) -> int:
+    if a.template is not None:
+        a.what, a.value = (None if a.all else a.what), _template(a.template)
     if a.all:
         from .batch import respond_to_all
 
@@ -175,6 +178,17 @@ def respond(a: Namespace) -> int:
             raise Usage("turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit')
         q = desk.answer(a.what, value, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
+
+
+def _template(name: str) -> str:
+    from ..config import file
+
+    known = file().get("responses", {})
+    if not isinstance(known, dict) or not isinstance(known.get(name), str):
+        names = ", ".join(sorted(known)) if isinstance(known, dict) else ""
+        hint = f"There is: {names}." if names else 'Write one into .yourturn/config.toml: [responses] lgtm = "Looks good."'
+        raise NotFound(f"There is no answer named {name[:40]!a}", hint=hint)
+    return str(known[name])
 
 
 def answer_args(p: Any) -> None:

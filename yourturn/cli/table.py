@@ -22,7 +22,7 @@ COMMANDS: dict[str, Command] = {
     "inbox": Command("inbox", "inbox", _Q, "what waits for a person: list, show, send, respond", ("turn inbox", "turn inbox --mine", 'turn inbox send PROJ-1 --type question "REST or GraphQL?"', 'turn inbox respond 42 "Use REST."')),
     "ask": Command("questions", "ask", _Q, "ask a person about a task", ('turn ask PROJ-1 "JWT or sessions?" --option jwt --option sessions', 'turn ask PROJ-1 "Verbose logs?" --non-blocking --default no --response-type boolean', 'turn ask PROJ-1 "Run the migration?" --kind permission --wait 60')),
     "flag": Command("questions", "flag", _Q, "stop and hand a task to a person", ('turn flag PROJ-1 --reason decision_needed "Two libraries fit. Which?"',)),
-    "respond": Command("questions", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond --all")),
+    "respond": Command("questions", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond PROJ-1 --template lgtm", "turn respond --all")),
     "answer": Command("questions", "answer", _Q, "answer a question, with value, text and verdict", ("turn answer Q17 jwt", 'turn answer Q17 --verdict rejected --text "Not now"')),
     "approve": Command("questions", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"')),
     "reject": Command("questions", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
