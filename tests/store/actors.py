@@ -12,10 +12,10 @@ from yourturn.config import connect, init, open_store
 from yourturn.core.errors import YourturnError
 
 
-def claim_all(client: Client, worker: str) -> list[list[Any]]:
-    """Claim until nothing is left."""
+def claim_some(client: Client, worker: str, most: int) -> list[list[Any]]:
+    """Claim until nothing is left, or so many are taken."""
     found = []
-    while got := client.claim_next(worker):
+    while len(found) < most and (got := client.claim_next(worker)):
         found.append([got["task"]["key"], got["claim"]["epoch"]])
     return found
 
@@ -92,7 +92,7 @@ def as_nobody(address: str) -> list[str]:
 
 
 ALONE = {role.__name__: role for role in (create_schema, found, as_nobody)}
-AT_A_DESK = {role.__name__: role for role in (claim_all, answer, reconcile, depend, complete, claim_keyed, write)}
+AT_A_DESK = {role.__name__: role for role in (claim_some, answer, reconcile, depend, complete, claim_keyed, write)}
 
 
 def main(role: str, address: str, who: str, at: int | None, args: dict[str, Any]) -> Any:

@@ -49,7 +49,7 @@ def gathered(
 
 
 def _said(process: subprocess.Popen[str]) -> dict[str, Any]:
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     assert not err, err
     return json.loads(out)
