@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -81,16 +82,20 @@ def person(env: Mapping[str, str]) -> str:
             name = getpass.getuser()
         except (OSError, KeyError):
             name = "somebody"
-    return name if NAME.fullmatch(name) else "somebody"
+    return re.sub(r"[^\w.@+-]", "-", name).lstrip(".@+-") or "somebody"
 
 
 def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
     """The credential decides. A process that carries an agent's token or name is an agent, whatever it says."""
     token = env.get("YOURTURN_TOKEN")
     agent = env.get("YOURTURN_AGENT")
+    if agent and (not NAME.fullmatch(agent) or ":" in agent):
+        raise NotAllowed("YOURTURN_AGENT is not a name", hint="Letters, digits and . _ - @ + / are fine.")
     if token or agent:
         who = desk.identify(token) if token else Who(f"agent:{agent}", "agent")
-        if as_ is not None and as_ != who.name:
+        if agent and who.is_person:  # whatever credential it carries, a worker's process is an agent
+            who = Who(f"agent:{agent}", "agent")
+        if as_ is not None and (as_ != who.name or not who.is_person):
             raise NotAllowed(f"{who.name} cannot act as {as_}", reason="the credential decides who you are")
         return who._replace(direct=True)
     if as_ is None:
@@ -98,7 +103,7 @@ def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
     if ":" not in as_:
         as_ = f"human:{as_}"
     sort, _, name = as_.partition(":")
-    if sort not in ("human", "agent") or not NAME.fullmatch(name):
+    if sort not in ("human", "agent") or not NAME.fullmatch(name) or ":" in name:
         raise Usage(f"{as_[:80]!a} is nobody", hint="Say --as human:ana or --as agent:coder.")
     if sort == "agent":
         return Who(as_, "agent", direct=True)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from .core import law
-from .core.errors import Busy, KeyReused, NotAllowed, NotFound, ReadOnly, YourturnError
+from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound, ReadOnly, YourturnError
 from .core.model import Action, Case, Claim, Decision, Event, Question, Who
 from .store.base import Again, Store, Tx
 from .store.reads import Reader
@@ -42,7 +42,6 @@ class Done(NamedTuple):
     task: int | None = None
     question: int | None = None
     claim: Claim | None = None
-    secret: str | None = None
 
 
 class _Undo(Exception):
@@ -203,21 +202,26 @@ class Desk:
             self._pay(tx, tx.case(task)[0], now, touched)
 
     def _replay(self, tx: Tx, action: Action, request: str) -> Done | None:
-        row = tx.reply(str(action.key))
+        row = tx.reply(action)
         if row is None:
             return None
-        actor, before, task, question, epoch = row
-        if actor != action.who.name or before != request:
+        before, task, question, epoch = row
+        if before != request:
             raise KeyReused(
                 f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request."
             )
-        claim = None
-        if epoch is not None:
-            row = tx.case(task)[0].task
-            assert row is not None
-            token = f"{row.key}.{epoch}.{action.args['secret']}"
-            claim = Claim(row.key, action.args["worker"], epoch, token, row.lease_expires_at or 0)
-        return Done(task, question, claim)
+        return Done(task, question, None if epoch is None else self._same_claim(tx, action, task, epoch))
+
+    def _same_claim(self, tx: Tx, action: Action, task: int, epoch: int) -> Claim:
+        """The claim that this key took, if it still holds. Its token is not stored, so it gets a new one."""
+        case, database = tx.case(task)
+        held = case.task
+        assert held is not None
+        if held.epoch != epoch or held.lease_expires_at is None or held.lease_expires_at <= self.now(database):
+            raise ClaimLost(f"The claim on {held.key} is over", reason=f"it is '{held.state}' (epoch {held.epoch})")
+        token = f"{held.key}.{epoch}.{action.args['secret']}"
+        tx.renew_claim(held, law.secret_hash(token))
+        return Claim(held.key, str(held.holder), epoch, token, held.lease_expires_at)
 
     def _office(self, tx: Tx, action: Action) -> Done:
         from .office import manage
@@ -289,7 +293,7 @@ class Desk:
         for _ in range(_ATTEMPTS):
             try:
                 with self.store.begin() as run:
-                    tx, reader = Tx(self.store, run, self.workspace), Reader(self.store, run, self.workspace)
+                    tx, reader = Tx(self.store, run, self.workspace, virtual=True), Reader(self.store, run, self.workspace)
                     reader.now = self._time(run)
                     for task in tx.due(reader.now, 1_000_000):
                         self._pay_one(tx, task)
@@ -301,11 +305,12 @@ class Desk:
                 continue
         raise Busy("Too many others change the same thing")
 
-    def find(self, project: str, key: str) -> int:
+    def find(self, project: str, key: str, elsewhere: str = "") -> int:
+        """A task's row id, by its key, or by the id that it had in another tracker."""
         with self.store.reading() as run:
-            found = Tx(self.store, run, self.workspace).task_id(project, key)
+            found = Tx(self.store, run, self.workspace).task_id(project, key, elsewhere or key)
         if found is None:
-            raise NotFound(f"There is no task {key}", hint="See what there is with: turn list")
+            raise NotFound(f"There is no task {elsewhere or key}", hint="See what there is with: turn list")
         return found
 
     def question(self, number: int) -> Question:
@@ -323,12 +328,16 @@ class Desk:
             raise NotAllowed(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotAllowed(f"The token {name} has expired")
-        return Who(actor, role)
+        sort, _, person = actor.partition(":")
+        limit = self.role_of(person) if sort == "human" else None
+        ranks = list(law.ROLES)
+        return Who(actor, role if limit is None else min(role, limit, key=ranks.index))
 
     def role_of(self, person: str) -> str | None:
+        """A person's role: None if nobody has said; somebody who was removed can only look."""
         with self.store.reading() as run:
             row = run(self.store.query["user"], {"workspace": self.workspace, "name": person}).fetchone()
-        return row[1] if row else None
+        return None if row is None else "viewer" if row[1] is not None else str(row[0])
 
     # --- the event log ----------------------------------------------------------------------------------------------
 
@@ -373,5 +382,5 @@ class Desk:
 def _request(action: Action) -> str:
     """What an idempotency key stands for; the secret of a claim is new each time."""
     args = {name: value for name, value in action.args.items() if name not in ("secret", "needs", "circle")}
-    needs = [ref.id for ref in action.args.get("needs", ())]
+    needs = sorted(ref.id for ref in action.args.get("needs", ()))
     return law.digest([action.verb, action.task, action.question, args, needs])

@@ -8,6 +8,7 @@ from typing import Any
 from .core import settings
 from .core.canon import dumps, secret_hash
 from .core.errors import Invalid, NotFound, Precondition
+from .core.fields import NAME
 from .core.model import Action
 from .store.base import Tx
 
@@ -38,7 +39,9 @@ def _project_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
             raise NotFound(f"There is no project {key}")
         raw = row[5]
     both = {**json.loads(raw), name: value}
-    if both.get("min_timeout", 0) > both.get("max_timeout", settings.CEILING):
+    shared = "{}" if key is None else row[6]
+    merged = tx.store.settings(dumps(both), shared)
+    if merged["min_timeout"] > merged["max_timeout"]:
         raise Invalid("min_timeout cannot be longer than max_timeout")
     body = {"workspace": tx.workspace, "settings": dumps(both)}
     if key is None:
@@ -64,7 +67,8 @@ def _user_remove(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
 
 def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     actor = a.get("actor") or f"{'agent' if a['role'] == 'agent' else 'human'}:{a['name']}"
-    if (a["role"] == "agent") != actor.startswith("agent:"):
+    sort, _, name = actor.partition(":")
+    if sort != ("agent" if a["role"] == "agent" else "human") or not NAME.fullmatch(name):
         raise Invalid(
             f"A token of role {a['role']} cannot act as {actor}",
             hint="Agents' tokens act as agent:…, people's as human:…",

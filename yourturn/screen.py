@@ -38,10 +38,6 @@ def dim(text: str) -> str:
     return _paint("2", text)
 
 
-def amber(text: str) -> str:
-    return _paint("33", text)
-
-
 def red(text: str) -> str:
     return _paint("31", text)
 
@@ -85,7 +81,16 @@ def columns(rows: list[list[str]], last: int | None = None) -> list[str]:
         others = sum(wide) - wide[last] + 2 * count
         wide[last] = max(20, min(wide[last], width() - others))
         rows = [[cut(cell, wide[i]) if i == last else cell for i, cell in enumerate(row)] for row in rows]
-    return ["  ".join(pad(cell, wide[i]) for i, cell in enumerate(row)).rstrip() for row in rows]
+    lines = ["  ".join(pad(cell, wide[i]) for i, cell in enumerate(row)).rstrip() for row in rows]
+    return lines if last is None else [cut(line, width()) for line in lines]
+
+
+def quoted(lines: list[str], indent: str) -> list[str]:
+    """An agent's words: every line of them, also a wrapped one, stands behind a bar."""
+    from textwrap import wrap
+
+    room = max(20, min(width(), 100) - len(indent) - 3)
+    return [f"{indent}| {part}" for line in lines for part in (wrap(line, room) or [""])]
 
 
 # --- time -----------------------------------------------------------------------------------------------------------

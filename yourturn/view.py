@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .core.rules import KINDS
+from .core.rules import outcome
 from .screen import ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, seconds_from_now, width
+from .screen import quoted as behind_bar
 
 ICONS = {
     "created": "·", "ready": "○", "blocked": "◌", "working": "●", "human": "❓", "review": "◎", "done": "✓",
@@ -107,7 +108,7 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
     if q["action"] is not None:
         import json
 
-        lines += [f"This exact action, once{' ' * 4}{(q['digest'] or '')[:12]}"]
+        lines += [f"This exact action, once{' ' * 4}{q['digest'][:12]}" if q["digest"] else "About this action"]
         lines += ["  " + line for line in safe(json.dumps(q["action"], indent=2, ensure_ascii=False)).splitlines()]
     options = [
         [
@@ -120,7 +121,7 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
     lines += columns(options)
     about = context_lines(q["context"])
     if about:
-        lines += [f"| {line}" for line in about]
+        lines += behind_bar(about, "")
         lines += [dim(f"  {person(q['asked_by'])}'s own words, not checked")]
     return [indent + line for line in lines]
 
@@ -259,6 +260,7 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
         f"holds up {', '.join(holds_up)}" if holds_up else "",
         f"requires {t['requires']}" if t["requires"] else "",
         f"role {t['role']}" if t["role"] else "",
+        f"put aside until {clock(t['wake_at'])}" if t["wake_at"] else "",
         f"labels {', '.join(t['labels'])}" if t["labels"] else "",
     ]
     if any(facts):
@@ -286,8 +288,9 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
     if t["notes"]:
         lines += ["", "  Notes"]
         for note in t["notes"]:
-            first, *more = safe(note["text"]).splitlines() or [""]
-            lines += [f"  {person(note['author'])}, {ago(note['at'])}: {first}", *("    " + line for line in more)]
+            words = safe(note["text"]).splitlines() or [""]
+            lines.append(f"  {safe(note['author'])}, {ago(note['at'])}")
+            lines += behind_bar(words, "  ") if note["author"].startswith("agent:") else [f"    {line}" for line in words]
     return [*lines, "", *next_steps(t)]
 
 
@@ -320,15 +323,13 @@ def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> l
         yes = f"turn respond {name} yes"
     else:
         yes = f"turn approve {name}"
-    kind = KINDS[q["kind"]]
-    effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it", "refused": ""}
-    ends = {**effect, "done": effect["back"], "cancelled": f"{who} is told no"} if workflow or not q["blocking"] else effect
-    rows = [(yes, ends[kind.approved])]
-    if kind.rejected != "refused":
-        no = ends[kind.rejected] if kind.rejected != "back" else f"{who} gets your words"
-        rows.append((f'turn reject {name} "why"', no))
+    effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it"}
+    rows = [(yes, effect[outcome(q["kind"], "approved", q["blocking"], workflow)])]
+    no = outcome(q["kind"], "rejected", q["blocking"], workflow)
+    if no == "refused":
+        rows.append((f"turn hand-back {key}", "returns it to agents"))
     else:
-        rows.append((f"turn update {key} --awaiting=null", "hands it back to agents"))
+        rows.append((f'turn reject {name} "why"', f"{who} gets your words" if no == "back" else effect[no]))
     return rows
 
 

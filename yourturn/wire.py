@@ -64,7 +64,7 @@ def awaiting(questions: list[Question]) -> str | None:
 
 def question(q: Question, key: str) -> dict[str, Any]:
     return {
-        "id": q.name,
+        "id": q.name if q.id > 0 else key,  # owed, but not asked yet: the task's key stands for it
         "task": key,
         "kind": q.kind,
         "blocking": bool(q.blocking),
@@ -99,16 +99,16 @@ def asked(item: Asked) -> dict[str, Any]:
     return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting}
 
 
-def to_accept(t: Task, waiting: int) -> dict[str, Any]:
+def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
     """Finished work stands in the inbox like a question; its id is the task's key."""
     assert t.state == REVIEW
     return {
         "id": t.key, "task": t.key, "kind": "review", "blocking": True, "text": t.summary or f"{t.title} is finished. Accept it?",
         "context": None, "reason": None, "response_type": "approval", "options": [], "multi": False, "allow_other": False,
-        "group": None, "urgency": "normal", "default": None, "timeout_at": time(t.accept_at), "on_timeout": "keep",
+        "group": None, "urgency": "normal", "default": None, "timeout_at": None, "on_timeout": "keep",
         "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
-        "response": None, "asked_by": t.claimed_by or t.created_by, "asked_at": time(t.updated_at), "responded_by": None,
-        "responded_at": None, "title": t.title, "holds_up": waiting,
+        "response": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
+        "responded_at": None, "title": t.title, "holds_up": waiting, "accept_at": time(t.accept_at),
     }  # fmt: skip
 
 
@@ -153,6 +153,6 @@ def settings(values: dict[str, Any]) -> dict[str, Any]:
     """Lengths of time as seconds, so that programs need not know our unit."""
     found = {}
     for name, value in values.items():
-        timed = name in ("lease", "min_timeout", "max_timeout") or (name == "review" and value not in (0, "ask"))
+        timed = name in ("lease", "max_lease", "min_timeout", "max_timeout") or (name == "review" and value not in (0, "ask"))
         found[name] = value / 1_000_000 if timed else "auto" if name == "review" and value == 0 else value
     return found

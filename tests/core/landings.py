@@ -45,6 +45,7 @@ def _births() -> Iterator[tuple[Landing, Recipe]]:
     yield (READY, "block", BLOCKED), lambda b: _then(b.ready(), b.add_need)
     yield (BLOCKED, "unblock", READY), _unblock
     yield (BLOCKED, "parent", REVIEW), _container
+    yield (BLOCKED, "parent", HUMAN), lambda b: _container(b, requires="approval")
 
 
 def _claims() -> Iterator[tuple[Landing, Recipe]]:
@@ -66,6 +67,7 @@ def _questions() -> Iterator[tuple[Landing, Recipe]]:
         yield (state, "ask", HUMAN), lambda b, s=state: b.waiting(s)[0]
         yield (state, "ask", state), lambda b, s=state: b.asked_aside(s)[0]
         yield (state, "flag", HUMAN), lambda b, s=state: _then(b.into(s), lambda key: b.agent.flag(key, "Stuck here"))
+    for state in (*ASKABLE, DEFERRED):
         yield (state, "assign", state), lambda b, s=state: _close(b.asked_aside, s, lambda q: b.desk.assign(q, "bob"))
     for state in BACK:
         yield (HUMAN, "answer", state), lambda b, s=state: _close(b.waiting, s, lambda q: b.desk.answer(q, "so"))
@@ -92,9 +94,11 @@ def _endings() -> Iterator[tuple[Landing, Recipe]]:
     yield (WORKING, "complete", DONE), lambda b: b.review(workflow="feature.py")
     yield (REVIEW, "accept", DONE), lambda b: _then(b.review(), b.desk.accept)
     yield (REVIEW, "reject", READY), lambda b: _then(b.review(), b.desk.reject)
+    yield (REVIEW, "reject", HUMAN), lambda b: _then(_container(b), b.desk.reject)
     yield (REVIEW, "reject", BLOCKED), lambda b: _then(_needy(b, b.review()), b.desk.reject)
     for state in (READY, WORKING, HUMAN):
         yield (state, "fail", FAILED), lambda b, s=state: _then(b.into(s), b.desk.fail)
+        yield (state, "stop", FAILED), lambda b, s=state: _then(b.into(s), b.desk.stop)
     for state in (*OPEN, FAILED):
         yield (state, "cancel", CANCELLED), lambda b, s=state: _then(b.into(s), b.desk.cancel)
         yield (state, "close", DONE), lambda b, s=state: _then(b.into(s), b.desk.close)
@@ -113,7 +117,7 @@ def _shape() -> Iterator[tuple[Landing, Recipe]]:
     yield (WORKING, "decompose", BLOCKED), lambda b: _split(b, b.working())
     for state in STATES:
         yield (state, "note", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.note(key, "By the way"))
-        yield (state, "update", state), lambda b, s=state: _then(b.into(s), lambda key: b.agent.update(key, title="T"))
+        yield (state, "update", state), lambda b, s=state: _then(b.into(s), lambda key: b.desk.update(key, title="T"))
     for state in OPEN:
         yield (state, "dep_add", state), lambda b, s=state: _then(b.into(s), b.add_need)
         yield (state, "dep_remove", state), lambda b, s=state: _freed(b, b.into(s))
@@ -134,8 +138,8 @@ def _unblock(b: Bench) -> str:
     return key
 
 
-def _container(b: Bench) -> str:
-    epic = b.ready(type="epic")
+def _container(b: Bench, **fields: str) -> str:
+    epic = b.ready(type="epic", **fields)
     b.desk.close(b.ready(parent=epic))
     return epic
 

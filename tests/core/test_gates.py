@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.core.errors import Invalid, NotAllowed, Precondition
+from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition
 
 
 @pytest.fixture
@@ -89,3 +89,108 @@ def test_kind_timeouts_keep_to_the_limits(bench):
     assert asked["timeout_at"] is not None
     bench.clock.advance(minutes=8, seconds=1)
     assert bench.desk.show(asked["id"])["status"] == "timeout"
+
+
+@pytest.mark.parametrize("kind", ["work", "approval", "review", "content", "checkpoint", "permission"])
+def test_a_no_is_never_taken_for_a_yes(bench, kind):
+    """However the asker words it, a gate is answered with yes or no, and no means no."""
+    for how in ({"options": ["approve", "reject"]}, {"response_type": "text"}, {"response_type": "number"}):
+        with pytest.raises(Invalid, match="answered with yes or no"):
+            bench.agent.ask(bench.ready(), "May I?", kind=kind, **how)
+    key = bench.ready()
+    asked = bench.agent.ask(key, "May I?", kind=kind, response_type="boolean")
+    if kind == "work":
+        with pytest.raises(Precondition):
+            bench.desk.answer(asked, "no")
+    else:
+        assert bench.desk.answer(asked, "no")["response"]["verdict"] == "rejected"
+        assert bench.desk.show(key)["state"] == "ready"
+    again = bench.agent.ask(bench.ready(), "May I?", kind=kind, response_type="boolean")
+    assert bench.desk.answer(again, "yes")["response"]["verdict"] == "approved"
+
+
+def test_a_container_needs_its_signature_too(bench):
+    bench.desk.set("review", "auto")
+    epic = bench.desk.create("epic", type="epic", requires="approval")["key"]
+    got = bench.agent.claim(epic, "w1")
+    bench.agent.decompose(got["claim"], ["trivial"])
+    child = bench.agent.claim_next("w1")
+    bench.agent.complete(child["claim"])
+    task = bench.desk.show(epic)
+    assert (task["state"], task["awaiting"]) == ("human", "approval")
+    assert bench.desk.reject(epic, "more tests")["state"] == "human", "asked again at once, for nothing new was done"
+    assert bench.desk.approve(epic)["state"] == "done"
+
+
+def test_a_container_that_is_sent_back_asks_what_is_missing(bench):
+    epic = bench.ready(type="epic")
+    bench.desk.close(bench.ready(parent=epic))
+    task = bench.desk.reject(epic, "no docs")
+    assert (task["state"], task["awaiting"]) == ("human", "escalation")
+    more = bench.ready(parent=epic)
+    bench.desk.answer(epic, "docs are a child now")
+    assert bench.desk.show(epic)["state"] == "blocked"
+    bench.desk.close(more)
+    assert bench.desk.show(epic)["state"] == "review"
+
+
+@pytest.mark.parametrize("how", ["defer", "remind", "escalate", "keep", "default"])
+def test_an_agents_silence_lifts_no_gate(bench, how):
+    key = bench.ready(awaiting="approval")
+    bench.ask(key, timeout="5m", on_timeout=how, default="x")
+    bench.clock.advance(minutes=6)
+    bench.desk.reconcile()
+    task = bench.desk.show(key)
+    assert (task["state"], task["questions"][0]["status"]) == ("human", "pending")
+
+
+def test_agents_raise_no_limits_when_they_create(bench):
+    with pytest.raises(NotAllowed, match="more than 3 tries"):
+        bench.agent.create("x", max_retries=100)
+    with pytest.raises(NotAllowed, match="only people start workflows"):
+        bench.agent.create("x", workflow="x.py")
+    with pytest.raises(NotAllowed, match="more than 3 tries"):
+        bench.agent.decompose(bench.agent.claim(bench.ready(), "w1"), [{"title": "x", "max_retries": 100}])
+    with pytest.raises(Precondition, match="at most 1440 min"):
+        bench.agent.claim(bench.ready(), "w1", lease="300d")
+
+
+def test_agents_change_only_what_they_hold(bench):
+    key = bench.ready()
+    for field in ("title", "description", "branch", "session_id"):
+        with pytest.raises(NotAllowed, match="only to what it has claimed"):
+            bench.agent.update(key, **{field: "other"})
+    got = bench.agent.claim(key, "w1")
+    assert bench.agent.update(key, claim=got["claim"], session_id="s-1")["session_id"] == "s-1"
+
+
+def test_members_cannot_walk_around_a_signature(bench, ben):
+    key = bench.ready(requires="approval")
+    for way in (lambda: ben.update(key, requires=None), lambda: ben.close(key)):
+        with pytest.raises(NotAllowed, match="only approvers can"):
+            way()
+    done = bench.review()
+    ben.flag(done, "Let me just do it", kind="work")
+    with pytest.raises(NotAllowed, match="only approvers can"):
+        ben.approve(done)
+
+
+def test_a_question_of_another_task_is_not_there(bench):
+    mine, other = bench.human(), bench.human()
+    asked = bench.desk.show(other)["questions"][0]["id"]
+    with pytest.raises(NotFound, match=f"{mine} has no question {asked}"):
+        bench.desk.do("answer", task=bench.desk._task(mine), question=int(asked[1:]), value="x")
+    assert bench.desk.show(other)["state"] == "human"
+
+
+def test_a_read_promises_no_numbers(bench):
+    """What is owed but not asked yet answers to the task's key; its number could become somebody else's."""
+    key = bench.working(max_retries=1)
+    bench.clock.advance(hours=2)
+    (owed,) = bench.desk.inbox()
+    assert (owed["id"], owed["reason"]) == (key, "retry_exhausted")
+    asked = bench.agent.ask(bench.ready(), "May I?", kind="permission")
+    assert asked["id"] == "Q1"
+    answered = bench.desk.answer(owed, "try again")
+    assert (answered["id"], answered["reason"], answered["status"]) == ("Q2", "retry_exhausted", "answered")
+    assert bench.desk.show("Q1")["status"] == "pending"

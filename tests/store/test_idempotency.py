@@ -41,15 +41,24 @@ def test_update_and_note(desk):
     assert len(again["notes"]) == 1
 
 
-def test_claim_gives_the_same_token(desk, agent):
+def test_claim_gives_the_same_claim(desk, agent):
+    """Tokens are not stored, so the claim gets a new one; who lost the reply lost the old one with it."""
     desk.create("A")
     first, again = _twice(desk, lambda: agent.claim("PROJ-1", "w1", key="k1"))
-    assert first == again and first["claim"]["epoch"] == 1
+    assert first["claim"]["epoch"] == again["claim"]["epoch"] == 1
+    assert first["claim"]["expires_at"] == again["claim"]["expires_at"]
+    with pytest.raises(ClaimLost):
+        agent.heartbeat(first["claim"])
     assert agent.complete(again["claim"])["state"] == "done"
-    late = agent.claim("PROJ-1", "w1", key="k1")
-    assert late["claim"]["token"] == first["claim"]["token"]
-    with pytest.raises(YourturnError):
-        agent.heartbeat(late["claim"])
+    with pytest.raises(ClaimLost, match="is over"):
+        agent.claim("PROJ-1", "w1", key="k1")
+
+
+def test_a_claims_token_cannot_be_guessed_from_its_key(desk, agent):
+    desk.create("A")
+    desk.create("B")
+    tokens = [agent.claim(key, "w1", key=f"the same {key}")["claim"]["token"].rsplit(".")[-1] for key in ("PROJ-1", "PROJ-2")]
+    assert tokens[0] != tokens[1] and len(tokens[0]) == 32
 
 
 def test_a_replayed_claim_revives_nothing(desk, agent, clock):
@@ -58,10 +67,10 @@ def test_a_replayed_claim_revives_nothing(desk, agent, clock):
     clock.advance(hours=2)
     new = agent.claim("PROJ-1", "w2", key="k2")
     assert (old["claim"]["epoch"], new["claim"]["epoch"]) == (1, 2)
-    again = agent.claim("PROJ-1", "w1", key="k1")
-    assert again["claim"]["token"] == old["claim"]["token"] and again["claim"]["epoch"] == 1
+    with pytest.raises(ClaimLost, match="is over"):
+        agent.claim("PROJ-1", "w1", key="k1")
     with pytest.raises(ClaimLost):
-        agent.complete(again["claim"])
+        agent.complete(old["claim"])
     assert agent.complete(new["claim"])["state"] == "done"
 
 
@@ -118,17 +127,17 @@ def test_another_request_with_the_same_key_is_refused(desk, agent, open_desk):
         lambda: desk.create("B", key="k1"),
         lambda: desk.create("A", priority=0, key="k1"),
         lambda: desk.note("PROJ-1", "A", key="k1"),
-        lambda: bob.create("A", key="k1"),
         lambda: agent.ask("PROJ-1", "Where?", key="k2"),
         lambda: agent.ask("PROJ-2", "Which?", key="k2"),
         lambda: desk.answer("Q1", "this", key="k3"),
         lambda: desk.answer("Q1", "that", verdict="rejected", key="k3"),
-        lambda: agent.claim("PROJ-2", "w1", key="k3"),
+        lambda: agent.claim("PROJ-2", "w1", key="k2"),
     ):
         with pytest.raises(KeyReused) as error:
             other()
         assert error.value.exit_code == 4
     assert _count(desk) == events
+    assert bob.create("A", key="k1")["key"] == "PROJ-3", "somebody else's key is another key"
 
 
 def test_what_was_refused_may_be_tried_again(desk, agent):
@@ -142,7 +151,7 @@ def test_what_was_refused_may_be_tried_again(desk, agent):
 def test_eight_processes_with_one_key_make_one_claim(desk, address):
     desk.create("A")
     tokens = oks(crowd(address, *[("claim_keyed", "agent:coder", {"task": "PROJ-1", "key": "k1"})] * 8))
-    assert len(set(tokens)) == 1
+    assert len(tokens) == 8 and {token.rsplit(".", 1)[0] for token in tokens} == {"PROJ-1.1"}
     assert [e["action"] for e in desk.history("PROJ-1")] == ["create", "claim"]
     with raw(address) as run:
         assert run.one("SELECT count(*) FROM replies") == 1

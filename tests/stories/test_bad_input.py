@@ -252,3 +252,27 @@ class TestDatabases:
         assert error["code"] == "store"
         assert "does not answer" in error["message"]
         assert "secret" not in error["message"]
+
+
+def test_broken_utf8_in_filters_and_names(bad: Turn) -> None:
+    before = _rows(bad)
+    broken = b"\xff"
+    lines = [[b"list", b"--search", broken], [b"list", b"--label", broken], [b"ready", b"--role", broken]]
+    lines += [[b"log", b"--actor", broken], [b"inbox", b"--reviewer", broken]]
+    for line in lines:
+        done = subprocess.run([TURN.encode(), *line], cwd=bad.folder, env=bad.env, capture_output=True, timeout=60)
+        assert (done.returncode, done.stderr[:7]) == (6, b"Error: "), line
+    for name in ("YOURTURN_AGENT", "YOURTURN_TOKEN"):
+        for value in ("\udcff", "\x1b[2J", "a b"):
+            done = subprocess.run([TURN, "list"], cwd=bad.folder, env={**bad.env, name: value}, capture_output=True, timeout=60)
+            assert done.returncode in (5, 6), (name, value, done.stderr)
+            assert done.stderr.startswith(b"Error: ")
+    assert _rows(bad) == before
+
+
+def test_a_bug_is_a_line_not_a_traceback(here: Turn) -> None:
+    """Somebody removed a table behind the desk's back."""
+    with sqlite3.connect(here.folder / ".yourturn" / "yourturn.db") as db:
+        db.execute("DROP TABLE notes")
+    here("create", "Still works?", exit=1)
+    assert here.text("list", exit=0).startswith("No tasks")

@@ -22,7 +22,7 @@ def _past(turn: Turn, **units: float) -> FakeClock:
 def test_from_doubt_to_done(turn: Turn) -> None:
     turn("create", "Implement user authentication", "--complexity", "medium")
     got = turn.as_agent("claim", "PROJ-1", "--worker-id", "w1")
-    turn.as_agent("update", "PROJ-1", "--session-id", "session-7")
+    turn.as_agent("update", "PROJ-1", "--session-id", "session-7", "--claim", got["claim"]["token"])
     q = turn.as_agent("ask", "PROJ-1", ASKED, "--context", WHY, "--claim", got["claim"]["token"])
     assert (q["id"], q["status"], q["context"]) == ("Q1", "pending", {"text": WHY})
     turn.as_agent("park", "PROJ-1", "--claim", got["claim"]["token"])

@@ -1,4 +1,4 @@
-"""`respond --all`: one question after the other; or one answer for all that it fits."""
+"""`respond --all`: one question after the other; or one answer for all that it fits, never for what needs a yes or no."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from argparse import Namespace
 from typing import Any
 
 from ..core.errors import Usage, YourturnError
+from ..core.rules import KINDS
 from . import parse
 from .parse import connect
 from .parse import show as out
@@ -17,7 +18,7 @@ def respond_to_all(a: Namespace) -> int:
     if text is None and not sys.stdin.isatty():
         raise Usage("turn respond --all: what is the answer?", hint='turn respond --all "…", or run it in a terminal')
     with connect(a) as desk:
-        waiting = [q for q in desk.inbox(project=a.project) if q["id"].startswith("Q")]
+        waiting = [q for q in desk.inbox(project=a.project) if text is None or KINDS[q["kind"]].response_type != "approval"]
         done = [_one(desk, q, text) for q in waiting]
     results = [item for item in done if item is not None]
     wrong = [item for item in results if "error" in item]

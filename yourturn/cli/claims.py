@@ -142,7 +142,7 @@ stop_args = _reason_args
 
 def stop(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.fail(a.task, reason(a), failure="stuck")
+        task = desk.stop(a.task, reason(a))
     return out(
         a,
         task,

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from ..core.errors import Usage, YourturnError
+from ..core.errors import Invalid, Usage, YourturnError
 from .table import COMMANDS, GROUPS, Command
 
 
@@ -22,14 +22,17 @@ def run() -> NoReturn:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = main(sys.argv[1:])
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         code = 0
+    except OSError as error:  # what was said was done; only the report is lost
+        print(f"Error: The output could not be written\nReason: {error.strerror}", file=sys.stderr or None)
+        code = 1
     except KeyboardInterrupt:
         code = 130
-    sys.stdout.flush()
-    sys.stderr.flush()
+    if sys.stderr is not None:
+        sys.stderr.flush()
     os._exit(code)  # nothing is left to do: connections are closed, output is flushed
 
 
@@ -40,20 +43,28 @@ def main(argv: list[str]) -> int:
     except YourturnError as error:
         _report(error, as_json)
         return error.exit_code
-    except RecursionError:
-        _report(Usage("That is nested too deeply"), as_json)
-        return Usage.exit_code
+    except UnicodeEncodeError:
+        _report(Invalid("That is not valid UTF-8", hint="Send it as UTF-8 text."), as_json)
+        return Invalid.exit_code
+    except OSError:
+        raise
+    except Exception as bug:
+        if os.environ.get("YOURTURN_DEBUG"):
+            raise
+        what = f"{type(bug).__name__}: {bug}".splitlines()[0]
+        _report(YourturnError("This is a bug in turn", reason=what, hint="YOURTURN_DEBUG=1 shows where."), as_json)
+        return YourturnError.exit_code
 
 
 def _report(error: YourturnError, as_json: bool) -> None:
-    if as_json:
+    if as_json and sys.stderr is not None:
         import json
 
         print(json.dumps(error.as_json()), file=sys.stderr)
         return
     from ..screen import safe
 
-    for line in error.lines():
+    for line in error.lines() if sys.stderr is not None else ():
         print(safe(line), file=sys.stderr)
 
 
@@ -70,6 +81,10 @@ def _dispatch(argv: list[str]) -> int:
         print("\n".join(suggest(rest)))
         return 0
     if name in ("ticket", "task") and rest:
+        more, rest = split(rest)
+        before += more
+        if not rest:
+            raise Usage("turn ticket: which command?", hint="See all with: turn help")
         name, rest = rest[0], rest[1:]
         if name == "next":
             rest = [*rest, "--claim"]

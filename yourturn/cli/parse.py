@@ -91,6 +91,8 @@ def given(text: str | None) -> str | None:
         return text
     from ..core.fields import TEXT_LIMIT
 
+    if sys.stdin is None:
+        raise Invalid("Standard input is closed")
     raw = sys.stdin.buffer.read(4 * TEXT_LIMIT + 1)
     if len(raw) > 4 * TEXT_LIMIT:
         while sys.stdin.buffer.read(1_000_000):  # let the writer finish
@@ -111,7 +113,7 @@ def connect(args: argparse.Namespace) -> Any:
 def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:
     """The proof of a claim: the flag, or the environment's if it is about this task."""
     token = args.claim
-    if token is None and args.worker_id is None:
+    if token is None:
         token = os.environ.get("YOURTURN_CLAIM") or None
         if token is not None and not desk.claim_is_for(token, task):
             token = None

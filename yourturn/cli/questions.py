@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import Invalid, NotFound, StillWaiting, Usage
 from ..core.questions import RESPONSE_TYPES
-from ..core.rules import KINDS, OUTCOMES, REASONS, SILENCE
+from ..core.rules import KINDS, REASONS, SILENCE, outcome
 from . import parse
 from .parse import connect, held
 from .parse import show as out
@@ -60,7 +60,12 @@ def ask_args(p: Any) -> None:
     p.add_argument("--timeout", metavar="TIME", help="how long to wait for a person: 30m, 24h")
     p.add_argument("--on-timeout", choices=tuple(SILENCE), metavar="WHAT", help=", ".join(SILENCE))
     p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
-    p.add_argument("--wait", type=parse.seconds, metavar="SECONDS", help="look so long whether somebody answers (exit 7 if not)")
+    p.add_argument(
+        "--wait",
+        type=parse.seconds,
+        metavar="SECONDS",
+        help="look so long for an answer (exit 7 while a blocking one is open)",
+    )
     p.add_argument("--context", metavar="TEXT", help="what the person needs to know; text or a JSON object")
     p.add_argument("--reason", choices=REASONS, metavar="CODE", help=", ".join(REASONS))
     p.add_argument("--urgency", choices=("low", "normal", "high"))
@@ -161,7 +166,9 @@ def respond_args(p: Any) -> None:
 
 def respond(a: Namespace) -> int:
     if a.template is not None:
-        a.what, a.value = (None if a.all else a.what), _template(a.template)
+        if a.value is not None or (a.all and a.what is not None):
+            raise Usage("turn respond: give an answer or a --template, not both")
+        a.value = _template(a.template)
     if a.all:
         from .batch import respond_to_all
 
@@ -195,6 +202,7 @@ def answer_args(p: Any) -> None:
     _answer_args(p)
     p.add_argument("--text", metavar="TEXT", help="words beside the value")
     p.add_argument("--verdict", choices=("approved", "rejected"), default="approved")
+    p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
 
 
 def answer(a: Namespace) -> int:
@@ -205,6 +213,8 @@ def answer(a: Namespace) -> int:
         value = parse.given(a.value)
         if value is None and text is not None and not text.strip():
             raise Invalid("text must not be empty")
+        if a.verdict == "rejected":
+            warn(desk, a, a.what)
         q = desk.answer(a.what, value, text or "", a.verdict, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
 
@@ -252,8 +262,7 @@ def approve(a: Namespace) -> int:
 
 def reject(a: Namespace) -> int:
     with connect(a) as desk:
-        if not a.yes and not a.json and sys.stdin.isatty() and sys.stderr.isatty():
-            _warn(desk, a.what)
+        warn(desk, a, a.what)
         task = desk.reject(a.what, _words(a), key=a.idempotency_key)
     return out(a, task, lambda: [f"✓ Rejected. {after(task)}"])
 
@@ -262,19 +271,19 @@ def _words(a: Namespace) -> str:
     return parse.given(a.reason) or parse.given(a.words) or ""
 
 
-def _warn(desk: Any, what: str) -> None:
-    """Say before it happens that a no ends the task."""
+def warn(desk: Any, a: Namespace, what: str) -> None:
+    """Say before it happens that a no ends the task, where somebody is there to read it."""
+    if a.yes or a.json or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return
     found = desk.show(what)
     task = desk.show(found["task"]) if "status" in found else found
     open_ones = [found] if "status" in found else [q for q in task["questions"] if q["status"] == "pending"]
-    if (
-        len(open_ones) == 1
-        and OUTCOMES[open_ones[0]["kind"], "rejected"] == "cancelled"
-        and open_ones[0]["blocking"]
-        and not task["workflow"]
-    ):
+    if len(open_ones) != 1:
+        return
+    q = open_ones[0]
+    if outcome(q["kind"], "rejected", q["blocking"], bool(task["workflow"])) == "cancelled":
         print(
-            f"No to {open_ones[0]['id']} cancels {task['key']}. Type {task['key']} to go on: ",
+            f"No to {q['id']} cancels {task['key']}. Type {task['key']} to go on: ",
             end="",
             file=sys.stderr,
             flush=True,

@@ -13,10 +13,14 @@ from .parse import show as out
 
 def _text(args: Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
-    found = {
-        name: parse.given(getattr(args, name)) if isinstance(getattr(args, name), str) else getattr(args, name) for name in names
-    }
-    return {name: value for name, value in found.items() if value is not None}
+    from ..core.canon import clean
+
+    found = {}
+    for name in names:
+        value = getattr(args, name)
+        if value is not None:
+            found[name] = clean(str(parse.given(value)), name) if isinstance(value, str) else value
+    return found
 
 
 def _fields(p: Any) -> None:
@@ -215,6 +219,8 @@ def update_args(p: Any) -> None:
     p.add_argument("--awaiting", metavar="KIND", help="make it a person's turn; null hands it back to agents")
     p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
     p.add_argument("--verdict", choices=("approved", "rejected"), metavar="VERDICT", help="answer its open question")
+    p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
+    parse.proof(p)
     _fields(p)
 
 
@@ -224,17 +230,22 @@ def update(a: Namespace) -> int:
         fields["labels"] = [word for word in a.label if word]
     if not fields and a.awaiting is None and a.verdict is None:
         raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
-    if sum((bool(fields), a.awaiting is not None, a.verdict is not None)) > 1 and (a.awaiting or a.verdict):
+    if sum((bool(fields), a.awaiting is not None, a.verdict is not None)) > 1:
         raise Usage("turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own.")
+    from .questions import warn
+
     with connect(a) as desk:
         if a.verdict is not None:
+            if a.verdict == "rejected":
+                warn(desk, a, a.task)
             task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
         elif a.awaiting in ("null", "none", ""):
-            task = desk.hand_back(a.task)
+            task = desk.hand_back(a.task, key=a.idempotency_key)
         elif a.awaiting is not None:
             task = desk.await_person(a.task, a.awaiting, parse.given(a.question), key=a.idempotency_key)
         else:
-            task = desk.update(a.task, key=a.idempotency_key, **fields)
+            mine = parse.held(desk, a.task, a)
+            task = desk.update(a.task, claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, **fields)
     return out(a, task, lambda: _said(task, "Updated"))
 
 
@@ -251,7 +262,8 @@ def note(a: Namespace) -> int:
         if a.sort == "human" and not who.is_person:
             raise NotAllowed(f"{who.name} cannot write as a person", reason="the credential decides who wrote it")
         if a.sort == "agent" and who.is_person:
-            desk = desk.as_(who._replace(name=f"agent:{who.name.partition(':')[2]}", role="agent"))
+            role = who.role if who.role == "viewer" else "agent"
+            desk = desk.as_(who._replace(name=f"agent:{who.name.partition(':')[2]}", role=role))
         task = desk.note(a.task, parse.given(a.text), key=a.idempotency_key)
     return out(a, task, [f"Noted on {task['key']}."])
 

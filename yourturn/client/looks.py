@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import wire
 from ..core.errors import Invalid
-from ..core.fields import duration, project_key
+from ..core.fields import duration
 from ..store.reads import Reader
 from .names import Named, Names
 
@@ -31,7 +31,7 @@ class Looks(Names):
         within = self._task(epic) if epic is not None else None
         above = self._task(parent) if parent is not None else None
         follows = self._task(after) if after is not None else None
-        where = project_key("project", project) if project else self._project
+        where = self._within(project)
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
             return self._encode(
@@ -59,7 +59,8 @@ class Looks(Names):
 
     def counts(self, project: str | None = None) -> dict[str, int]:
         """state -> how many tasks."""
-        return self.desk.read(lambda r: r.counts(project))
+        where = self._within(project)
+        return self.desk.read(lambda r: r.counts(where))
 
     def inbox(
         self,
@@ -75,35 +76,38 @@ class Looks(Names):
         """Everything that waits for a person: open questions, and finished work to accept."""
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
-        where = project_key("project", project) if project else self._project
-        follows = self._question(after) if after is not None else None
+        where = self._within(project)
+        asked = self._question(after) if after is not None else None
+        finished = self._task(after) if after is not None and asked is None else None
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
-            found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=follows, limit=limit, **filters)
-            shown = [wire.asked(item) for item in found]
+            shown: builtins.list[dict[str, Any]] = []
+            if finished is None:
+                found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=asked, limit=limit, **filters)
+                shown = [wire.asked(item) for item in found]
             if status == "pending" and (not kinds or "review" in kinds) and not filters and len(shown) < limit:
-                finished = r.tasks(
-                    states=("review",),
-                    project=where,
-                    ids=None if number is None else [number],
-                    limit=limit - len(shown),
-                )
-                waits = r.holds_up(task.id for task in finished)
-                shown += [wire.to_accept(task, len(waits.get(task.id, ()))) for task in finished]
+                ids = None if number is None else [number]
+                left = limit - len(shown)
+                tasks = r.tasks(states=("review",), project=where, ids=ids, after=finished, limit=left)
+                waits, by = r.holds_up(task.id for task in tasks), r.finished_by(task.id for task in tasks)
+                shown += [wire.to_accept(task, by.get(task.id, "system"), len(waits.get(task.id, ()))) for task in tasks]
             return shown
 
         return self.desk.read(look)
 
     def tree(self, root: Named | None = None, *, project: str | None = None, limit: int = 5000) -> builtins.list[dict[str, Any]]:
         """Tasks with their `children`, from the roots down."""
-        top = self.show(root)["key"] if root is not None else None
-        tasks = self.list(project=project, limit=limit)
+        if root is None:
+            tasks = self.list(project=project, limit=limit)
+        else:
+            top = self._task(root)
+            tasks = self.desk.read(lambda r: self._encode(r, [r.task(top), *r.tasks(epic=top, limit=limit)]))
         nodes = {task["key"]: {**task, "children": builtins.list[Any]()} for task in tasks}
         for node in nodes.values():
             if node["parent"] in nodes:
                 nodes[node["parent"]]["children"].append(node)
-        if top is not None:
-            return [nodes[top]]
+        if root is not None:
+            return [nodes[tasks[0]["key"]]]
         return [node for node in nodes.values() if node["parent"] not in nodes]
 
     def history(

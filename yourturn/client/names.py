@@ -43,6 +43,13 @@ class Names:
             self._first = keys[0]
         return self._first
 
+    def _within(self, project: str | None) -> str | None:
+        """The project that a list is about, if it is about one; a wrong name is no empty list."""
+        key = project_key("project", project) if project else self._project
+        if key is not None and key not in self.desk.look(lambda r: r.project_keys()):
+            raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
+        return key
+
     # --- names ------------------------------------------------------------------------------------------------------
 
     def _task(self, named: Named) -> int:
@@ -56,10 +63,10 @@ class Names:
             text = f"{self.project}-{int(text)}"
         found = _KEY.fullmatch(text)
         if found:
-            return self.desk.find(found[1].upper(), f"{found[1].upper()}-{int(found[2])}")
+            return self.desk.find(found[1].upper(), f"{found[1].upper()}-{int(found[2])}", text)
         if not text or not text.isprintable() or len(text) > 200:
             raise NotFound(f"There is no task {text[:60]!a}", hint="A task is named like PROJ-42.")
-        return self.desk.find("", text)
+        return self.desk.find("", text, text)
 
     def _tasks(self, named: Named | Iterable[Named]) -> list[int]:
         return [self._task(one) for one in ([named] if isinstance(named, (str, int, dict)) else named)]
@@ -85,10 +92,10 @@ class Names:
         if isinstance(claim, dict) and "claim" in claim and "task" in claim:
             claim = claim["claim"]
         if isinstance(claim, dict) and "token" in claim:
-            return {"task": self._task(claim["task"]), "claim": claim["token"], "worker": None}
+            return {"task": self._task(claim["task"]), "claim": claim["token"], "worker": worker}
         found = _TOKEN.fullmatch(claim) if isinstance(claim, str) else None
         if found:
-            return {"task": self._task(found[1]), "claim": claim, "worker": None}
+            return {"task": self._task(found[1]), "claim": claim, "worker": worker}
         return {"task": self._task(claim), "claim": proof, "worker": worker}
 
     def claim_is_for(self, token: str, task: Named) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import wire
 from ..core.errors import Invalid, NotFound
-from ..core.fields import duration, project_key
+from ..core.fields import duration
 from ..core.model import Ref
 from ..desk import Done
 from ..store.reads import Reader
@@ -34,8 +34,11 @@ class Saying(Names):
         above = self._task(parent) if parent is not None else None
         return self._say("create", key=key, title=title, project=where or self.project, parent=above, depends_on=needs, **fields)
 
-    def update(self, task: Named, *, key: str | None = None, **fields: Any) -> dict[str, Any]:
-        return self._say("update", key=key, task=self._task(task), fields=fields)
+    def update(
+        self, task: Named, *, claim: Named | None = None, worker: str | None = None, key: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Change fields. An agent shows the claim for what it holds."""
+        return self._say("update", key=key, task=self._task(task), fields=fields, **_proof(claim, worker))
 
     def note(self, task: Named, text: str, *, key: str | None = None) -> dict[str, Any]:
         number = self._question(task)
@@ -81,20 +84,19 @@ class Saying(Names):
         return self._say("wake", task=self._task(task))
 
     def _moment(self, given: str | int | None) -> int | None:
-        """'2d' from now, or a date."""
+        """A date, in the reader's own time zone unless it names one; or '2d' from now."""
         if given is None or isinstance(given, int):
             return given
+        from datetime import datetime
+
+        try:
+            return int(datetime.fromisoformat(given).astimezone().timestamp() * 1_000_000)
+        except (ValueError, OverflowError):
+            pass
         try:
             return self._now() + duration(given)
         except Invalid:
-            from datetime import UTC, datetime
-
-            try:
-                found = datetime.fromisoformat(given)
-            except ValueError:
-                raise Invalid(f"{given[:40]!a} is no time", hint="Like 2d, 2026-12-24 or 2026-12-24T18:00.") from None
-            moment = found if found.tzinfo else found.replace(tzinfo=UTC)
-            return int(moment.timestamp() * 1_000_000)
+            raise Invalid(f"{given[:40]!a} is no time", hint="Like 2d, 2026-12-24 or 2026-12-24T18:00.") from None
 
     def _now(self) -> int:
         return self.desk.read(lambda r: r.now)
@@ -103,7 +105,7 @@ class Saying(Names):
 
     def claim(self, task: Named, worker: str, *, lease: Any = None, key: str | None = None) -> dict[str, Any]:
         found: dict[str, Any] = self.do(
-            "claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=_secret(key), look=self._claimed
+            "claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=os.urandom(16).hex(), look=self._claimed
         )
         return found
 
@@ -117,7 +119,7 @@ class Saying(Names):
         lease: Any = None,
     ) -> dict[str, Any] | None:
         within = self._task(epic) if epic is not None else None
-        where = project_key("project", project) if project else self._project
+        where = self._within(project)
         found: dict[str, Any] | None = self.desk.claim_next(
             worker, project=where, epic=within, role=role, lease=lease, look=self._claimed
         )
@@ -159,6 +161,10 @@ class Saying(Names):
         proof: str | None = None,
     ) -> dict[str, Any]:
         return self._say("fail", reason=reason, failure=failure, **self._hold(claim, worker, proof))
+
+    def stop(self, task: Named, reason: str = "") -> dict[str, Any]:
+        """A person ends a task as stuck."""
+        return self._say("stop", task=self._task(task), reason=reason)
 
     def decompose(
         self,
@@ -260,19 +266,12 @@ class Saying(Names):
             return found
         return self._say("flag", key=key, task=self._task(task), kind=kind, text=text)
 
-    def hand_back(self, task: Named) -> dict[str, Any]:
-        return self._say("hand_back", task=self._task(task))
+    def hand_back(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
+        return self._say("hand_back", key=key, task=self._task(task))
 
 
 def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:
     """A claim's token, from the token itself or from what `claim` returned."""
     while isinstance(claim, dict):
         claim = claim.get("claim") or claim.get("token")
-    return {"claim": claim, "worker": worker if claim is None else None}
-
-
-def _secret(key: str | None) -> str:
-    """Random; but the same claim said again with its idempotency key gets the same token."""
-    from hashlib import sha256
-
-    return sha256(f"claim {key}".encode()).hexdigest()[:32] if key else os.urandom(16).hex()
+    return {"claim": claim, "worker": worker}

@@ -29,7 +29,7 @@ class Verb(NamedTuple):
 
 _reason = {"reason": f.text()}
 _proof = {"claim": f.line(200), "worker": f.name}
-_claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name, "role": f.name}
+_claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name}
 _value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag}
 _task = {
     "title": f.line(),
@@ -131,13 +131,14 @@ VERBS: dict[str, Verb] = {
     "accept": Verb("Accept finished work: it is done.", _reason),
     "decompose": Verb("Split a task into children and wait for them.", {**_proof, "children": _children}, ("children",)),
     "fail": Verb("End a task as failed.", {**_proof, **_reason, "failure": f.choice(*FAILURES)}),
+    "stop": Verb("End a task as stuck: a person has decided against it.", _reason),
     "cancel": Verb("Abandon a task. Whoever waits for it goes on.", _reason),
     "close": Verb("End a task as done, whatever its state.", _reason),
     "defer": Verb("Put a task aside, until a date or until somebody wakes it.", {**_reason, "until": f.instant}),
     "wake": Verb("Bring a deferred task back.", {}),
     "reopen": Verb("Start an ended task again.", _reason),
     "note": Verb("Write something down. Informs, never moves.", {"text": f.text(blank=False)}, ("text",)),
-    "update": Verb("Change what a task says.", {"fields": _fields}, ("fields",)),
+    "update": Verb("Change what a task says.", {**_proof, "fields": _fields}, ("fields",)),
     "dep_add": Verb("Make a task wait for others.", {"needs": _as_is}, ("needs",)),
     "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _as_is}, ("needs",)),
     # The system's own.

@@ -17,6 +17,7 @@ from .canon import secret_hash
 from .draft import Draft
 from .effects import late_answer
 from .errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
+from .guards import no_open_need
 from .model import (
     ANSWERED,
     BLOCKED,
@@ -51,7 +52,11 @@ def may_ever(verb: str, who: Who) -> None:
     """Before anything is loaded: an agent that approves is told so, whatever the state."""
     named = _EVER[MEANS.get((verb, HUMAN), verb)]
     if not named & ROLES[who.role]:
-        people = "only people answer" if verb in _ANSWERS else f"only {_people(named)} can, and this is a {who.role}'s credential"
+        people = f"only {_people(named)} can, and {who.name} is {'an' if who.role[0] in 'aeiou' else 'a'} {who.role}"
+        if who.role == "viewer":
+            people = "a viewer only looks"
+        elif verb in _ANSWERS:
+            people = "only people answer"
         raise NotAllowed(f"{who.name} cannot {verb.replace('_', ' ')}", reason=people)
 
 
@@ -83,6 +88,8 @@ def decide(case: Case, action: Action, now: int) -> Decision:
         elif spoken in _ANSWERS:
             d.args = {"reason": d.args.get("reason") or d.args.get("text") or _words(d.args.get("value"))}
     rule = TRANSITIONS.get((task.state if task else None, verb))
+    if rule is None and verb == "claim" and d.needs:
+        raise Precondition(f"Cannot claim {d.key}", reason=no_open_need(d))
     if rule is None:
         raise _illegal(d, spoken)
     _may(d, rule, spoken)
@@ -130,7 +137,7 @@ def _proof(task: Task, d: Draft) -> bool:
     token, worker, who = d.args.get("claim"), d.args.get("worker"), d.action.who
     alive = task.holder is not None and task.lease_expires_at is not None and task.lease_expires_at > d.now
     if token is not None:
-        if alive and secret_hash(token) == task.claim_hash:
+        if alive and secret_hash(token) == task.claim_hash and worker in (None, task.holder):
             return True
     elif worker is not None:
         if not who.direct:

@@ -58,7 +58,7 @@ def back(d: Draft) -> None:
     was = d.get("return_state")
     if was == WORKING and d.get("holder"):
         d.put(state=WORKING, return_state=None, outcome=None)
-    elif was == REVIEW:
+    elif was == REVIEW and not d.case.children:
         review(d)
     elif was == CREATED:
         d.put(state=CREATED, return_state=None, outcome=None)
@@ -201,12 +201,12 @@ def leave(d: Draft, outcome: str) -> None:
 
 def answer(d: Draft) -> None:
     from .questions import fit
-    from .rules import OUTCOMES
+    from .rules import outcome as outcome_of
 
     q = d.question
     assert q is not None
     verdict, response = fit(q, d.args)
-    outcome = "back" if d.get("workflow") else OUTCOMES[q.kind, verdict]
+    outcome = outcome_of(q.kind, verdict, bool(q.blocking), bool(d.get("workflow")))
     if outcome == "refused":
         raise Precondition(
             f"Cannot reject {q.name}",
@@ -232,7 +232,7 @@ def late_answer(d: Draft) -> None:
     q = d.question
     assert q is not None
     words = d.args.get("text") or d.args.get("value")
-    if words is None:
+    if words is None or not str(words).strip():
         raise Invalid(f"A late answer to {q.name} needs words to be kept")
     d.notes.append(Note(d.action.who.name, words if isinstance(words, str) else json.dumps(words), d.now))
 
@@ -256,9 +256,9 @@ def silence(d: Draft) -> None:
     close(d, q, TIMEOUT, response=response, why=f"no answer: {how}")
     if how == "default":
         leave(d, "back")
+    elif how == "defer" and d.waiting():
+        leave(d, "back")  # somebody else's question still waits: only this one is over
     elif how == "defer":
-        for other in d.waiting():
-            close(d, other, WITHDRAWN, why=f"{d.key} was put aside when {q.name} timed out")
         drop_claim(d)
         d.put(state=DEFERRED, return_state=_resting(d), outcome=None, wake_at=None)
     else:
@@ -298,16 +298,25 @@ def assign(d: Draft) -> None:
 
 
 def complete(d: Draft) -> None:
-    requires = d.get("requires")
-    d.put(summary=d.args.get("summary") or d.get("summary"))
+    said = (d.args.get("summary") or "").strip()
+    d.put(summary=said or d.get("summary"))
     if d.get("workflow"):
         end(d, DONE, f"{d.key} is done")
         return
     drop_claim(d)
-    if requires:
-        rest(d)
-        text = d.args.get("summary") or f"{d.get('title')} is finished."
-        open_question(d, {"kind": requires, "text": text})
+    _finished(d, said or f"{d.get('title')} is finished.")
+
+
+def gather(d: Draft) -> None:
+    """A container whose parts have all ended is finished work like any other."""
+    _finished(d, f"All parts of {d.get('title')} are finished.")
+
+
+def _finished(d: Draft, text: str) -> None:
+    """To whoever has to sign it off, else to review."""
+    if d.get("requires"):
+        d.put(state=READY, return_state=None, outcome=None)
+        open_question(d, {"kind": d.get("requires"), "text": text})
     else:
         review(d)
 
@@ -320,8 +329,12 @@ def finish(d: Draft) -> None:
 def send_back(d: Draft) -> None:
     d.put(accept_at=None, retry_count=0)
     rest(d)
-    if (d.args.get("reason") or "").strip():
+    why = (d.args.get("reason") or "").strip()
+    if why:
         d.notes.append(Note(d.action.who.name, d.args["reason"], d.now))
+    if d.case.is_parent:  # nobody works on a container itself, so somebody has to say what is missing
+        text = f"{d.key} was sent back{': ' + why if why else ''}. Add what is missing as children of {d.key}, then answer."
+        open_question(d, {"kind": "escalation", "text": text})
 
 
 def cancel(d: Draft) -> None:
@@ -332,6 +345,11 @@ def cancel(d: Draft) -> None:
 def fail(d: Draft) -> None:
     end(d, FAILED, f"{d.key} failed")
     d.put(failure=d.args.get("failure") or "error", reason=d.args.get("reason") or "")
+
+
+def stop(d: Draft) -> None:
+    end(d, FAILED, f"{d.key} was stopped")
+    d.put(failure="stuck", reason=d.args.get("reason") or "")
 
 
 def reopen(d: Draft) -> None:

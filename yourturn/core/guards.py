@@ -98,8 +98,12 @@ def may_answer(d: Draft) -> str:
     """A project can reserve its gates for approvers."""
     from .rules import KINDS
 
-    if d.question is not None and KINDS[d.question.kind].gate:
-        _approver(d, d.question.name)
+    q = d.question
+    if q is None:
+        return ""
+    kind = KINDS[q.kind]
+    if kind.gate or (q.blocking and kind.approved == "done" and (d.get("requires") or d.get("return_state") == REVIEW)):
+        _approver(d, q.name)
     return ""
 
 
@@ -121,9 +125,31 @@ def may_lift(d: Draft) -> str:
     """Whoever takes a gate away without answering must be one who could have answered."""
     from .rules import KINDS
 
-    if d.state == REVIEW or any(KINDS[q.kind].gate for q in d.waiting()):
+    if any(KINDS[q.kind].gate for q in d.waiting()):
         _approver(d, d.key)
     return ""
+
+
+def may_end(d: Draft) -> str:
+    """Whoever ends a task as done must be one who could have signed it off."""
+    if d.get("requires") or REVIEW in (d.state, d.get("return_state")):
+        _approver(d, d.key)
+    return may_lift(d)
+
+
+def may_create(d: Draft) -> str:
+    """An agent cannot give a task more tries than the project does, nor a body that nobody reviews."""
+    who, most = d.action.who, d.settings["max_retries"]
+    if not who.is_person and (d.args.get("max_retries") or 0) > most:
+        raise NotAllowed(f"{who.name} cannot create that", reason=f"only people give a task more than {most} tries")
+    if not who.is_person and d.args.get("workflow"):
+        raise NotAllowed(f"{who.name} cannot create that", reason="only people start workflows")
+    return ""
+
+
+def short_enough(d: Draft) -> str:
+    lease, most = d.args.get("lease"), d.settings["max_lease"]
+    return f"a lease lasts at most {most // 60_000_000} min without a heartbeat" if lease and lease > most else ""
 
 
 def room_for_tries(d: Draft) -> str:
@@ -153,4 +179,8 @@ def may_update(d: Draft) -> str:
     for field in d.args["fields"]:
         if FIELDS[field] not in ROLES[who.role]:
             raise NotAllowed(f"Cannot change {field} of {d.key}", reason="only people change limits, gates and priorities")
+        if FIELDS[field] == "holder" and not who.is_person and not d.holds_claim:
+            raise NotAllowed(f"Cannot change {field} of {d.key}", reason="an agent does that only to what it has claimed")
+    if "requires" in d.args["fields"]:
+        _approver(d, d.key)
     return ""

@@ -26,6 +26,11 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     blocking = args.get("blocking", True)
     options = args.get("options") or []
     response_type = args.get("response_type") or ("choice" if options else row.response_type)
+    if row.response_type == "approval" and response_type not in ("approval", "boolean"):
+        raise Invalid(
+            f"A question of kind {kind} is answered with yes or no",
+            hint="Leave options and response type out, or ask an input.",
+        )
     timeout = args.get("timeout")
     if timeout is None and tool and row.timeout:
         timeout = min(max(duration(row.timeout), d.settings["min_timeout"]), d.settings["max_timeout"])
@@ -61,13 +66,19 @@ def _checked(q: Question, options: list[dict[str, Any]]) -> Question:
 def _with_default(q: Question, args: dict[str, Any], allowed: bool) -> Question:
     default = args.get("default")
     if default is None:
+        if not q.blocking and not allowed:
+            raise Invalid(f"A question of kind {q.kind} cannot be non-blocking", reason="it takes no default to go on with")
         if not q.blocking:
             raise Invalid("A non-blocking question needs a default", hint="Give --default: the agent goes on with it.")
         return q
     if not allowed or q.response_type == "approval":
         what = f"of kind {q.kind}" if not allowed else "that asks for an approval"
         raise Invalid(f"A question {what} takes no default", reason="silence never approves anything")
-    _, response = fit(q, default if isinstance(default, dict) and "value" in default else {"value": default})
+    value = default["value"] if isinstance(default, dict) and "value" in default else default
+    try:
+        _, response = fit(q, {"value": value})
+    except Invalid as error:
+        raise Invalid("The default does not fit the question", reason=error.message.replace(q.name, "it")) from None
     return q._replace(default_value=json.dumps({**response, "verdict": None}))
 
 
@@ -77,11 +88,13 @@ def _within_limits(d: Draft, timeout: int) -> None:
         raise Invalid(
             f"The timeout must be between {_minutes(low)} and {_minutes(high)}",
             reason=f"got {_minutes(timeout)}",
-            hint="An admin can change the limits: turn project set min_timeout 1m",
+            hint=f"An admin can change the limits: turn project set {'min' if timeout < low else 'max'}_timeout …",
         )
 
 
 def _minutes(micros: int) -> str:
+    if micros < MINUTE:
+        return f"{micros / 1_000_000:g} s"
     return f"{micros / MINUTE:g} min" if micros < 120 * MINUTE else f"{micros / MINUTE / 60:g} h"
 
 
@@ -145,10 +158,12 @@ def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
 
 
 def _boolean(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+    from .rules import KINDS
+
     found = _yes_or_no(value)
     if found is None:
         raise Invalid(f"{q.name} takes one of: yes, no", hint="The question is still open.")
-    return APPROVED, found, text
+    return (REJECTED if not found and KINDS[q.kind].response_type == "approval" else APPROVED), found, text
 
 
 def _number(q: Question, value: Any, text: str) -> tuple[str, Any, str]:

@@ -72,12 +72,12 @@ ASKABLE = (CREATED, READY, BLOCKED, WORKING, REVIEW, HUMAN)
 _rows: list[tuple[str, tuple[str | None, ...], tuple[str, ...], str, tuple[Callable[[Draft], str], ...], Callable[[Draft], None]]]
 _rows = [
     # verb          from                                    to                                who                    guards                                             effect
-    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth),          do.create),
+    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth, needs.may_create), do.create),
     ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               (needs.title, needs.right_size),                   do.rest),
     ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
     ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
-    ("parent",      (BLOCKED,),                             (REVIEW,),                        "system",              (needs.no_open_need,),                             do.review),
-    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.no_open_need, needs.tries_left),            do.claim),
+    ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              (needs.no_open_need,),                             do.gather),
+    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.no_open_need, needs.tries_left, needs.short_enough), do.claim),
     ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                do.heartbeat),
     ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.heartbeat),
     ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                do.release),
@@ -93,16 +93,17 @@ _rows = [
     ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", (needs.open_question, needs.may_withdraw, needs.may_lift), do.withdraw),
     ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
     ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (needs.may_lift,),                                 do.hand_back),
-    ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child, needs.may_lift),             do.finish),
+    ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
     ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              (needs.no_open_child,),                            do.complete),
     ("accept",      (REVIEW,),                              (DONE,),                          "human system",        (needs.no_open_child, needs.may_accept),           do.finish),
-    ("reject",      (REVIEW,),                              (READY, BLOCKED),                 "human",               (needs.may_accept,),                               do.send_back),
+    ("reject",      (REVIEW,),                              (READY, BLOCKED, HUMAN),          "human",               (needs.may_accept,),                               do.send_back),
     ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              (needs.children,),                                 do.decompose),
     ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               (needs.children,),                                 do.decompose),
     ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (),                                                do.fail),
     ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                                do.fail),
+    ("stop",        (WORKING, HUMAN, READY),                (FAILED,),                        "human",               (),                                                do.stop),
     ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (),                                                do.cancel),
-    ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child, needs.may_lift),             do.finish),
+    ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
     ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               (needs.future,),                                   do.defer),
     ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
     ("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
@@ -110,7 +111,7 @@ _rows = [
     # What informs or describes, and moves nothing.
     ("note",        STATES,                                 ("=",),                           "any",                 (),                                                do.note),
     ("update",      STATES,                                 ("=",),                           "any",                 (needs.may_update, needs.room_for_tries),          do.update),
-    ("assign",      ASKABLE,                                ("=",),                           "human",               (needs.open_question,),                            do.assign),
+    ("assign",      OPEN,                                   ("=",),                           "human",               (needs.open_question,),                            do.assign),
     ("dep_add",     OPEN,                                   ("=",),                           "any",                 (needs.acyclic,),                                  do.dep_add),
     ("dep_remove",  OPEN,                                   ("=",),                           "human",               (),                                                do.dep_remove),
 ]  # fmt: skip
@@ -138,10 +139,10 @@ OFFICE: dict[str, str] = {
     "token_revoke": "admin",
 }
 
-#: Fields of `update`: who may change them. An agent can describe, but never raise a limit or remove a gate.
+#: Fields of `update`: who may change them. An agent can describe what it holds, but never raise a limit or remove a gate.
 FIELDS: dict[str, str] = {
-    "title": "any",
-    "description": "any",
+    "title": "holder",
+    "description": "holder",
     "labels": "any",
     "acceptance": "human",
     "priority": "human",
@@ -150,8 +151,8 @@ FIELDS: dict[str, str] = {
     "requires": "human",
     "role": "human",
     "max_retries": "human",
-    "branch": "any",
-    "session_id": "any",
+    "branch": "holder",
+    "session_id": "holder",
 }
 
 
@@ -187,6 +188,12 @@ OUTCOMES: dict[tuple[str, str], str] = {
     **{(name, APPROVED): kind.approved for name, kind in KINDS.items()},
     **{(name, REJECTED): kind.rejected for name, kind in KINDS.items()},
 }
+
+
+def outcome(kind: str, verdict: str, blocking: bool = True, workflow: bool = False) -> str:
+    """What a verdict does: inside a workflow the script decides, and what does not hold the task up cannot end it."""
+    return "back" if workflow or not blocking else OUTCOMES[kind, verdict]
+
 
 #: What an agent can say at the end of its turn. COMPLETE asks nobody anything.
 SIGNALS: dict[str, str | None] = {"COMPLETE": None, **{s: name for name, kind in KINDS.items() for s in kind.signals}}

@@ -19,7 +19,10 @@ class Setting(NamedTuple):
 def _review(field: str, value: Any) -> Any:
     if value in ("auto", 0):
         return 0
-    return "ask" if value == "ask" else fields.span(field, value)
+    try:
+        return "ask" if value == "ask" else fields.span(field, value)
+    except Invalid:
+        raise Invalid("review must be auto, ask, or a length of time", hint="Like: turn project set review 2h") from None
 
 
 def _timeout(field: str, value: Any) -> int:
@@ -35,6 +38,7 @@ SETTINGS: dict[str, Setting] = {
     "vetting": Setting(False, fields.flag, "new tasks wait in 'created' until a person vets them"),
     "review": Setting(0, _review, "finished work is accepted: auto, after a delay like 2h, or ask (a person accepts)"),
     "lease": Setting(HOUR, fields.span, "how long a claim lasts without a heartbeat"),
+    "max_lease": Setting(DAY, fields.span, "the longest lease that a claim may ask for"),
     "max_retries": Setting(3, fields.integer(1, 100), "how often a task may be released or expire before a person is asked"),
     "approvals": Setting("members", fields.choice("members", "approvers"), "who may answer approvals and other gates"),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ..core import settings
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
-from ..core.model import Action, Case, Decision, Project, Question, Ref, Task
+from ..core.model import RESOLVED, Action, Case, Decision, Project, Question, Ref, Task
 from . import text
 
 _TASK = len(Task._fields)
@@ -24,6 +24,9 @@ _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", 
 
 #: All that can change on a question.
 _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
+
+#: One project, so that the planner can use the indexes that begin with it.
+OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
 
 #: An epic and everything below it that can itself be a parent.
 DESCENDANTS = (
@@ -98,14 +101,16 @@ class Store:
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("q", "run", "slot", "store", "workspace")
+    __slots__ = ("q", "run", "slot", "store", "unasked", "virtual", "workspace")
 
-    def __init__(self, store: Store, run: Any, workspace: int) -> None:
+    def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False) -> None:
         self.store = store
         self.run = run
         self.q = store.query
         self.workspace = workspace
         self.slot = "0"
+        self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
+        self.unasked = 0
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
@@ -120,7 +125,10 @@ class Tx:
         task = Task._make(row[:_TASK])
         questions = [Question._make(r) for r in self.run(self.q["pending"], {"id": task.id}).fetchall()]
         if question is not None and all(q.id != question for q in questions):
-            questions.append(self.question(question))
+            named = self.question(question)
+            if named.task_id != task.id:
+                raise NotFound(f"{task.key} has no question {named.name}")
+            questions.append(named)
         needs: list[Ref] = []
         dependents: list[Ref] = []
         children: list[Ref] = []
@@ -156,7 +164,7 @@ class Tx:
         row = self.run(self.q["project_for_update"], {"workspace": self.workspace, "key": project}).fetchone()
         if row is None:
             self._no_project(project)
-        waits = [near[other] for other in sorted(set(needs)) if near[other].state not in ("done", "cancelled")]
+        waits = [near[other] for other in sorted(set(needs)) if near[other].state not in RESOLVED]
         return (
             Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None),
             int(row[-1]),
@@ -183,11 +191,10 @@ class Tx:
             raise NotFound(f"There is no question Q{number}")
         return Question._make(row)
 
-    def task_id(self, project: str, key: str) -> int | None:
-        """By key, or by the id that an imported task had elsewhere."""
+    def task_id(self, project: str, key: str, elsewhere: str) -> int | None:
         row = self.run(self.q["task_id"], {"workspace": self.workspace, "project": project, "key": key}).fetchone()
         if row is None:
-            row = self.run(self.q["task_id_elsewhere"], {"workspace": self.workspace, "key": key}).fetchone()
+            row = self.run(self.q["task_id_elsewhere"], {"workspace": self.workspace, "key": elsewhere}).fetchone()
         return row[0] if row else None
 
     def reaches(self, start: int, goal: int) -> bool:
@@ -199,7 +206,7 @@ class Tx:
             keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
             found = [case for case in (self.pick(key, epic, role) for key in keys) if case]
             return min(found, key=_urgency, default=None)
-        only = "AND p.key = :project"
+        only = f"AND {OF_PROJECT}"
         args = {"workspace": self.workspace, "project": project}
         if epic is not None:
             only += f" AND t.parent_id IN ({DESCENDANTS})".format_map(self.store.words)
@@ -255,7 +262,11 @@ class Tx:
         count = len(decision.opened)
         if not count:
             return decision
-        first = self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0]
+        if self.virtual:
+            self.unasked += count
+            first = -self.unasked
+        else:
+            first = self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0]
         opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
         fresh = iter(opened)
         questions = tuple(next(fresh) if q.id == 0 else q for q in decision.case.questions)
@@ -314,8 +325,12 @@ class Tx:
 
     # --- idempotency ------------------------------------------------------------------------------------------------
 
-    def reply(self, key: str) -> Any:
-        return self.run(self.q["reply"], {"workspace": self.workspace, "key": key}).fetchone()
+    def reply(self, action: Action) -> Any:
+        args = {"workspace": self.workspace, "key": action.key, "actor": action.who.name}
+        return self.run(self.q["reply"], args).fetchone()
+
+    def renew_claim(self, task: Task, claim_hash: str) -> None:
+        self.run(self.q["renew_claim"], {"id": task.id, "epoch": task.epoch, "hash": claim_hash})
 
     def remember(self, action: Action, request: str, task: int | None, question: int | None, epoch: int | None, at: int) -> None:
         self.run(
@@ -366,6 +381,10 @@ def _data(decision: Decision) -> dict[str, Any]:
         changed = {name: value for name, value in changed.items() if value not in (None, "", "[]", 0)}
     if changed:
         data["set"] = changed
+    if decision.needs_added:  # 0 is the task that this event creates
+        data["needs_added"] = [list(pair) for pair in decision.needs_added]
+    if decision.needs_removed:
+        data["needs_removed"] = [list(pair) for pair in decision.needs_removed]
     if decision.opened:
         data["opened"] = [_said(q, Question._fields) for q in decision.opened]
     if decision.closed:

@@ -38,13 +38,13 @@ SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = 
 
 -- name: neighbours
 SELECT 'needs', t.id, t.key, t.state, t.reason, d.warned
-FROM deps d JOIN tasks t ON t.id = d.needs_id WHERE d.task_id = :id AND t.state NOT IN ('done', 'cancelled')
+FROM deps d JOIN tasks t ON t.id = d.needs_id WHERE d.task_id = :id AND t.state NOT IN ({resolved})
 UNION ALL
 SELECT 'dependent', t.id, t.key, t.state, '', 0
-FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id = :id AND t.state NOT IN ('done', 'cancelled', 'failed')
+FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id = :id AND t.state NOT IN ({ended})
 UNION ALL
 SELECT 'child', t.id, t.key, t.state, '', 0
-FROM tasks t WHERE t.parent_id = :id AND t.state NOT IN ('done', 'cancelled', 'failed')
+FROM tasks t WHERE t.parent_id = :id AND t.state NOT IN ({ended})
 ORDER BY 1, 2;
 
 -- name: refs
@@ -83,12 +83,13 @@ WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.type <> 'epic' AND
   {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
 
 -- name: due
-SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
+-- The + keeps planners from walking whole projects: the index on due_at is almost empty.
+SELECT t.id FROM tasks t JOIN projects p ON p.id = +t.project_id
 WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at, t.id LIMIT :limit;
 
 -- name: anything_due
-SELECT 1 FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE t.due_at <= :now AND p.workspace_id = :workspace LIMIT 1;
+SELECT 1 FROM tasks t JOIN projects p ON p.id = +t.project_id
+WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1;
 
 -- name: take_numbers
 UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace RETURNING next_question - :count;
@@ -126,7 +127,10 @@ SELECT name, event_count, event_head FROM workspaces WHERE id = :workspace;
 UPDATE workspaces SET event_count = :n, event_head = :hash WHERE id = :workspace;
 
 -- name: reply
-SELECT actor, request, task_id, question_id, epoch FROM replies WHERE workspace_id = :workspace AND key = :key;
+SELECT request, task_id, question_id, epoch FROM replies WHERE workspace_id = :workspace AND actor = :actor AND key = :key;
+
+-- name: renew_claim
+UPDATE tasks SET claim_hash = :hash, version = version + 1 WHERE id = :id AND epoch = :epoch AND holder IS NOT NULL;
 
 -- name: insert_reply
 INSERT INTO replies (workspace_id, key, actor, request, task_id, question_id, epoch, at)
@@ -145,7 +149,7 @@ UPDATE projects SET settings = :settings WHERE workspace_id = :workspace AND key
 UPDATE workspaces SET settings = :settings WHERE id = :workspace;
 
 -- name: user
-SELECT name, role, created_at FROM users WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
+SELECT role, removed_at FROM users WHERE workspace_id = :workspace AND name = :name ORDER BY id DESC LIMIT 1;
 
 -- name: users
 SELECT name, role, created_at FROM users WHERE workspace_id = :workspace AND removed_at IS NULL ORDER BY name;
@@ -180,7 +184,7 @@ SELECT key FROM projects WHERE workspace_id = :workspace ORDER BY id;
 
 -- name: projects
 SELECT p.key, p.name, p.settings, w.settings, p.created_at,
-       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state NOT IN ('done', 'cancelled', 'failed'))
+       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state NOT IN ({ended}))
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace ORDER BY p.id;
 
 -- name: events_after

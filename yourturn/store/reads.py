@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..core.model import Event, Note, Question, Ref, Task
-from .base import DESCENDANTS, Store
-from .text import QUESTION, TASK
+from .base import DESCENDANTS, OF_PROJECT, Store
+from .text import ENDED_STATES, QUESTION, TASK
 
 _TASK = len(Task._fields)
 _QUESTION = len(Question._fields)
@@ -54,7 +55,7 @@ class Reader:
     def next_due(self) -> int | None:
         """When time will move something next."""
         found = self._all(
-            "SELECT t.due_at FROM tasks t JOIN projects p ON p.id = t.project_id WHERE t.due_at IS NOT NULL "
+            "SELECT t.due_at FROM tasks t JOIN projects p ON p.id = +t.project_id WHERE t.due_at IS NOT NULL "
             "AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1"
         )
         return int(found[0][0]) if found else None
@@ -88,7 +89,7 @@ class Reader:
             args.update(named)
 
         if project is not None:
-            only("p.key = :project", project=project)
+            only(OF_PROJECT if workable or states else f"+{OF_PROJECT}", project=project)
         if states:
             only(f"t.state IN ({_words(states)})")
         if epic is not None:
@@ -97,15 +98,16 @@ class Reader:
             only("t.parent_id = :parent", parent=parent)
         if awaiting is not None:
             kinds = f" AND q.kind IN ({_words(awaiting)})" if awaiting else ""
+            only("t.state = 'human'")
             only(f"EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending' AND q.blocking = 1{kinds})")
         if expiring is not None:
-            only("t.lease_expires_at <= :expiring", expiring=expiring)
+            only("t.due_at <= :expiring AND t.lease_expires_at <= :expiring", expiring=expiring)
         if workable:
             only("t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
         if role is not None:
             only("(t.role IS NULL OR t.role = :role)", role=role)
         if label is not None:
-            only("t.labels LIKE :label ESCAPE '!'", label=f'%"{_like(label)}"%')
+            only("t.labels LIKE :label ESCAPE '!'", label=f"%{_like(json.dumps(label))}%")
         for name, value in (("type", type), ("priority", priority), ("requires", requires)):
             if value is not None:
                 only(f"t.{name} = :{name}", **{name: value})
@@ -160,10 +162,17 @@ class Reader:
         if numbers:
             for needs, key in self._all(
                 f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id IN ({numbers}) "
-                f"AND t.state NOT IN ('done', 'cancelled', 'failed') ORDER BY d.needs_id, t.id"
+                f"AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id"
             ):
                 found.setdefault(needs, []).append(key)
         return found
+
+    def finished_by(self, ids: Iterable[int]) -> dict[int, str]:
+        """Who completed these."""
+        rows = self._all(
+            f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id IN ({_numbers(ids)}) AND e.action = 'complete' ORDER BY e.n"
+        )
+        return dict(rows)
 
     def counts(self, project: str | None = None) -> dict[str, int]:
         """state -> how many."""
@@ -212,7 +221,7 @@ class Reader:
             args["after"] = after
         rows = self._all(
             f"SELECT {QUESTION}, t.key, t.title, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
-            f"WHERE d.needs_id = t.id AND o.state NOT IN ('done', 'cancelled', 'failed')) "
+            f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})) "
             f"FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {_RANK}, q.id LIMIT :limit",
             limit=limit,
@@ -370,7 +379,7 @@ _ODD = {
     "too_early": f"SELECT t.key {_OURS} AND t.state = 'ready' AND {_WAITS}",
     "too_late": f"SELECT t.key {_OURS} AND t.state = 'blocked' AND NOT {_WAITS}",
     "exhausted": f"SELECT t.key {_OURS} AND t.retry_count >= t.max_retries "
-    f"AND t.state NOT IN ('done', 'cancelled', 'failed') AND NOT {_ASKS} AND q.reason = 'retry_exhausted')",
+    f"AND t.state NOT IN ({ENDED_STATES}) AND NOT {_ASKS} AND q.reason = 'retry_exhausted')",
     "in_clear": f"""SELECT what FROM (
         SELECT 'token ' || name AS what FROM tokens WHERE workspace_id = :workspace AND length(hash) <> 64
         UNION ALL SELECT 'the claim on ' || t.key {_OURS} AND length(t.claim_hash) <> 64

@@ -109,6 +109,13 @@ CREATE TABLE tasks (
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
+    CHECK ((holder IS NULL) = (claimed_by IS NULL)),
+    CHECK ((holder IS NULL) = (lease IS NULL)),
+    CHECK (outcome IS NULL OR state = 'human'),
+    CHECK (parent_id IS NULL OR parent_id <> id),
+    CHECK (lease_expires_at IS NULL OR (due_at IS NOT NULL AND due_at <= lease_expires_at)),
+    CHECK (wake_at IS NULL OR (due_at IS NOT NULL AND due_at <= wake_at)),
+    CHECK (accept_at IS NULL OR (due_at IS NOT NULL AND due_at <= accept_at)),
     CHECK (state <> 'working' OR holder IS NOT NULL),
     CHECK (holder IS NULL OR state IN ('working', 'human')),
     CHECK (holder IS NULL OR epoch > 0),
@@ -169,7 +176,8 @@ CREATE TABLE questions (
     PRIMARY KEY (workspace_id, id),
     CHECK ((status = 'pending') = (responded_at IS NULL)),
     CHECK ((status = 'pending') = (responded_by IS NULL)),
-    CHECK (status <> 'answered' OR (response IS NOT NULL AND responded_by <> 'system')),
+    CHECK (status <> 'answered' OR (response IS NOT NULL AND substr(responded_by, 1, 6) = 'human:')),
+    CHECK (kind IN ('input', 'escalation', 'recovery') OR response_type IN ('approval', 'boolean')),
     CHECK (blocking = 1 OR default_value IS NOT NULL),
     CHECK (blocking = 1 OR timeout_at IS NULL),
     CHECK (default_value IS NULL OR kind IN ('input', 'recovery')),
@@ -219,7 +227,7 @@ CREATE TABLE replies (
     question_id   {big},
     epoch         {big},
     at            {big} NOT NULL,
-    PRIMARY KEY (workspace_id, key)
+    PRIMARY KEY (workspace_id, actor, key)
 ) {strict};
 
 {append_only}

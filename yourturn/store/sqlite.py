@@ -84,6 +84,7 @@ class SqliteStore(Store):
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
+            db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's own knows only ASCII
             db.execute("PRAGMA foreign_keys = ON")
             db.execute("PRAGMA recursive_triggers = ON")
             db.execute("PRAGMA synchronous = FULL")
@@ -185,4 +186,5 @@ def trouble(path: str) -> Iterator[None]:
         if "unable to open" in words:
             hint = "Is the folder there, and may you write to it?"
             raise BadDatabase(f"{path} cannot be opened", reason=words, hint=hint) from error
-        raise StoreTrouble(f"{path}: {words}", hint="Nothing was changed.") from error
+        full = "full" in words or "disk I/O" in words
+        raise StoreTrouble(f"{path}: {words}", hint="Nothing was changed." + " Is the disk full?" * full) from error

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from functools import cache
 
-from ..core.model import Question, Task
+from ..core.model import ENDED, RESOLVED, Question, Task
 
 _HERE = os.path.dirname(__file__)  # noqa: PTH120
 
 TASK = ", ".join(f"t.{name}" for name in Task._fields)
+RESOLVED_STATES = ", ".join(f"'{state}'" for state in sorted(RESOLVED))
+ENDED_STATES = ", ".join(f"'{state}'" for state in sorted(ENDED))
 QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
 
 
@@ -26,7 +28,7 @@ class _Words(dict[str, str]):
 
 def queries(words: dict[str, str]) -> dict[str, str]:
     """name -> SQL."""
-    all_words = _Words(words, task=TASK, question=QUESTION)
+    all_words = _Words(words, task=TASK, question=QUESTION, ended=ENDED_STATES, resolved=RESOLVED_STATES)
     found = {}
     for part in read("queries.sql").split("-- name: ")[1:]:
         name, _, body = part.partition("\n")
