@@ -276,3 +276,26 @@ def test_a_bug_is_a_line_not_a_traceback(here: Turn) -> None:
         db.execute("DROP TABLE notes")
     here("create", "Still works?", exit=1)
     assert here.text("list", exit=0).startswith("No tasks")
+
+
+def test_closed_and_full_streams(here: Turn) -> None:
+    """Nothing to read from, nowhere to write to: no traceback, and what was said is done or is not."""
+
+    def shell(line: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["sh", "-c", f"{TURN} {line}"], cwd=here.folder, env=here.env, capture_output=True, text=True)
+
+    here("create", "Login")
+    for line, code in (
+        ("list --json >&-", 0),
+        ("list >/dev/full", 1),
+        ("show 99 2>&-", 3),
+        ("show 99 --json 2>&-", 3),
+        ("note 1 - <&-", 6),
+        ("respond 1 - <&-", 6),
+        ("list | true", 0),
+        ("create Second >/dev/full", 1),
+    ):
+        done = shell(line)
+        assert "Traceback" not in done.stderr, (line, done.stderr)
+        assert done.returncode == code, (line, done.returncode, done.stderr)
+    assert [task["title"] for task in here("list")] == ["Login", "Second"]

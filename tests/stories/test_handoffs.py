@@ -113,3 +113,46 @@ def test_a_token_is_an_identity(turn: Turn) -> None:
     turn("note", "PROJ-1", "x", exit=5, env={"YOURTURN_TOKEN": ben["token"]})
     turn("note", "PROJ-1", "x", exit=5, env={"YOURTURN_TOKEN": "yt_nobody"})
     assert agent["token"] not in turn.run("log", "--json").stdout + turn.run("token", "list", "--json").stdout
+
+
+def test_whoever_carries_an_agents_name_is_an_agent(turn: Turn) -> None:
+    """Even with a person's token, and even by its own name."""
+    turn("create", "Deploy", "--awaiting", "input")
+    boss = turn("token", "create", "boss", "--role", "admin")["token"]
+    turn("respond", "PROJ-1", "x", exit=5, env={"YOURTURN_TOKEN": boss, "YOURTURN_AGENT": "coder"})
+    note = turn("note", "PROJ-1", "x", env={"YOURTURN_TOKEN": boss, "YOURTURN_AGENT": "coder"})["notes"][0]
+    assert note["author"] == "agent:coder"
+    turn.as_agent("note", "PROJ-1", "x", "--as", "agent:coder", exit=5)
+    turn.as_agent("stop", "PROJ-1", exit=5)
+    assert turn("respond", "PROJ-1", "x", env={"YOURTURN_TOKEN": boss})["responded_by"] == "human:boss"
+
+
+def test_a_viewer_only_looks(turn: Turn) -> None:
+    turn("create", "Deploy")
+    eyes = {"YOURTURN_TOKEN": turn("token", "create", "eyes", "--role", "viewer")["token"]}
+    before = turn("show", "PROJ-1")
+    for line in (("note", "PROJ-1", "x"), ("note", "PROJ-1", "x", "--from", "agent"), ("create", "x"), ("claim", "PROJ-1")):
+        assert "a viewer only looks" in turn(*line, exit=5, env=eyes)["message"]
+    assert turn("show", "PROJ-1", env=eyes) == before
+
+
+def test_a_claim_that_is_given_is_checked(turn: Turn) -> None:
+    """Also one from the environment, also beside a worker's name that fits."""
+    turn("create", "Deploy")
+    old = turn("claim", "PROJ-1", "--worker-id", "w1")["claim"]["token"]
+    turn("release", "PROJ-1")
+    new = turn("claim", "PROJ-1", "--worker-id", "w1")["claim"]["token"]
+    for line in (("complete", "PROJ-1"), ("heartbeat", "PROJ-1"), ("ask", "PROJ-1", "x"), ("park", "PROJ-1")):
+        for token in (old, "garbage"):
+            assert turn(*line, "--worker-id", "w1", exit=4, env={"YOURTURN_CLAIM": token})["code"] == "claim_lost"
+            assert turn(*line, "--claim", token, "--worker-id", "w1", exit=4)["code"] == "claim_lost"
+    assert turn("heartbeat", "PROJ-1", "--claim", new, "--worker-id", "other", exit=4)["code"] == "claim_lost"
+    turn("create", "Another")
+    turn("note", "PROJ-2", "the claim is about something else", env={"YOURTURN_CLAIM": new})
+    assert turn("complete", "PROJ-1", env={"YOURTURN_CLAIM": new})["state"] == "done"
+
+
+def test_a_wrong_project_is_no_empty_list(turn: Turn) -> None:
+    turn("create", "Deploy")
+    for line in (("list",), ("ready",), ("next",), ("next", "--claim"), ("inbox",), ()):
+        assert "There is no project NOPE" in turn(*line, "--project", "NOPE", exit=3)["message"]
