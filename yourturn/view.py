@@ -168,7 +168,7 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
     first = next(row[0].strip() for group in rows.values() for row in group)
     return [
         *lines,
-        f'Answer: turn show {first} | turn approve {first} | turn reject {first} "why" | turn respond {first} "…"',
+        f'Answer: turn show {first} | turn respond {first} "…" | turn reject {first} "why"',
     ]
 
 
@@ -263,12 +263,17 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
         f"put aside until {clock(t['wake_at'])}" if t["wake_at"] else "",
         f"labels {', '.join(t['labels'])}" if t["labels"] else "",
     ]
-    if any(facts):
-        lines.append("  " + "   ".join(fact for fact in facts if fact))
+    row = ""
+    for fact in filter(None, facts):
+        if row and cells(row) + cells(fact) + 3 > min(width(), 100):
+            lines.append(row)
+            row = ""
+        row += f"   {fact}" if row else f"  {fact}"
+    lines += [row] if row else []
     if t["claim"]:
         lines.append(
-            f"  {safe(t['claim']['worker'])} works on it, {left(t['claim']['expires_at'])} on the lease "
-            f"(epoch {t['claim']['epoch']})"
+            f"  {safe(t['claim']['worker'])} {'holds' if t['awaiting'] else 'works on'} it, "
+            f"{left(t['claim']['expires_at'])} on the lease (epoch {t['claim']['epoch']})"
         )
     for name in ("description", "acceptance", "summary"):
         if t[name].strip():

@@ -57,6 +57,7 @@ class PostgresStore(Store):
         "lock": "FOR NO KEY UPDATE",
         "lock_task": "FOR NO KEY UPDATE OF t",
         "lock_project": "FOR NO KEY UPDATE OF p",
+        "by_ready": "",
         "skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED",
         "cast_from": "CAST(:from AS BIGINT)",
         "cast_epic": "CAST(:epic AS BIGINT)",

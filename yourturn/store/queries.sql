@@ -78,7 +78,7 @@ SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 -- name: pick
 -- The next task to work on: priority, then age, then id. A container is never work itself.
 SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
-FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
+FROM tasks t {by_ready} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries
   {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
 

@@ -82,6 +82,8 @@ class Reader:
         after: int | None = None,
         limit: int = 500,
     ) -> list[Task]:
+        if workable and project is None:
+            return self._best_of_all(locals())
         where, args = ["p.workspace_id = :workspace"], dict[str, Any]()
 
         def only(clause: str, **named: Any) -> None:
@@ -119,13 +121,20 @@ class Reader:
         if after is not None:
             only(_AFTER[workable], after=after)
         order = "t.priority, t.created_at, t.id" if workable else "t.id"
+        index = self.store.words["by_ready"] if workable else ""
         rows = self._all(
-            f"SELECT {TASK} FROM tasks t JOIN projects p ON p.id = t.project_id "
+            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
             limit=limit,
             **args,
         )
         return [Task._make(row) for row in rows]
+
+    def _best_of_all(self, asked: dict[str, Any]) -> list[Task]:
+        """What can be worked on in any project: each has an index in the right order, so their first pages are merged."""
+        filters = {name: value for name, value in asked.items() if name not in ("self", "project")}
+        found = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
+        return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
 
     def task(self, number: int) -> Task:
         row = self._named("task", id=number)[0]

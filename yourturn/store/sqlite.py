@@ -48,6 +48,7 @@ class SqliteStore(Store):
         "lock_task": "",
         "lock_project": "",
         "skip_locked": "",
+        "by_ready": "INDEXED BY tasks_ready",
         "cast_from": ":from",
         "cast_epic": ":epic",
         "cast_low": "CAST(:low AS INTEGER)",
