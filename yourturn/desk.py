@@ -33,7 +33,8 @@ T = TypeVar("T")
 Clock = Callable[[], int]
 
 _ATTEMPTS = 12
-_ANSWERS = frozenset({"answer", "approve", "reject", "withdraw"})
+#: Said of a task's key, these may come too late for its last question.
+_MAY_BE_LATE = frozenset({"answer", "approve", "reject", "withdraw"})
 
 
 class Done(NamedTuple):
@@ -152,7 +153,7 @@ class Desk:
         case, database = tx.case(action.task, action.question)
         if case.parent is not None and (action.verb == "reopen" or action.args.get("restart")):
             case = case._replace(parent=tx.refs([case.parent.id], lock=True)[0])
-        if action.question is None and action.verb in _ANSWERS and not case.questions:
+        if action.question is None and action.verb in _MAY_BE_LATE and not case.questions:
             case = tx.latest(case)
         return case, database
 
@@ -172,7 +173,7 @@ class Desk:
         number = decision.opened[0].id if decision.opened else action.question
         if number is None and decision.closed:
             number = decision.closed[0].id
-        if number is None and action.verb in _ANSWERS and case.questions:
+        if number is None and action.verb in _MAY_BE_LATE and case.questions:
             number = case.questions[-1].id
         return Done(decision.task.id, number, decision.claim)
 

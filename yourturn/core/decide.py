@@ -20,12 +20,14 @@ from .errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, 
 from .guards import no_open_need
 from .model import (
     ANSWERED,
+    APPROVED,
     BLOCKED,
     DEFERRED,
     FAILED,
     HUMAN,
     PENDING,
     READY,
+    REJECTED,
     REVIEW,
     SYSTEM,
     TIMEOUT,
@@ -43,7 +45,8 @@ _EVER: dict[str, frozenset[str]] = {}
 for (_, _verb), _rule in TRANSITIONS.items():
     _EVER[_verb] = _EVER.get(_verb, frozenset()) | _rule.who
 
-_ANSWERS = ("answer", "approve", "reject")
+_VERDICT = {"approve": APPROVED, "reject": REJECTED}
+_ANSWERS = ("answer", *_VERDICT)
 _TO_A_QUESTION = ("answer", "timeout", "withdraw", "assign")
 _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
 
@@ -70,31 +73,36 @@ def decide(case: Case, action: Action, now: int) -> Decision:
     if task is not None and task.updated_at > now:
         now = task.updated_at  # time used for decisions never runs backwards
     d = Draft(case, action, now)
-    spoken, verb = action.verb, action.verb
-    may_ever(spoken, action.who)
+    may_ever(action.verb, action.who)
     d.holds_claim = task is not None and _proof(task, d)
-    if spoken in _ABOUT_A_QUESTION:
-        assert task is not None
-        verb = MEANS.get((spoken, task.state), spoken)
-        if verb in _TO_A_QUESTION or action.question is not None:
-            verb = "answer" if verb in ("accept", "reject") else verb
-            d.question = _find_question(d, verb)
-            if spoken in ("approve", "reject"):
-                d.args = {**d.args, "verdict": {"approve": "approved", "reject": "rejected"}[spoken]}
-                if spoken == "reject" and "reason" in d.args:
-                    d.args["text"] = d.args.pop("reason")
-            if d.question is not None and d.question.status != PENDING:
-                return _too_late(d)
-        elif spoken in _ANSWERS:
-            d.args = {"reason": d.args.get("reason") or d.args.get("text") or _words(d.args.get("value"))}
+    verb = _meant(d) if action.verb in _ABOUT_A_QUESTION else action.verb
+    if d.question is not None and d.question.status != PENDING:
+        return _too_late(d)
     rule = TRANSITIONS.get((task.state if task else None, verb))
     if rule is None and verb == "claim" and d.needs:
         raise Precondition(f"Cannot claim {d.key}", reason=no_open_need(d))
     if rule is None:
-        raise _illegal(d, spoken)
-    _may(d, rule, spoken)
-    _apply(d, rule, spoken)
+        raise _illegal(d, action.verb)
+    _may(d, rule, action.verb)
+    _apply(d, rule, action.verb)
     return _decision(d)
+
+
+def _meant(d: Draft) -> str:
+    """The verb of the table behind a word about a question, and the question itself.
+
+    `approve` and `reject` answer a question; said of finished work that asks nothing, they accept it or send it back.
+    """
+    spoken, named = d.action.verb, d.action.question is not None
+    verb = MEANS.get((spoken, d.state), spoken)
+    if verb not in _TO_A_QUESTION and not named:
+        d.args = {"reason": d.args.get("reason") or d.args.get("text") or _words(d.args.get("value"))}
+        return verb
+    verb = "answer" if spoken in _ANSWERS else spoken
+    d.question = _find_question(d, verb)
+    if spoken in _VERDICT:
+        d.args = {**d.args, "verdict": _VERDICT[spoken], "text": d.args.get("reason") or d.args.get("text")}
+    return verb
 
 
 def _words(value: Any) -> str:
