@@ -56,7 +56,7 @@ class SqliteStore(Store):
         "horizon": "'1'",
     }
     #: Seconds between two looks at the file while watching.
-    pulse = 0.015
+    pulse = 0.02
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
         super().__init__()
