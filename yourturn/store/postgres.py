@@ -13,6 +13,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import lru_cache
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, ReadOnly, StoreTrouble, Usage
@@ -80,7 +81,7 @@ class PostgresStore(Store):
         self._listeners: list[Any] = []
 
     def sql(self, text: str) -> str:
-        return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
+        return _percent(text)
 
     def _open(self) -> ConnectionPool[Any]:
         with self._lock:
@@ -217,6 +218,12 @@ class PostgresStore(Store):
             raise StoreTrouble(f"{self.url} does not answer", reason=why, hint=hint) from error
         except psycopg.Error as error:
             raise StoreTrouble(f"{self.url}: {str(error).strip().splitlines()[0]}") from error
+
+
+@lru_cache(1024)
+def _percent(text: str) -> str:
+    """:name as %(name)s."""
+    return _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
 
 
 def _durable(db: Any) -> None:
