@@ -85,7 +85,7 @@ def result(q: dict[str, Any]) -> str:
             return f"no answer, went on with {quoted(response['value'])}"
         return "no answer in time"
     if q["status"] == "cancelled":
-        return f"cancelled by {person(q['responded_by'])}"
+        return f"cancelled by {person(q['responded_by'])}" + (f" ({one_line(why)})" if (why := q.get("close_reason")) else "")
     words = f": {quoted(response['text'])}" if response.get("text") else ""
     if response.get("verdict") == "rejected":
         return f"{person(q['responded_by'])} said no{words}"
@@ -219,7 +219,9 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
                     lines.append(" " * room + f"Context: {cut(about, max(40, min(width(), 120) - room - 9))}")
                 lines.append(" " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}")
         lines.append("")
-    return [*lines, f'Answer: turn respond {found[0]["key"]} "…" | turn show {found[0]["key"]}']
+    key = found[0]["key"]
+    first = next(q for q in found[0]["questions"] if q["status"] == "pending" and q["blocking"])
+    return [*lines, f"Answer: {answers(first, key, key)[0][0]} | turn show {key}"]
 
 
 def tree(nodes: list[dict[str, Any]]) -> list[str]:

@@ -87,6 +87,7 @@ def question(q: Question, key: str) -> dict[str, Any]:
         "metadata": _json(q.metadata),
         "status": q.status,
         "response": _json(q.response),
+        "close_reason": q.close_reason,
         "asked_by": q.asked_by,
         "asked_at": time(q.asked_at),
         "responded_by": q.responded_by,
@@ -107,7 +108,7 @@ def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
         "context": None, "reason": None, "response_type": "approval", "options": [], "multi": False, "allow_other": False,
         "group": None, "urgency": "normal", "default": None, "timeout_at": None, "on_timeout": "keep",
         "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
-        "response": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
+        "response": None, "close_reason": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
         "responded_at": None, "title": t.title, "holds_up": waiting, "accept_at": time(t.accept_at),
     }  # fmt: skip
 

@@ -96,7 +96,7 @@ def _dispatch(argv: list[str]) -> int:
     if name in ("--version", "version", "-V"):
         from ..version import __version__
 
-        print(f"turn {__version__}")
+        print(f'{{"version": "{__version__}"}}' if "--json" in argv else f"turn {__version__}")
         return 0
     command = COMMANDS.get(name)
     if command is None:

@@ -263,5 +263,5 @@ def completion_args(p: Any) -> None:
 def completion(a: Namespace) -> int:
     from .completion import script
 
-    print(script(a.shell or os.path.basename(os.environ.get("SHELL", "bash"))))  # noqa: PTH119
-    return 0
+    text = script(a.shell or os.path.basename(os.environ.get("SHELL", "bash")))  # noqa: PTH119
+    return out(a, text, [text])

@@ -127,7 +127,8 @@ def list_(a: Namespace) -> int:
         )  # fmt: skip
     if a.awaiting is not None:
         return out(a, found, lambda: view.awaiting(found))
-    return out(a, found, lambda: [*view.tasks(found), *_more(found, a)])
+    hint = [f"Next: turn show {found[0]['key']}"] if found else []
+    return out(a, found, lambda: [*view.tasks(found), *_more(found, a), *hint])
 
 
 def _more(found: list[dict[str, Any]], a: Namespace) -> list[str]:
@@ -265,7 +266,7 @@ def note(a: Namespace) -> int:
             role = who.role if who.role == "viewer" else "agent"
             desk = desk.as_(who._replace(name=f"agent:{who.name.partition(':')[2]}", role=role))
         task = desk.note(a.task, parse.given(a.text), key=a.idempotency_key)
-    return out(a, task, [f"Noted on {task['key']}."])
+    return out(a, task, [f"Noted on {task['key']}.", f"Next: turn show {task['key']}"])
 
 
 def dep_args(p: Any) -> None:
