@@ -38,10 +38,6 @@ def dim(text: str) -> str:
     return _paint("2", text)
 
 
-def red(text: str) -> str:
-    return _paint("31", text)
-
-
 def width() -> int:
     """Columns of the terminal; endless when nobody looks."""
     try:

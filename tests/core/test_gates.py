@@ -194,3 +194,15 @@ def test_a_read_promises_no_numbers(bench):
     answered = bench.desk.answer(owed, "try again")
     assert (answered["id"], answered["reason"], answered["status"]) == ("Q2", "retry_exhausted", "answered")
     assert bench.desk.show("Q1")["status"] == "pending"
+
+
+def test_awaiting_is_a_field_that_can_be_set_twice(bench):
+    """Said again, nothing happens: no second question, no event."""
+    key = bench.ready()
+    first = bench.desk.await_person(key, "approval")
+    events = len(bench.desk.history(key))
+    again = bench.desk.await_person(key, "approval")
+    assert (len(again["questions"]), len(bench.desk.history(key))) == (1, events)
+    assert again["updated_at"] == first["updated_at"]
+    assert len(bench.desk.await_person(key, "review")["questions"]) == 2
+    assert len(bench.desk.await_person(key, "approval", "Another one?")["questions"]) == 3

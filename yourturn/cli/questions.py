@@ -225,7 +225,9 @@ def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
     from .. import view
 
     task = desk.show(q["task"])
-    return out(a, q, lambda: [f"✓ {q['id']}: {view.result(q)}", f"  {after(task)}"])
+    late = a.restart and (q["status"] != "answered" or q["responded_by"] != desk.who.name)
+    said = f"too late for {q['id']}, kept as a note on {q['task']}" if late else f"{q['id']}: {view.result(q)}"
+    return out(a, q, lambda: [f"✓ {said}", f"  {after(task)}"])
 
 
 def after(task: dict[str, Any]) -> str:

@@ -263,8 +263,7 @@ def note(a: Namespace) -> int:
         if a.sort == "human" and not who.is_person:
             raise NotAllowed(f"{who.name} cannot write as a person", reason="the credential decides who wrote it")
         if a.sort == "agent" and who.is_person:
-            role = who.role if who.role == "viewer" else "agent"
-            desk = desk.as_(who._replace(name=f"agent:{who.name.partition(':')[2]}", role=role))
+            desk = desk.as_(who.as_agent())
         task = desk.note(a.task, parse.given(a.text), key=a.idempotency_key)
     return out(a, task, [f"Noted on {task['key']}.", f"Next: turn show {task['key']}"])
 

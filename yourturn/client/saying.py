@@ -261,10 +261,7 @@ class Saying(Names):
 
     def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
         """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already."""
-        found = self.show(task)
-        if text is None and any(q["kind"] == kind and q["blocking"] and q["status"] == "pending" for q in found["questions"]):
-            return found
-        return self._say("flag", key=key, task=self._task(task), kind=kind, text=text)
+        return self._say("flag", key=key, task=self._task(task), kind=kind, text=text, once=text is None)
 
     def hand_back(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
         return self._say("hand_back", key=key, task=self._task(task))

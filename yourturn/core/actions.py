@@ -118,7 +118,7 @@ VERBS: dict[str, Verb] = {
     "park": Verb("Give a claimed task back without costing a try, because your session ends.", {**_proof, "until": f.instant}),
     "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
     "flag": Verb(
-        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof}
+        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof, "once": f.flag}
     ),
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),

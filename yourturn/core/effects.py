@@ -104,6 +104,9 @@ def ask(d: Draft) -> None:
 
 
 def flag(d: Draft) -> None:
+    if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
+        d.silent = True  # it is that person's turn already
+        return
     open_question(d, d.args)
     drop_claim(d)
     warned = d.args.get("warned")

@@ -56,6 +56,11 @@ class Who(NamedTuple):
     def is_person(self) -> bool:
         return self.name.startswith("human:")
 
+    def as_agent(self) -> Who:
+        """The same somebody, speaking as an agent: never more than before, so a viewer stays one."""
+        role = self.role if self.role == "viewer" else "agent"
+        return self._replace(name=f"agent:{self.name.partition(':')[2]}", role=role)
+
 
 SYSTEM = Who("system", "system")
 
