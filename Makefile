@@ -3,7 +3,7 @@
 VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.ready
-ROUNDS ?= 20
+SCALE  ?= 1
 
 # The first Python that is new enough. Name another one with: make setup PYTHON=/path/to/python3
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -37,15 +37,8 @@ check: setup ## lint, types, and docs that say what the tables say
 bench: setup ## measure the cost of a cold command
 	@$(PY) bench/cold.py
 
-torture: setup ## repeat the race tests ROUNDS times (longer fault tests do not exist yet)
-	@test -f tests/store/test_races.py || { echo "There are no race tests yet: tests/store/test_races.py is missing." >&2; exit 1; }
-	@for round in $$(seq 1 $(ROUNDS)); do \
-		printf 'round %s of %s: ' $$round $(ROUNDS); \
-		$(PY) -m pytest -n auto -p no:cacheprovider tests/store/test_races.py > $(VENV)/torture.log 2>&1 \
-			|| { echo failed; cat $(VENV)/torture.log; exit 1; }; \
-		tail -n 1 $(VENV)/torture.log; \
-	done
-	@rm -f $(VENV)/torture.log; echo "runs: $(ROUNDS), violations: 0"
+torture: setup ## the long fault tests: kills, crowds, broken surroundings (SCALE=0.1 for a taste)
+	@$(PY) -m tests.torture --scale $(SCALE)
 
 docs: setup ## print docs/rules.md from the tables
 	@$(PY) -m yourturn.printed

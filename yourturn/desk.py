@@ -82,9 +82,9 @@ class Desk:
         if action.verb in law.OFFICE:
             if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:
                 raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason="only an admin can")
-            return self._transact(lambda tx: self._office(tx, action))
+            return self._transact(action.verb, lambda tx: self._office(tx, action))
         law.may_ever(action.verb, action.who)
-        return self._transact(lambda tx: self._seen(tx, self._move(tx, action), look))
+        return self._transact(action.verb, lambda tx: self._seen(tx, self._move(tx, action), look))
 
     def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
         return done if look is None else look(Reader(self.store, tx.run, self.workspace), done)
@@ -113,12 +113,12 @@ class Desk:
             done = self._decide(tx, case, action._replace(task=case.task.id), self.now(database))
             return self._seen(tx, done, look)
 
-        return self._transact(move)
+        return self._transact("claim_next", move)
 
-    def _transact(self, move: Callable[[Tx], T]) -> T:
+    def _transact(self, what: str, move: Callable[[Tx], T]) -> T:
         for attempt in range(_ATTEMPTS):
             try:
-                with self.store.begin() as run:
+                with self.store.begin(what) as run:
                     return move(Tx(self.store, run, self.workspace))
             except Again:
                 time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
@@ -245,7 +245,7 @@ class Desk:
             for task in ids:
                 seen.add(task)
                 try:
-                    moved += self._transact(lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
+                    moved += self._transact("reconcile", lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
                 except YourturnError:
                     failed += 1
 

@@ -34,7 +34,7 @@ def found(
     store = open_store(address, create=True)
     try:
         before = schema.create(store, upgrade)
-        with store.begin() as run:
+        with store.begin("init") as run:
             run(store.query["insert_workspace"], {"name": "default", "at": time.time_ns() // 1000})
         desk = Desk(store, Who("nobody", "viewer"))
         desk.who = identity(desk, None, env)

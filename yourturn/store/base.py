@@ -53,7 +53,8 @@ class Store:
         """The dialect's way to write parameters."""
         return body
 
-    def begin(self, write: bool = True) -> AbstractContextManager[Any]:
+    def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:
+        """One transaction. `what` names the change that is made in it, for failpoints."""
         raise NotImplementedError
 
     def reading(self) -> AbstractContextManager[Any]:

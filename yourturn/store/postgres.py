@@ -109,7 +109,7 @@ class PostgresStore(Store):
             raise StoreTrouble(f"{self.url} does not answer", reason=why, hint=hint) from error
 
     @contextmanager
-    def begin(self, write: bool = True) -> Iterator[Any]:
+    def begin(self, what: str = "", *, write: bool = True) -> Iterator[Any]:
         with self._trouble(), self._open().connection() as db:
             cursor = db.cursor()
 

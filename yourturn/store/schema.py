@@ -76,7 +76,7 @@ def create(store: Store, upgrade: bool = False, known: int = VERSION, steps: dic
 
 
 def _step(store: Store, script: str, before: int, after: int) -> None:
-    with store.begin() as run:
+    with store.begin("migrate") as run:
         store.script(run, [])
         if _version(store, run) != before:
             return  # another process was faster

@@ -115,7 +115,7 @@ class SqliteStore(Store):
                 time.sleep(0.01)
 
     @contextmanager
-    def begin(self, write: bool = True) -> Iterator[Any]:
+    def begin(self, what: str = "", *, write: bool = True) -> Iterator[Any]:
         db = self.connection()
         with trouble(self.path):
             db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
