@@ -34,8 +34,8 @@ check: setup ## lint, types, and docs that say what the tables say
 	$(PY) -m yourturn.printed --check || bad=1; \
 	exit $$bad
 
-bench: setup ## measure the cost of a cold command
-	@$(PY) bench/cold.py
+bench: setup ## measure the desk against bare databases and a peer; writes docs/benchmarks.md (BENCH=a for one part)
+	@$(PY) -m bench $(BENCH)
 
 torture: setup ## the long fault tests: kills, crowds, broken surroundings (SCALE=0.1 for a taste)
 	@$(PY) -m tests.torture --scale $(SCALE)
