@@ -35,6 +35,9 @@ class Pairs(NamedTuple):
     def median(self) -> float:
         return statistics.median(self.ratios)
 
+    def scaled(self, factor: float) -> Pairs:
+        return Pairs(tuple(ratio * factor for ratio in self.ratios), self.best * factor)
+
     def percent(self) -> str:
         return f"{self.median:.0%} ({min(self.ratios):.0%}–{max(self.ratios):.0%}; best {self.best:.0%})"
 

@@ -47,6 +47,7 @@ class Counter:
         store: Any = life.ana.desk.store
         db = store.connection()
         db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
         def traced(text: str) -> None:
             if not text.startswith("--") and (not self.texts or self.texts[-1][0] != text):  # a trigger says it twice
