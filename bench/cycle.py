@@ -106,7 +106,7 @@ def run(place: Place) -> list[Figure]:
 
 
 def _measured(place: Place, dialect: str) -> list[Figure]:
-    seconds, rounds = (0.05, 5) if place.quick else (0.4, 15)
+    seconds, rounds = (0.02, 5) if place.quick else (0.4, 15)
     other = place.new(dialect)
     with two(place.new_desk(dialect)) as (ana, coder):
         door, api = Door(ana, coder), Api(ana, coder)
