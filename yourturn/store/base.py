@@ -181,8 +181,8 @@ class Tx:
         if not wanted:
             return []
         self.write()
-        body = self.q["refs_for_update" if lock else "refs"].replace("{ids}", ",".join(str(int(i)) for i in wanted))
-        found = [Ref._make(r) for r in self.run(body, {"workspace": self.workspace}).fetchall()]
+        args = {"workspace": self.workspace, "ids": ",".join(str(int(i)) for i in wanted)}
+        found = [Ref._make(r) for r in self.run(self.q["refs_for_update" if lock else "refs"], args).fetchall()]
         if len(found) != len(set(wanted)):
             raise NotFound("One of the tasks named is not there")
         return found
@@ -373,7 +373,7 @@ def _urgency(found: tuple[Case, int]) -> tuple[int, int, int]:
 def _among(case: Case, near: Any) -> Case:
     """The case with its neighbours."""
     found: dict[str, list[Ref]] = {"needs": [], "dependent": [], "child": [], "parent": [], "parts": []}
-    for sort, *ref in near:
+    for sort, *ref in sorted(near):
         found[sort].append(Ref._make(ref))
     assert case.task is not None
     return case._replace(

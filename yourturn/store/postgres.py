@@ -68,6 +68,7 @@ class PostgresStore(Store):
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
         "moment": "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)",
         "near": "3",
+        "these": "= ANY (CAST(string_to_array(:ids, ',') AS BIGINT[]))",
         "new_id": "nextval(pg_get_serial_sequence('tasks', 'id'))",
         "lock": "FOR NO KEY UPDATE",
         "lock_task": "FOR NO KEY UPDATE OF t",

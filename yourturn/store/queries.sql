@@ -49,16 +49,15 @@ UNION ALL
 SELECT 'parent', t.id, t.key, t.state, t.reason, 0
 FROM tasks c JOIN tasks t ON t.id = c.parent_id WHERE c.id = :id
 UNION ALL
-SELECT 'parts', 0, '', '', '', 0 WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id)
-ORDER BY 1, 2;
+SELECT 'parts', 0, '', '', '', 0 WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id);
 
 -- name: refs
 SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id;
+WHERE p.workspace_id = :workspace AND t.id {these} ORDER BY t.id;
 
 -- name: refs_for_update
 SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id {lock_task};
+WHERE p.workspace_id = :workspace AND t.id {these} ORDER BY t.id {lock_task};
 
 -- name: project
 SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}

@@ -114,13 +114,13 @@ class Reader:
             words = "lower(t.title || ' ' || t.description || ' ' || t.key)"
             only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
         if ids is not None:
-            only(f"t.id IN ({_numbers(ids)})")
+            only(f"t.id {self.store.words['these']}", ids=_numbers(ids))
         if after is not None:
             only(_AFTER[workable], after=after)
         order = "t.priority, t.created_at, t.id" if workable else "t.id"
         index = self.store.words["by_ready"] if workable else ""
         rows = self._all(
-            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = t.project_id "
+            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if workable or states else '+'}t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
             limit=limit,
             **args,
@@ -141,21 +141,24 @@ class Reader:
         """Questions, notes and needs of many tasks, in four queries."""
         if not tasks:
             return {}
-        ids = _numbers(task.id for task in tasks)
+        ids, these = _numbers(task.id for task in tasks), self.store.words["these"]
         found = {task.id: Details([], [], [], None) for task in tasks}
-        for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id IN ({ids}) ORDER BY q.id"):
+        for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id", ids=ids):
             question = Question._make(row)
             found[question.task_id].questions.append(question)
-        for task, *note in self._all(f"SELECT task_id, author, text, at FROM notes WHERE task_id IN ({ids}) ORDER BY id"):
+        for task, *note in self._all(
+            f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id", ids=ids
+        ):
             found[task].notes.append(Note._make(note))
         for task, *ref in self._all(
             f"SELECT d.task_id, t.id, t.key, t.state, t.reason, d.warned FROM deps d JOIN tasks t ON t.id = d.needs_id "
-            f"WHERE d.task_id IN ({ids}) ORDER BY d.task_id, t.id"
+            f"WHERE d.task_id {these} ORDER BY d.task_id, t.id",
+            ids=ids,
         ):
             found[task].needs.append(Ref._make(ref))
         parents = {task.parent_id for task in tasks if task.parent_id}
         if parents:
-            keys = dict(self._all(f"SELECT id, key FROM tasks WHERE id IN ({_numbers(parents)})"))
+            keys = dict(self._all(f"SELECT id, key FROM tasks WHERE id {these}", ids=_numbers(parents)))
             for task in tasks:
                 if task.parent_id:
                     found[task.id] = found[task.id]._replace(parent=keys[task.parent_id])
@@ -167,16 +170,21 @@ class Reader:
         found: dict[int, list[str]] = {}
         if numbers:
             for needs, key in self._all(
-                f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id IN ({numbers}) "
-                f"AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id"
+                f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id "
+                f"WHERE d.needs_id {self.store.words['these']} AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id",
+                ids=numbers,
             ):
                 found.setdefault(needs, []).append(key)
         return found
 
     def finished_by(self, ids: Iterable[int]) -> dict[int, str]:
         """Who completed these."""
+        numbers = _numbers(ids)
+        if not numbers:
+            return {}
+        these = self.store.words["these"]
         rows = self._all(
-            f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id IN ({_numbers(ids)}) AND e.action = 'complete' ORDER BY e.n"
+            f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id {these} AND e.action = 'complete' ORDER BY e.n", ids=numbers
         )
         return dict(rows)
 
@@ -402,7 +410,8 @@ _AFTER = {
 
 
 def _numbers(ids: Iterable[Any]) -> str:
-    return ",".join(str(int(i)) for i in ids) or "NULL"
+    """For {these}: a list of ids as one text, so that the statement is the same for any number of them."""
+    return ",".join(str(int(i)) for i in ids)
 
 
 def _words(words: Iterable[str]) -> str:

@@ -51,6 +51,7 @@ class SqliteStore(Store):
         "+ 2 * (t.parent_id IS NOT NULL OR EXISTS (SELECT 1 FROM deps d WHERE d.task_id = t.id) "
         "OR EXISTS (SELECT 1 FROM deps d WHERE d.needs_id = t.id) OR EXISTS (SELECT 1 FROM tasks k WHERE k.parent_id = t.id))",
         "new_id": "NULL",
+        "these": "IN (SELECT value FROM json_each('[' || :ids || ']'))",
         "lock": "",
         "lock_task": "",
         "lock_project": "",
