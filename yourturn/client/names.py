@@ -26,6 +26,7 @@ class Names:
         self.desk = desk
         self._project = project_key("project", project) if project else None
         self._first: str | None = None
+        self._known: frozenset[str] = frozenset()
 
     @property
     def who(self) -> Who:
@@ -46,8 +47,10 @@ class Names:
     def _within(self, project: str | None) -> str | None:
         """The project that a list is about, if it is about one; a wrong name is no empty list."""
         key = project_key("project", project) if project else self._project
-        if key is not None and key not in self.desk.look(lambda r: r.project_keys()):
-            raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
+        if key is not None and key not in self._known:  # a project is never taken away
+            self._known = frozenset(self.desk.look(lambda r: r.project_keys()))
+            if key not in self._known:
+                raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
         return key
 
     # --- names ------------------------------------------------------------------------------------------------------

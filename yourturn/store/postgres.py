@@ -73,7 +73,10 @@ class PostgresStore(Store):
         "lock": "FOR NO KEY UPDATE",
         "lock_task": "FOR NO KEY UPDATE OF t",
         "lock_project": "FOR NO KEY UPDATE OF p",
-        "by_ready": "",
+        "by_state": "",
+        "xid_index": "CREATE INDEX events_xid ON events (xid, seq);",
+        "take_numbers": "UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace "
+        "RETURNING next_question - :count",
         "skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED",
         "cast_from": "CAST(:from AS BIGINT)",
         "cast_epic": "CAST(:epic AS BIGINT)",

@@ -79,8 +79,8 @@ SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 -- name: pick
 -- The next task to work on: priority, then age, then id. A container is never work itself.
 SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
-FROM tasks t {by_ready} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
-WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries
+FROM tasks t {by_state} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
+WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries
   {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
 
 -- name: due
@@ -95,7 +95,8 @@ SELECT coalesce(CAST(:now AS {big}), {moment}), EXISTS (
     WHERE t.due_at <= coalesce(CAST(:now AS {big}), {moment}) AND p.workspace_id = :workspace);
 
 -- name: take_numbers
-UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace RETURNING next_question - :count;
+-- Questions are never taken away: where only one writes at a time, the next number follows the last.
+{take_numbers};
 
 -- name: next_number
 UPDATE projects SET next_number = :number + 1 WHERE id = :id AND next_number = :number;
@@ -191,7 +192,7 @@ SELECT key FROM projects WHERE workspace_id = :workspace ORDER BY id;
 
 -- name: projects
 SELECT p.key, p.name, p.settings, w.settings, p.created_at,
-       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state NOT IN ({ended}))
+       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state <> 'done' AND t.state NOT IN ({ended}))
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace ORDER BY p.id;
 
 -- name: events_after

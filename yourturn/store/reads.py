@@ -90,7 +90,7 @@ class Reader:
         if project is not None:
             only(OF_PROJECT if workable or states else f"+{OF_PROJECT}", project=project)
         if states:
-            only(f"t.state IN ({_words(states)})")
+            only(f"t.state IN ({_words(states)})" + " AND t.state <> 'done'" * ("done" not in states))
         if epic is not None:
             only(f"t.parent_id IN ({DESCENDANTS})".format_map(self.store.words), epic=epic)
         if parent is not None:
@@ -102,7 +102,7 @@ class Reader:
         if expiring is not None:
             only("t.due_at <= :expiring AND t.lease_expires_at <= :expiring", expiring=expiring)
         if workable:
-            only("t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
+            only("t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
         if role is not None:
             only("(t.role IS NULL OR t.role = :role)", role=role)
         if label is not None:
@@ -118,7 +118,7 @@ class Reader:
         if after is not None:
             only(_AFTER[workable], after=after)
         order = "t.priority, t.created_at, t.id" if workable else "t.id"
-        index = self.store.words["by_ready"] if workable else ""
+        index = self.store.words["by_state"] if workable else ""
         rows = self._all(
             f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if workable or states else '+'}t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
@@ -189,16 +189,12 @@ class Reader:
         return dict(rows)
 
     def counts(self, project: str | None = None) -> dict[str, int]:
-        """state -> how many."""
-        where = "AND p.key = :project" if project else ""
+        """state -> how many. What is done is in no index: it is what is left of all."""
+        ours = f"{_OURS} {'AND p.key = :project' * bool(project)}"
         args = {"project": project} if project else {}
-        return dict(
-            self._all(
-                f"SELECT t.state, count(*) FROM tasks t JOIN projects p ON p.id = t.project_id "
-                f"WHERE p.workspace_id = :workspace {where} GROUP BY t.state",
-                **args,
-            )
-        )
+        found = dict(self._all(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
+        done = self._all(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
+        return {**found, "done": done} if done else found
 
     # --- questions --------------------------------------------------------------------------------------------------
 
