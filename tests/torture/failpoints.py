@@ -156,19 +156,20 @@ def _one_point(stage: Stage, number: int, crowded: bool, point: str, whole: Any,
         wrong(f"killed at {point}, it should be wholly there, and there is {stage.told_since(seq, facts)} instead of {whole}")
     if point not in _LATE and (after != shown or last != seq):
         wrong(f"killed at {point}, nothing should have changed, and there is {stage.told_since(seq, facts)}")
+    if point not in _LATE or key is not None:
+        _again(stage, number, facts, key, seq, told, whole, lambda words: wrong(f"killed at {point}, and said again: {words}"))
     for words in stage.sick():
         wrong(f"killed at {point}: {words}")
-    if point in _LATE and key is None:
-        return
+
+
+def _again(stage: Stage, number: int, facts: Facts, key: str | None, seq: int, told: Any, whole: Any, wrong: Any) -> None:
     again, said = stage.play(number, facts, "record:/dev/null", key)
     if again != 0 or "ok" not in said[0]:
-        wrong(f"killed at {point} and said again, it should succeed: {said}")
+        wrong(f"it should succeed, and ended with {again}: {said}")
     elif stage.told_since(seq, facts) != whole:
-        wrong(f"killed at {point} and said again, it should have one effect in all: {stage.told_since(seq, facts)}")
+        wrong(f"it should have one effect in all, and there is {stage.told_since(seq, facts)} instead of {whole}")
     elif told and not _same(told[0]["ok"], said[0]["ok"]):
-        wrong(f"said again with the same key, it should give the same reply: {told[0]['ok']}, and then {said[0]['ok']}")
-    for words in stage.sick():
-        wrong(f"killed at {point} and said again: {words}")
+        wrong(f"it should give the same reply with the same key: {told[0]['ok']}, and then {said[0]['ok']}")
 
 
 def _same(first: Any, second: Any) -> bool:
