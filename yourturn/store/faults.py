@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -76,9 +76,8 @@ class Faulty:
             return
         self._reached(what, "before-begin")
         with self.inner.begin(what, write=write) as run:
-            watched = _Run(run, lambda: self._reached(what, "first-write"))
-            yield watched
-            watched.arrive()
+            yield _Run(run, lambda: self._reached(what, "first-write"))
+            run.flush()
             self._reached(what, "before-commit")
         self._untold.append(what)
         self._reached(what, "after-commit")
@@ -92,23 +91,26 @@ class Faulty:
 class _Run:
     """What `begin` gives, with an eye on the first write."""
 
-    def __init__(self, run: Any, first: Any) -> None:
+    def __init__(self, run: Any, first: Callable[[], None]) -> None:
         self._run = run
-        self._first = first
+        self._first: Callable[[], None] | None = first
+
+    def __call__(self, text: str, *args: Any) -> Any:
+        return self._said(self._run, text, *args)
+
+    def later(self, text: str, *args: Any) -> None:
+        self._said(self._run.later, text, *args)
+
+    def must(self, text: str, *args: Any) -> None:
+        self._said(self._run.must, text, *args)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._run, name)
 
-    def __call__(self, text: str, *args: Any) -> Any:
-        found = self._run(text, *args)
+    def _said(self, say: Callable[..., Any], text: str, *args: Any) -> Any:
+        found = say(text, *args)
         if self._first is not None and _WRITE.search(text):
             first, self._first = self._first, None
-            self.arrive()
+            self._run.flush()  # what a dialect would send later has arrived before anybody dies
             first()
         return found
-
-    def arrive(self) -> None:
-        """What was written has reached the database, also where a dialect would send it later."""
-        flush = getattr(self._run, "flush", None)
-        if flush is not None:
-            flush()
