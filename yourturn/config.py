@@ -52,6 +52,16 @@ def file() -> dict[str, Any]:
 
 def open_store(address: str, create: bool = False) -> Store:
     """A path, sqlite:///path, or postgresql://…"""
+    store = _store(address, create)
+    wish = os.environ.get("YOURTURN_FAULT")
+    if not wish:
+        return store
+    from .store.faults import with_faults
+
+    return with_faults(store, wish)
+
+
+def _store(address: str, create: bool) -> Store:
     if address.startswith(("postgresql://", "postgres://")):
         from .store.postgres import PostgresStore
 

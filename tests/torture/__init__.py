@@ -35,4 +35,4 @@ class Section(NamedTuple):
     dialects: tuple[str, ...] = ("sqlite", "postgres")
 
 
-SECTIONS: tuple[Section, ...] = ()
+SECTIONS: tuple[Section, ...] = (Section("failpoints", "failpoints"),)

@@ -24,6 +24,7 @@ def run() -> NoReturn:
         code = main(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
+        _replied()
     except BrokenPipeError:
         code = 0
     except OSError as error:  # what was said was done; only the report is lost
@@ -34,6 +35,12 @@ def run() -> NoReturn:
     if sys.stderr is not None:
         sys.stderr.flush()
     os._exit(code)  # nothing is left to do: connections are closed, output is flushed
+
+
+def _replied() -> None:
+    from .parse import replied
+
+    replied()
 
 
 def main(argv: list[str]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import Invalid, Usage
 from ..core.rules import ROLES
-from .parse import connect
+from .parse import connect, opened
 from .parse import show as out
 
 
@@ -33,7 +33,7 @@ def init(a: Namespace) -> int:
     from ..config import init
 
     desk, about = init(a.db, a.key or a.project, a.name, os.environ, a.upgrade)
-    desk.close()
+    opened(desk).close()
     word = "Made a desk" if about["created"] else "There is a desk"
     return out(a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"'])
 
@@ -189,7 +189,7 @@ def _reconciled(found: dict[str, int]) -> str:
 
 
 def doctor_args(p: Any) -> None:
-    p.add_argument("--strict", action="store_true", help="warnings count as trouble too")
+    p.add_argument("--strict", action="store_true", help="judge every event too; warnings count as trouble")
 
 
 def doctor(a: Namespace) -> int:
@@ -197,7 +197,7 @@ def doctor(a: Namespace) -> int:
     from ..screen import columns, safe
 
     with connect(a) as desk:
-        found = examine(desk)
+        found = examine(desk, a.strict)
     bad = [c for c in found if c["status"] == "bad" or (a.strict and c["status"] == "warn")]
     marks = {"ok": "✓", "warn": "!", "bad": "✗"}
     hints = [f"  {safe(c['check'])}: {safe(c['hint'])}" for c in found if c["status"] != "ok" and c["hint"]]
