@@ -38,4 +38,5 @@ class Section(NamedTuple):
 SECTIONS: tuple[Section, ...] = (
     Section("crowd", "crowd"),
     Section("zombies", "zombies"),
+    Section("reconcilers", "reconcilers"),
 )

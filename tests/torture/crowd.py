@@ -22,13 +22,14 @@ from .nursery import Nursery
 from .outside import SharedClock
 from .workers import LEASE, Stage
 
-AGENTS = 8
+#: role of the nursery, and how its names begin
+CAST = [*[("workers:agent", "w")] * 8, *[("workers:person", "p")] * 2, ("workers:boss", "b"), ("workers:typist", "t")]
 WORK_PER_KILL = 5000  #: bytes of the ledger, about thirty lines
 PATIENCE = 120.0  #: seconds for the rest of the work, when nobody dies any more
 
 
 class Crowd:
-    def __init__(self, place: Place, folder: Path, nursery: Nursery) -> None:
+    def __init__(self, place: Place, folder: Path, nursery: Nursery, cast: list[tuple[str, str]] = CAST) -> None:
         self.luck = random.Random(f"crowd {place.dialect} {place.seed}")
         self.address = place.new_db()
         self.nursery = nursery
@@ -38,14 +39,13 @@ class Crowd:
         self.born = 0
         self.cast: dict[int, tuple[str, str]] = {}  #: process -> role, name
         self.stops = 0
-        for role, name in [("agent", "w")] * AGENTS + [("person", "p"), ("person", "q"), ("boss", ""), ("typist", "t")]:
+        for role, name in cast:
             self.enter(role, name)
 
     def enter(self, role: str, name: str) -> None:
         self.born += 1
-        seed = self.luck.randrange(2**32)
-        last = [60, 7] if role == "boss" else [f"{name}{self.born}", seed]
-        self.cast[self.nursery.start(f"workers:{role}", self.address, self.stage.folder, *last)] = role, name
+        child = self.nursery.start(role, self.address, self.stage.folder, f"{name}{self.born}", self.luck.randrange(2**32))
+        self.cast[child] = role, name
 
     def tick(self) -> None:
         time.sleep(0.01)
@@ -58,7 +58,7 @@ class Crowd:
 
     def stop_one(self) -> None:
         """Asleep past its lease, while others go on."""
-        child = self.luck.choice([child for child, (role, _) in self.cast.items() if role == "agent"])
+        child = self.luck.choice([child for child, (role, _) in self.cast.items() if role == "workers:agent"])
         self.nursery.signal(child, signal.SIGSTOP)
         self.stage.clock.advance(LEASE + 1)
         time.sleep(0.03)

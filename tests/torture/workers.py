@@ -25,6 +25,7 @@ from yourturn.core.errors import Busy, ClaimLost, YourturnError
 from .outside import SECOND, Ledger, SharedClock, lines
 
 LEASE = 60  #: seconds, by the shared clock
+OPEN_AT_ONCE = 60
 TURN = str(Path(sys.executable).parent / "turn")
 #: What a person may be told when somebody else, or time, was faster.
 LATE = {"already_answered", "illegal_move", "precondition", "not_found", "invalid"}
@@ -223,7 +224,7 @@ def typist(address: str, folder: str, name: str, seed: int) -> None:
 # --- work -------------------------------------------------------------------------------------------------------------
 
 
-def boss(address: str, folder: str, open_at_once: int, seed: int) -> None:
+def boss(address: str, folder: str, name: str, seed: int) -> None:
     """Brings work while there is little. Each task has a number and a key: whoever takes over says the last one again."""
     stage = Stage(address, folder)
     client = stage.client("human:ana")
@@ -232,10 +233,10 @@ def boss(address: str, folder: str, open_at_once: int, seed: int) -> None:
     keys = [line["task"] for line in known[-40:]]
     while not stage.enough():
         counts = client.counts()
-        if sum(counts.get(state, 0) for state in ("ready", "blocked", "working", "human")) >= open_at_once:
+        if sum(counts.get(state, 0) for state in ("ready", "blocked", "working", "human")) >= OPEN_AT_ONCE:
             time.sleep(0.02)
             continue
-        luck = random.Random(f"{seed} {number}")
+        luck = random.Random(number)
         fields: dict[str, Any] = {"priority": luck.randrange(5), "max_retries": luck.choice((2, 5, 100))}
         if keys and luck.random() < 0.25:
             fields["depends_on"] = sorted(set(luck.choices(keys[-5:], k=2)))
