@@ -39,4 +39,5 @@ SECTIONS: tuple[Section, ...] = (
     Section("crowd", "crowd"),
     Section("zombies", "zombies"),
     Section("reconcilers", "reconcilers"),
+    Section("events", "events"),
 )
