@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -283,6 +285,22 @@ def test_a_connection_that_breaks_changes_nothing_and_is_replaced(desk, address,
         run(f"SELECT pg_terminate_backend({inside('SELECT pg_backend_pid()').fetchone()[0]})")
         inside("SELECT 1")
     assert desk.show("PROJ-1")["title"] == "A"
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_a_broken_connection_prints_nothing_by_itself(address, dialect):
+    """What is on stderr is the error that we report, and nothing else: programs read it."""
+    script = (
+        "from yourturn.config import connect\nfrom yourturn.core.errors import StoreTrouble\nimport sys\n"
+        "with connect(sys.argv[1], as_='human:ana', env={}) as desk:\n"
+        "    try:\n"
+        "        with desk.desk.store.begin() as run:\n"
+        "            run('SELECT pg_terminate_backend(pg_backend_pid())').fetchone()\n"
+        "    except StoreTrouble:\n"
+        "        print('told')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, address], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr) == ("told\n", "")
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])

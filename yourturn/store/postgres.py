@@ -9,6 +9,7 @@ all commits queue; whoever listens also looks by itself now and then.
 
 from __future__ import annotations
 
+import logging
 import re
 import threading
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ try:
     from psycopg_pool import ConnectionPool, PoolTimeout
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
+
+logging.getLogger("psycopg.pool").addHandler(logging.NullHandler())  # what it would print, our errors say
 
 _APPEND_ONLY = """
 ;;
