@@ -39,5 +39,6 @@ SECTIONS: tuple[Section, ...] = (
     Section("crowd", "crowd"),
     Section("zombies", "zombies"),
     Section("reconcilers", "reconcilers"),
+    Section("surroundings", "surroundings"),
     Section("events", "events"),
 )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -54,14 +54,14 @@ class Log:
     def place(self, row: Row) -> int:
         return self.chains[row["task_id"]].index(row)
 
-    def remove(self, seqs: tuple[int, ...]) -> None:
-        if seqs:
-            self.run(f"DELETE FROM events WHERE seq IN ({', '.join(map(str, seqs))})")
-
-    def put(self, rows: tuple[Row, ...]) -> None:
-        for row in rows:
+    def swap(self, gone: Iterable[int], put: Iterable[Row]) -> None:
+        self.run("BEGIN")
+        for seq in gone:
+            self.run(f"DELETE FROM events WHERE seq = {seq}")
+        for row in put:
             values = ", ".join(_literal(row[name]) for name in COLUMNS)
             self.run(f"INSERT INTO events ({', '.join(COLUMNS)}) VALUES ({values})")
+        self.run("COMMIT")
 
 
 def _literal(value: Any) -> str:
@@ -188,6 +188,7 @@ def run(place: Place, luck: random.Random) -> tuple[int, list[str]]:
 
 def _unguard(db: Raw) -> None:
     db.unguard()
+    db("SET synchronous_commit = off" if db.postgres else "PRAGMA synchronous = OFF")
     for index in ("events_chain", "events_office"):
         db(f"DROP INDEX {index}")
 
@@ -199,13 +200,11 @@ def _try(desk: Client, db: Raw, luck: random.Random, most: int) -> tuple[int, li
     if len(ways) > most:
         ways = luck.sample(ways, most)
     for way in ways:
-        log.remove(way.gone)
-        log.put(way.put)
+        log.swap(way.gone, way.put)
         named = {problem["chain"] for problem in audit.verify(desk)["problems"]}
         if not named & way.chains:
             missed.append(f"tampering should be found, and was not: {way.what}" + (f" (named: {named})" if named else ""))
-        log.remove(tuple(row["seq"] for row in way.put))
-        log.put(tuple(log.by_seq[seq] for seq in way.gone))
+        log.swap((row["seq"] for row in way.put), (log.by_seq[seq] for seq in way.gone))
     if not audit.verify(desk)["ok"]:
         missed.append("after everything was put back the log should verify, and does not")
     cuts = [(task, keep) for task, chain in log.chains.items() for keep in range(len(chain))]
@@ -220,12 +219,12 @@ def _cut(desk: Client, log: Log, task: int | None, keep: int) -> Iterator[str]:
     chain = log.chains[task]
     where = "tasks SET {} WHERE id = " + str(task) if task else "workspaces SET {} WHERE name = 'default'"
     row = "UPDATE " + where.format("event_count = {}, event_head = '{}'")
-    log.remove(tuple(row["seq"] for row in chain[keep:]))
+    log.swap((row["seq"] for row in chain[keep:]), ())
     log.run(row.format(keep, chain[keep - 1]["hash"] if keep else ""))
     if not audit.verify(desk)["ok"]:
         yield f"a chain that was cut with its row should look like a younger one, and {log.names[task]} at {keep} did not"
     named = {problem["chain"] for problem in audit.verify(desk, anchor)["problems"]}
     if named != {log.names[task]}:
         yield f"an anchor should name what was cut, and of {log.names[task]} at {keep} it named {named or 'nothing'}"
-    log.put(tuple(chain[keep:]))
+    log.swap((), chain[keep:])
     log.run(row.format(len(chain), chain[-1]["hash"]))

@@ -20,7 +20,7 @@ from typing import Any
 
 from yourturn.client import Client
 from yourturn.config import connect
-from yourturn.core.errors import Busy, ClaimLost, YourturnError
+from yourturn.core.errors import Busy, ClaimLost, StoreTrouble, YourturnError
 
 from .outside import SECOND, Ledger, SharedClock, lines
 
@@ -44,6 +44,10 @@ class Stage:
 
     def over(self) -> bool:
         return os.path.exists(f"{self.folder}/over")
+
+    def troubled(self) -> bool:
+        """Is the database expected to fail now and then?"""
+        return os.path.exists(f"{self.folder}/troubled")
 
     def enough(self) -> bool:
         return os.path.exists(f"{self.folder}/enough")
@@ -71,7 +75,7 @@ class Agent:
 
     def live(self) -> None:
         while not self.stage.over():
-            got = patient(lambda: self.client.claim_next(self.name, lease=f"{LEASE}s"))
+            got = tolerant(self.stage, lambda: self.client.claim_next(self.name, lease=f"{LEASE}s"))
             if got is None:
                 time.sleep(0.01)
                 continue
@@ -131,6 +135,11 @@ class Agent:
         except ClaimLost as error:
             self.write("refused", verb=verb, said=at, code=error.code)
             return None
+        except StoreTrouble as error:
+            if not self.stage.troubled():
+                raise
+            self.write("unknown", verb=verb, said=at, code=error.code)
+            return None  # it may have been done or not: the task is left to whoever comes when the lease is over
         extra = {"question": found["id"]} if verb == "ask" else {}
         self.write("done", verb=verb, said=at, mark=mark, **extra)
         return found
@@ -138,6 +147,17 @@ class Agent:
     def write(self, what: str, **more: Any) -> None:
         place = {"task": self.task, "epoch": self.epoch, "worker": self.name, "at": self.stage.clock(), "until": self.until}
         self.stage.ledger(what, **place, **more)
+
+
+def tolerant(stage: Stage, move: Callable[[], Any]) -> Any:
+    """What the desk replied; None in trouble, where trouble is expected."""
+    try:
+        return patient(move)
+    except StoreTrouble as error:
+        if not stage.troubled():
+            raise
+        stage.ledger("trouble", code=error.code, said=str(error), hint=error.hint)
+        return None
 
 
 def patient(move: Callable[[], Any]) -> Any:
@@ -163,15 +183,15 @@ def person(address: str, folder: str, name: str, seed: int) -> None:
     luck = random.Random(seed)
     client = stage.client(f"human:{name}")
     while not stage.over():
-        waiting = patient(lambda: client.inbox(limit=8))
+        waiting = tolerant(stage, lambda: client.inbox(limit=8)) or []
         luck.shuffle(waiting)
         for item in waiting:
             _judge(stage, client, luck, item, f"{item['id']}/{name}/{luck.randrange(10**9)}")
-        for task in patient(lambda: client.list(state="failed", limit=4)):
+        for task in tolerant(stage, lambda: client.list(state="failed", limit=4)) or ():
             move = client.reopen if luck.random() < 0.3 else client.cancel
-            _tried(lambda key=task["key"], move=move: move(key))
-        for task in patient(lambda: client.list(state="created", limit=4)):
-            _tried(lambda key=task["key"]: client.vet(key))
+            _tried(stage, lambda key=task["key"], move=move: move(key))
+        for task in tolerant(stage, lambda: client.list(state="created", limit=4)) or ():
+            _tried(stage, lambda key=task["key"]: client.vet(key))
         if not waiting:
             time.sleep(0.01)
 
@@ -186,14 +206,14 @@ def _judge(stage: Stage, client: Client, luck: random.Random, item: dict[str, An
         verb, move = "answer", lambda: client.answer(number, luck.choice(item["options"]), mark)
     else:
         verb, move = "answer", lambda: client.answer(number, mark)
-    if _tried(move) is not None:
+    if _tried(stage, move) is not None:
         stage.ledger("answered", question=number, task=item["task"], verb=verb, mark=mark)
 
 
-def _tried(move: Callable[[], Any]) -> Any:
+def _tried(stage: Stage, move: Callable[[], Any]) -> Any:
     """What the desk replied; None when somebody else, or time, was faster."""
     try:
-        return patient(move)
+        return tolerant(stage, move)
     except YourturnError as error:
         if error.code not in LATE:
             raise
@@ -208,7 +228,9 @@ def typist(address: str, folder: str, name: str, seed: int) -> None:
     def turn(*words: str) -> tuple[int, Any]:
         done = subprocess.run([TURN, *words, "--json"], env=env, cwd=folder, capture_output=True, text=True, timeout=60)
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 4, 6), (words, done)
-        return done.returncode, json.loads(done.stdout or done.stderr)
+        said = json.loads(done.stdout or done.stderr)
+        assert done.returncode != 1 or stage.troubled() and said["error"]["code"] == "store", (words, done)
+        return done.returncode, said
 
     while not stage.over():
         code, waiting = turn("inbox", "--limit", "4")
@@ -232,8 +254,8 @@ def boss(address: str, folder: str, name: str, seed: int) -> None:
     number = len(known)
     keys = [line["task"] for line in known[-40:]]
     while not stage.enough():
-        counts = client.counts()
-        if sum(counts.get(state, 0) for state in ("ready", "blocked", "working", "human")) >= OPEN_AT_ONCE:
+        counts = tolerant(stage, client.counts)
+        if counts is None or sum(counts.get(state, 0) for state in ("ready", "blocked", "working", "human")) >= OPEN_AT_ONCE:
             time.sleep(0.02)
             continue
         luck = random.Random(number)
@@ -244,7 +266,9 @@ def boss(address: str, folder: str, name: str, seed: int) -> None:
             fields["requires"] = "approval"
         if luck.random() < 0.03:
             fields["awaiting"] = "work"
-        made = patient(lambda number=number, fields=fields: client.create(f"Task {number}", key=f"task-{number}", **fields))
+        made = tolerant(stage, lambda n=number, fields=fields: client.create(f"Task {n}", key=f"task-{n}", **fields))
+        if made is None:
+            continue
         stage.ledger("created", number=number, task=made["key"])
         keys.append(made["key"])
         number += 1
