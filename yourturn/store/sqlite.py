@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
@@ -30,6 +31,9 @@ WHEN EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq)
 BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 ;;
 """
+
+
+_DAMAGED = "See how far it goes with: turn doctor --strict, and restore a backup."
 
 
 class SqliteStore(Store):
@@ -176,13 +180,17 @@ def trouble(path: str) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError:
         raise
+    except (UnicodeDecodeError, JSONDecodeError) as error:  # a row, or SQLite's own words, of bytes that nobody wrote
+        raise BadDatabase(f"{path} is damaged", reason=str(error), hint=_DAMAGED) from error
     except sqlite3.Error as error:
         words = str(error)
         if "locked" in words or "busy" in words:
             raise Busy(f"{path} is locked", reason="another program holds it", hint="Nothing was changed. Try again.") from error
         if "readonly" in words:
             raise ReadOnly(f"{path} cannot be written", reason=words, hint="Nothing was changed.") from error
-        if "not a database" in words or "malformed" in words:
+        if "malformed" in words or "Could not decode" in words:
+            raise BadDatabase(f"{path} is damaged", reason=words, hint=_DAMAGED) from error
+        if "not a database" in words:
             raise BadDatabase(f"{path} is not a Yourturn database", reason=words) from error
         if "unable to open" in words:
             hint = "Is the folder there, and may you write to it?"
