@@ -18,21 +18,21 @@ from yourturn.config import init
 
 from . import Place, Tally
 from .aftermath import judge
-from .nursery import Nursery
+from .herd import Herd
 from .outside import SharedClock
 from .workers import LEASE, Stage
 
-#: role of the nursery, and how its names begin
+#: role of the herd, and how its names begin
 CAST = [*[("workers:agent", "w")] * 8, *[("workers:person", "p")] * 2, ("workers:boss", "b"), ("workers:typist", "t")]
 WORK_PER_KILL = 5000  #: bytes of the ledger, about thirty lines
 PATIENCE = 120.0  #: seconds for the rest of the work, when nobody dies any more
 
 
 class Crowd:
-    def __init__(self, place: Place, folder: Path, nursery: Nursery, cast: list[tuple[str, str]] = CAST) -> None:
+    def __init__(self, place: Place, folder: Path, herd: Herd, cast: list[tuple[str, str]] = CAST) -> None:
         self.luck = random.Random(f"crowd {place.dialect} {place.seed}")
         self.address = place.new_db()
-        self.nursery = nursery
+        self.herd = herd
         init(self.address, "PROJ", None, {"USER": "ana"})[0].close()
         SharedClock(f"{folder}/clock", time.time_ns() // 1000)
         self.stage = Stage(self.address, str(folder))
@@ -44,7 +44,7 @@ class Crowd:
 
     def enter(self, role: str, name: str) -> None:
         self.born += 1
-        child = self.nursery.start(role, self.address, self.stage.folder, f"{name}{self.born}", self.luck.randrange(2**32))
+        child = self.herd.start(role, self.address, self.stage.folder, f"{name}{self.born}", self.luck.randrange(2**32))
         self.cast[child] = role, name
 
     def tick(self) -> None:
@@ -53,23 +53,23 @@ class Crowd:
 
     def kill_one(self) -> None:
         child = self.luck.choice(list(self.cast))
-        self.nursery.kill(child)
+        self.herd.kill(child)
         self.enter(*self.cast.pop(child))
 
     def stop_one(self) -> None:
         """Asleep past its lease, while others go on."""
         child = self.luck.choice([child for child, (role, _) in self.cast.items() if role == "workers:agent"])
-        self.nursery.signal(child, signal.SIGSTOP)
+        self.herd.signal(child, signal.SIGSTOP)
         self.stage.clock.advance(LEASE + 1)
         time.sleep(0.03)
-        self.nursery.signal(child, signal.SIGCONT)
+        self.herd.signal(child, signal.SIGCONT)
         self.stops += 1
 
     def fire(self, kills: int) -> None:
         """Kill as fast as the crowd still gets something done in between."""
-        while self.nursery.kills < kills:
+        while self.herd.kills < kills:
             self.tick()
-            if os.path.getsize(self.stage.ledger.path) < WORK_PER_KILL * self.nursery.kills:
+            if os.path.getsize(self.stage.ledger.path) < WORK_PER_KILL * self.herd.kills:
                 continue
             self.kill_one()
             if self.luck.random() < 0.2:
@@ -90,17 +90,17 @@ class Crowd:
     def leave(self) -> None:
         self.stage.raise_flag("over")
         for child in self.cast:
-            self.nursery.wait(child)
+            self.herd.wait(child)
 
 
 def run(place: Place) -> Tally:
     tally = Tally()
-    with tempfile.TemporaryDirectory(prefix="yourturn-crowd-") as name, Nursery(Path(name) / "nursery") as nursery:
-        crowd = Crowd(place, Path(name), nursery)
+    with tempfile.TemporaryDirectory(prefix="yourturn-crowd-") as name, Herd(Path(name) / "herd") as herd:
+        crowd = Crowd(place, Path(name), herd)
         crowd.fire(max(12, round(550 * place.scale)))
         ended = crowd.drain()
         crowd.leave()
-        tally.kills = nursery.kills
+        tally.kills = herd.kills
         found, tally.runs = judge(crowd.stage, ended, crowd.stops)
-        tally.violations = [f"{what} (crowd, {place.dialect}, seed {place.seed})" for what in nursery.troubles() + found]
+        tally.violations = [f"{what} (crowd, {place.dialect}, seed {place.seed})" for what in herd.troubles() + found]
     return tally

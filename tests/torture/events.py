@@ -30,7 +30,7 @@ from yourturn.core.model import Event
 
 from . import Place, Tally, tampering
 from .aftermath import everything
-from .nursery import Nursery
+from .herd import Herd
 from .outside import SharedClock, lines
 from .workers import Stage, patient
 
@@ -148,17 +148,17 @@ def dawdler(address: str, folder: str) -> None:
 def run(place: Place) -> Tally:
     tally = Tally()
     luck = random.Random(f"events {place.dialect} {place.seed}")
-    with tempfile.TemporaryDirectory(prefix="yourturn-events-") as name, Nursery(Path(name) / "nursery") as nursery:
-        found, tally.runs = _follow(place, Path(name), nursery, luck, max(8, round(250 * place.scale)))
-        tally.kills = nursery.kills
-        found += nursery.troubles()
+    with tempfile.TemporaryDirectory(prefix="yourturn-events-") as name, Herd(Path(name) / "herd") as herd:
+        found, tally.runs = _follow(place, Path(name), herd, luck, max(8, round(250 * place.scale)))
+        tally.kills = herd.kills
+        found += herd.troubles()
     tried, missed = tampering.run(place, luck)
     tally.runs += tried
     tally.violations = [f"{what} (events, {place.dialect}, seed {place.seed})" for what in found + missed]
     return tally
 
 
-def _follow(place: Place, folder: Path, nursery: Nursery, luck: random.Random, kills: int) -> tuple[list[str], int]:
+def _follow(place: Place, folder: Path, herd: Herd, luck: random.Random, kills: int) -> tuple[list[str], int]:
     address = place.new_db()
     client, _ = init(address, "PROJ", None, {"USER": "ana"})
     with client:
@@ -173,25 +173,25 @@ def _follow(place: Place, folder: Path, nursery: Nursery, luck: random.Random, k
         nonlocal born
         born += 1
         last = [f"w{born}", luck.randrange(2**32)] if role == "writer" else args
-        cast[nursery.start(f"events:{role}", address, str(folder), *last)] = (role, *args)
+        cast[herd.start(f"events:{role}", address, str(folder), *last)] = (role, *args)
 
     for part in [("writer",)] * WRITERS + [("reader", "pages", False), ("reader", "watches", True), ("dawdler",)]:
         enter(*part)
-    while nursery.kills < kills:
+    while herd.kills < kills:
         time.sleep(0.01)
-        if os.path.getsize(stage.ledger.path) < 1500 * nursery.kills:
+        if os.path.getsize(stage.ledger.path) < 1500 * herd.kills:
             continue
         role = luck.choice(("reader", "writer", "writer"))
         child = luck.choice([child for child, part in cast.items() if part[0] == role])
-        nursery.kill(child)
+        herd.kill(child)
         enter(*cast.pop(child))
     stage.raise_flag("enough")
     for child in [child for child, part in cast.items() if part[0] != "reader"]:
-        nursery.wait(child)
+        herd.wait(child)
         del cast[child]
     stage.raise_flag("over")
     for child in cast:
-        nursery.wait(child)
+        herd.wait(child)
     with stage.client("human:ana") as client:
         whole = everything(client)
         wrong = [f"the history should verify, and does not: {p}" for p in audit.verify(client)["problems"][:3]]

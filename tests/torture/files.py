@@ -29,7 +29,7 @@ from yourturn.core.errors import StoreTrouble
 from . import Place, Tally
 from .aftermath import health
 from .clerks import Clerk, check
-from .nursery import Nursery
+from .herd import Herd
 from .outside import Ledger, lines
 
 _NEW_MOUNTS, _PRIVATE = 0x00020000, 0x44000
@@ -91,16 +91,16 @@ def _locked(place: Place, folder: Path, tally: Tally, luck: random.Random) -> li
     found = []
     address = place.new_db()
     _new(address, 3)
-    with _desk(address) as client, Nursery(folder / "nursery") as nursery:
+    with _desk(address) as client, Herd(folder / "herd") as herd:
         before = client.list(), client.history()
         for number in range(max(1, round(10 * place.scale))):
             room = folder / str(number)
             room.mkdir()
-            holder = nursery.start("files:locker", address, str(room))
+            holder = herd.start("files:locker", address, str(room))
             while not lines(f"{room}/ledger"):
                 time.sleep(0.005)
-            nursery.wait(nursery.start("files:locked_out", address, str(room)))
-            nursery.kill(holder)
+            herd.wait(herd.start("files:locked_out", address, str(room)))
+            herd.kill(holder)
             for line in lines(f"{room}/ledger"):
                 if line["what"] == "refused" and (line["code"] != 1 or line["said"]["code"] != "busy"):
                     found.append(f"a locked file should be told as such, and was: {line}")
@@ -111,8 +111,8 @@ def _locked(place: Place, folder: Path, tally: Tally, luck: random.Random) -> li
             if (client.list(), client.history()) != before:
                 found.append("what was refused, and what a killed writer left half done, should change nothing, and did")
             tally.runs += 1
-        found += health(client) + nursery.troubles()
-        tally.kills += nursery.kills
+        found += health(client) + herd.troubles()
+        tally.kills += herd.kills
     return found
 
 
@@ -192,13 +192,13 @@ def small_disk(address: str, folder: str) -> None:
 def _full(place: Place, folder: Path, tally: Tally, luck: random.Random) -> list[str]:
     found = []
     ways = ("short_file", "few_pages", "small_disk") * max(1, round(3 * place.scale))
-    with Nursery(folder / "nursery") as nursery:
+    with Herd(folder / "herd") as herd:
         for number, how in enumerate(ways):
             room = folder / str(number)
             room.mkdir()
             address = place.new_db()
             _new(address)
-            nursery.wait(nursery.start(f"files:{how}", address, str(room)))
+            herd.wait(herd.start(f"files:{how}", address, str(room)))
             written = lines(f"{room}/ledger")
             found += [line["said"] for line in written if line["what"] == "wrong"]
             end = [line for line in written if line["what"] == "filled"]
@@ -210,7 +210,7 @@ def _full(place: Place, folder: Path, tally: Tally, luck: random.Random) -> list
             with _desk(address) as client:
                 found += [*(check(client, str(room)) if how != "small_disk" else ()), *health(client)]
             tally.runs += 1
-        return found + nursery.troubles()
+        return found + herd.troubles()
 
 
 # --- flipped ------------------------------------------------------------------------------------------------------------
@@ -238,8 +238,8 @@ def _flipped(place: Place, folder: Path, tally: Tally, luck: random.Random) -> l
     whole = place.new_db()
     _new(whole, 24)
     size = os.path.getsize(whole)
-    with Nursery(folder / "nursery") as nursery:
-        truth = _said(nursery, folder / "truth", whole, shutil.copy)
+    with Herd(folder / "herd") as herd:
+        truth = _said(herd, folder / "truth", whole, shutil.copy)
         if any(line["code"] for line in truth if line["what"] in ("read", "doctor")):
             found.append(f"an undamaged file should be read, and was not: {truth}")
         for number in range(max(12, round(400 * place.scale))):
@@ -251,18 +251,18 @@ def _flipped(place: Place, folder: Path, tally: Tally, luck: random.Random) -> l
                     content[offset] ^= bits
                 Path(target).write_bytes(content)
 
-            said = _said(nursery, folder / str(number), whole, damage)
+            said = _said(herd, folder / str(number), whole, damage)
             found += [f"{what}; flipped: {spots[:4]}" for what in _clear(truth, said)]
             shutil.rmtree(folder / str(number))
             tally.runs += 1
-        return found + nursery.troubles()
+        return found + herd.troubles()
 
 
-def _said(nursery: Nursery, room: Path, whole: str, damage: Callable[[str, str], Any]) -> list[dict[str, Any]]:
+def _said(herd: Herd, room: Path, whole: str, damage: Callable[[str, str], Any]) -> list[dict[str, Any]]:
     room.mkdir()
     address = f"{room}/yourturn.db"
     damage(whole, address)
-    code = nursery.wait(nursery.start("files:victim", address, str(room)))
+    code = herd.wait(herd.start("files:victim", address, str(room)))
     return [*lines(f"{room}/ledger"), {"what": "end", "code": code}]
 
 
@@ -296,15 +296,15 @@ def _all_die(place: Place, folder: Path, tally: Tally, luck: random.Random) -> l
     address = place.new_db()
     _new(address)
     left_behind = 0
-    with Nursery(folder / "nursery") as nursery:
+    with Herd(folder / "herd") as herd:
         for number in range(max(4, round(60 * place.scale))):
-            children = [nursery.start("clerks:clerk", address, str(folder), f"c{number}-{i}", 10**6) for i in range(3)]
+            children = [herd.start("clerks:clerk", address, str(folder), f"c{number}-{i}", 10**6) for i in range(3)]
             before = len(lines(f"{folder}/ledger"))
             while len(lines(f"{folder}/ledger")) < before + 5:
                 time.sleep(0.005)
             time.sleep(luck.random() * 0.05)
             for child in children:
-                nursery.kill(child)
+                herd.kill(child)
             left_behind += os.path.exists(f"{address}-wal") and os.path.getsize(f"{address}-wal") > 0
             if luck.random() < 0.5:
                 Path(f"{address}-shm").unlink(missing_ok=True)
@@ -315,8 +315,8 @@ def _all_die(place: Place, folder: Path, tally: Tally, luck: random.Random) -> l
             found.append("nobody left a write-ahead log behind: this run shows nothing")
         with _desk(address) as client:
             found += health(client)
-        tally.kills += nursery.kills
-        return found + nursery.troubles()
+        tally.kills += herd.kills
+        return found + herd.troubles()
 
 
 # --- read-only ----------------------------------------------------------------------------------------------------------
@@ -342,14 +342,14 @@ def _read_only(place: Place, folder: Path, tally: Tally, luck: random.Random) ->
     address = str(folder / "desk" / "yourturn.db")
     _new(address, 3)
     before = Path(address).read_bytes()
-    with Nursery(folder / "nursery") as nursery:
+    with Herd(folder / "herd") as herd:
         Path(address).chmod(0o444)
         Path(address).parent.chmod(0o555)
         try:
-            nursery.wait(nursery.start("files:nobody", address, str(folder)))
+            herd.wait(herd.start("files:nobody", address, str(folder)))
         finally:
             Path(address).parent.chmod(0o755)
-        found += nursery.troubles()
+        found += herd.troubles()
     said = {line["words"][0]: line for line in lines(f"{folder}/ledger")}
     if said["create"]["code"] != 1 or not said["create"]["err"].get("message"):
         found.append(f"a file that may only be read should be told as such, and was: {said['create']}")

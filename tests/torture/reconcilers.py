@@ -24,7 +24,7 @@ from yourturn.core.model import Event
 from . import Place, Tally
 from .aftermath import everything, health, judge
 from .crowd import CAST, Crowd
-from .nursery import Nursery
+from .herd import Herd
 from .outside import SharedClock, lines
 from .workers import LEASE, Stage
 
@@ -69,7 +69,7 @@ def restless(address: str, folder: str, name: str, seed: int) -> None:
 # --- debts ------------------------------------------------------------------------------------------------------------
 
 
-def _indebted(address: str, room: Path, nursery: Nursery, size: int, start: int) -> Stage:
+def _indebted(address: str, room: Path, herd: Herd, size: int, start: int) -> Stage:
     """A desk on which a move of every kind is owed `size` times."""
     room.mkdir()
     init(address, "PROJ", None, {"USER": "ana"})[0].close()
@@ -90,9 +90,9 @@ def _indebted(address: str, room: Path, nursery: Nursery, size: int, start: int)
             for parent in (None, epic):
                 key = ana.create(f"{i} is accepted, within {parent and 'the whole'}", parent=parent)["key"]
                 coder.complete(coder.claim(key, "w3"), "done")
-        child = nursery.start("reconcilers:holder", address, str(room), held + asked, asked)
+        child = herd.start("reconcilers:holder", address, str(room), held + asked, asked)
         _until(stage, "held", 1)
-        nursery.kill(child)
+        herd.kill(child)
         clock.advance(3 * 3600)
     return stage
 
@@ -115,21 +115,21 @@ def _told(client: Client) -> Told:
     return found
 
 
-def _at_once(place: Place, folder: Path, nursery: Nursery, many: int, deaths: int, size: int, luck: random.Random) -> list[str]:
+def _at_once(place: Place, folder: Path, herd: Herd, many: int, deaths: int, size: int, luck: random.Random) -> list[str]:
     start = time.time_ns() // 1000
-    alone = _indebted(place.new_db(), folder / "alone", nursery, size, start)
+    alone = _indebted(place.new_db(), folder / "alone", herd, size, start)
     with alone.client("human:ana") as client:
         owed = client.reconcile()["moved"]
         expected = _told(client)
-    stage = _indebted(place.new_db(), folder / "many", nursery, size, start)
-    children = [nursery.start("reconcilers:once", stage.address, stage.folder) for _ in range(many)]
+    stage = _indebted(place.new_db(), folder / "many", herd, size, start)
+    children = [herd.start("reconcilers:once", stage.address, stage.folder) for _ in range(many)]
     _until(stage, "ready", many)
     stage.raise_flag("over")
     for child in luck.sample(children, deaths):
         time.sleep(luck.random() * 0.05)
-        nursery.kill(child)
+        herd.kill(child)
     for child in children:
-        nursery.wait(child)
+        herd.wait(child)
     said = [line for line in lines(stage.ledger.path) if line["what"] == "reconciled"]
     wrong = [f"a reconciler should manage everything, and could not: {line}" for line in said if line["failed"]]
     with stage.client("human:ana") as client:
@@ -149,11 +149,11 @@ def _at_once(place: Place, folder: Path, nursery: Nursery, many: int, deaths: in
 # --- while workers die ------------------------------------------------------------------------------------------------
 
 
-def _crowded(place: Place, folder: Path, nursery: Nursery, kills: int) -> list[str]:
+def _crowded(place: Place, folder: Path, herd: Herd, kills: int) -> list[str]:
     folder.mkdir()
     cast = [*CAST, *[("reconcilers:restless", "r")] * 4]
-    crowd = Crowd(place, folder, nursery, cast)
-    crowd.fire(nursery.kills + kills)
+    crowd = Crowd(place, folder, herd, cast)
+    crowd.fire(herd.kills + kills)
     ended = crowd.drain()
     crowd.leave()
     wrong, _ = judge(crowd.stage, ended, crowd.stops)
@@ -189,19 +189,19 @@ def _paid_once(events: list[Event]) -> list[str]:
 def run(place: Place) -> Tally:
     tally = Tally()
     luck = random.Random(f"reconcilers {place.dialect} {place.seed}")
-    with tempfile.TemporaryDirectory(prefix="yourturn-reconcilers-") as name, Nursery(Path(name) / "nursery") as nursery:
+    with tempfile.TemporaryDirectory(prefix="yourturn-reconcilers-") as name, Herd(Path(name) / "herd") as herd:
         for number in range(max(2, round(20 * place.scale))):
             many, deaths = ((2, 0), (4, 2), (4, 0), (2, 1))[number % 4]
             size = 3 if place.scale < 0.1 else 8
             room = Path(name) / str(number)
             room.mkdir()
-            found = _at_once(place, room, nursery, many, deaths, size, luck)
+            found = _at_once(place, room, herd, many, deaths, size, luck)
             tally.violations += [f"{what} (reconcilers, {place.dialect}, seed {place.seed}, round {number})" for what in found]
             tally.runs += 1
         if place.scale >= 0.05:
-            found = _crowded(place, Path(name) / "crowd", nursery, round(100 * place.scale))
+            found = _crowded(place, Path(name) / "crowd", herd, round(100 * place.scale))
             tally.violations += [f"{what} (reconcilers, {place.dialect}, seed {place.seed})" for what in found]
             tally.runs += 1
-        tally.kills = nursery.kills
-        tally.violations += nursery.troubles()
+        tally.kills = herd.kills
+        tally.violations += herd.troubles()
     return tally

@@ -25,7 +25,7 @@ from . import Place, Tally
 from .aftermath import everything, health, judge
 from .clerks import DAY, check
 from .crowd import Crowd
-from .nursery import Nursery
+from .herd import Herd
 from .outside import SECOND, Ledger, lines
 
 SOCKET = ".s.PGSQL.5432"
@@ -134,9 +134,9 @@ def _troubled(place: Place, folder: Path, server: Server, tally: Tally, name: st
     """A crowd goes on through trouble; afterwards everything is as it should be."""
     room = folder / name
     room.mkdir()
-    with Nursery(room / "nursery") as nursery:
+    with Herd(room / "herd") as herd:
         (room / "troubled").touch()
-        crowd = Crowd(place._replace(new_db=lambda: _database(server)), room, nursery)
+        crowd = Crowd(place._replace(new_db=lambda: _database(server)), room, herd)
         ends = time.monotonic() + seconds
         rounds = 0
         while time.monotonic() < ends or rounds < 2:
@@ -149,8 +149,8 @@ def _troubled(place: Place, folder: Path, server: Server, tally: Tally, name: st
         crowd.leave()
         found, tasks = judge(crowd.stage, ended, 0)
         tally.runs += rounds
-        tally.kills += nursery.kills
-        tally.violations += [f"{what} ({name}, seed {place.seed})" for what in nursery.troubles() + found]
+        tally.kills += herd.kills
+        tally.violations += [f"{what} ({name}, seed {place.seed})" for what in herd.troubles() + found]
         if not any(line["what"] in ("unknown", "trouble") for line in lines(crowd.stage.ledger.path)):
             tally.violations.append(f"{name}: {rounds} times, and nobody among {tasks} tasks noticed: this run shows nothing")
 
@@ -185,16 +185,16 @@ def _cut_replies(place: Place, folder: Path, server: Server, tally: Tally, luck:
     rounds = max(4, round(100 * place.scale))
     address = _database(server)
     init(address, "PROJ", None, {"USER": "ana"})[0].close()
-    with tempfile.TemporaryDirectory(prefix="yt-") as listen, Nursery(room / "nursery") as nursery:  # a socket's path is short
-        between = nursery.start("servers:proxy", str(room), server.socket, listen, luck.randrange(2**32), 0.15)
+    with tempfile.TemporaryDirectory(prefix="yt-") as listen, Herd(room / "herd") as herd:  # a socket's path is short
+        between = herd.start("servers:proxy", str(room), server.socket, listen, luck.randrange(2**32), 0.15)
         while not os.path.exists(f"{listen}/{SOCKET}"):
             time.sleep(0.005)
         cut = address.replace(server.socket, listen)
-        clerks = [nursery.start("clerks:clerk", cut, str(room), f"c{i}", rounds) for i in range(4)]
+        clerks = [herd.start("clerks:clerk", cut, str(room), f"c{i}", rounds) for i in range(4)]
         for child in clerks:
-            nursery.wait(child, 300)
-        nursery.kill(between)
-        found = nursery.troubles()
+            herd.wait(child, 300)
+        herd.kill(between)
+        found = herd.troubles()
     written = lines(f"{room}/ledger")
     troubles = [line for line in written if line["what"] == "trouble"]
     with connect(address, as_="human:ana", project="PROJ", env={}) as client:
@@ -219,14 +219,14 @@ def _wrong_clocks(place: Place, folder: Path, server: Server, tally: Tally, luck
     address = _database(server)
     init(address, "PROJ", None, {"USER": "ana"})[0].close()
     begun = _server_time(address)
-    with Nursery(room / "nursery") as nursery:
+    with Herd(room / "herd") as herd:
         clerks = [
-            nursery.start("clerks:clerk", address, str(room), f"c{i}", rounds, wrong)
+            herd.start("clerks:clerk", address, str(room), f"c{i}", rounds, wrong)
             for i, wrong in enumerate((DAY, -DAY, DAY, -DAY, 3600, 0))
         ]
         for child in clerks:
-            nursery.wait(child, 300)
-        found = nursery.troubles()
+            herd.wait(child, 300)
+        found = herd.troubles()
     ended = _server_time(address)
     with connect(address, as_="human:ana", project="PROJ", env={}) as client:
         for event in everything(client):

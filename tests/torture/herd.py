@@ -1,8 +1,8 @@
-"""Real processes that cost almost nothing to start, so that hundreds can be killed.
+"""Real processes that cost almost nothing to start, live side by side, and can be killed by the hundred.
 
-A nursery is a process that has imported everything and opened nothing. It forks a child per order, and it alone signals and
-collects its children: a number is not given to another process before its owner was collected here, so a kill never hits a
-stranger. When whoever ordered goes away, the nursery kills what is left and ends.
+A herd has a mother: a process that has imported everything and opened nothing. She forks a child per order, and she alone
+signals and collects them: a number is not given to another process before its owner was collected, so a kill never hits a
+stranger. When whoever ordered goes away, she kills what is left and ends.
 
 A child is a function of a module of this folder, called with plain values. What it lets escape is written to `broken`:
 an exception in a child is something that the section has to report.
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 _WARM = ("yourturn.store.sqlite", "yourturn.store.postgres", "yourturn.doctor", "yourturn.core.decide", "yourturn.core.actions")
 
 
-class Nursery:
+class Herd:
     """Orders children, kills them, waits for them."""
 
     def __init__(self, folder: Path) -> None:
@@ -35,7 +35,7 @@ class Nursery:
         self.kills = 0
         env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.nursery", str(self.broken)],
+            [sys.executable, "-m", "tests.torture.herd", str(self.broken)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=env,
         )  # fmt: skip
 
@@ -82,7 +82,7 @@ class Nursery:
         self._process.stdin.flush()
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError("the nursery is gone")
+            raise RuntimeError("the mother of the herd is gone")
         return json.loads(line)
 
     def close(self) -> None:
@@ -91,7 +91,7 @@ class Nursery:
         self._process.wait(30)
         self._process.stdout.close()
 
-    def __enter__(self) -> Nursery:
+    def __enter__(self) -> Herd:
         return self
 
     def __exit__(self, *_: object) -> None:
