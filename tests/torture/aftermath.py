@@ -35,6 +35,7 @@ def judge(stage: Stage, ended: bool, stops: int) -> tuple[list[str], int]:
     for key in tasks:
         wrong += _ended_once(key, tasks[key]["state"], chains.get(key, []))
     wrong += _acknowledged(ledger, chains, tasks)
+    wrong += _said_once(ledger, chains)
     wrong += _overlaps([line for line in ledger if line.get("epoch")])
     if stops > 20 and not any(line["what"] == "refused" for line in ledger):
         wrong.append(f"{stops} workers overslept and none came late: this run shows nothing")
@@ -128,6 +129,15 @@ def _acknowledged(ledger: Lines, chains: dict[str, list[Event]], tasks: dict[str
             found = answers.get(line["question"], {})
             if found.get("status") != "answered" or line["mark"] not in json.dumps(found.get("response")):
                 yield f"an acknowledged answer should be kept, and {line['mark']} to {line['question']} is not: {found.get('response')}"
+
+
+def _said_once(ledger: Lines, chains: dict[str, list[Event]]) -> Iterator[str]:
+    """Whatever became of it: what a holder said once has happened once, or never."""
+    for line in ledger:
+        if line["what"] in ("done", "unknown", "refused") and line.get("mark"):
+            made = [e for e in chains.get(line["task"], ()) if e.action == line["verb"] and line["mark"] in e.data]
+            if len(made) > (line["what"] != "refused"):
+                yield f"{line['verb']} of {line['mark']} was {line['what']}, and is in the log {len(made)} times"
 
 
 def _marked(event: Event, line: dict[str, Any]) -> bool:

@@ -133,12 +133,12 @@ class Agent:
         try:
             found = patient(move)
         except ClaimLost as error:
-            self.write("refused", verb=verb, said=at, code=error.code)
+            self.write("refused", verb=verb, said=at, mark=mark, code=error.code)
             return None
         except StoreTrouble as error:
             if not self.stage.troubled():
                 raise
-            self.write("unknown", verb=verb, said=at, code=error.code)
+            self.write("unknown", verb=verb, said=at, mark=mark, code=error.code)
             return None  # it may have been done or not: the task is left to whoever comes when the lease is over
         extra = {"question": found["id"]} if verb == "ask" else {}
         self.write("done", verb=verb, said=at, mark=mark, **extra)
