@@ -35,4 +35,11 @@ class Section(NamedTuple):
     dialects: tuple[str, ...] = ("sqlite", "postgres")
 
 
-SECTIONS: tuple[Section, ...] = (Section("failpoints", "failpoints"),)
+SECTIONS: tuple[Section, ...] = (
+    Section("failpoints", "failpoints"),
+    Section("crowd", "crowd"),
+    Section("zombies", "zombies"),
+    Section("reconcilers", "reconcilers"),
+    Section("surroundings", "surroundings"),
+    Section("events", "events"),
+)

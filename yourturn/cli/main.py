@@ -59,7 +59,8 @@ def main(argv: list[str]) -> int:
         if os.environ.get("YOURTURN_DEBUG"):
             raise
         what = f"{type(bug).__name__}: {bug}".splitlines()[0]
-        _report(YourturnError("This is a bug in turn", reason=what, hint="YOURTURN_DEBUG=1 shows where."), as_json)
+        hint = "YOURTURN_DEBUG=1 shows where; turn doctor --strict shows whether the database is damaged."
+        _report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
         return YourturnError.exit_code
 
 

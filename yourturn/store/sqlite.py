@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from json import JSONDecodeError
 from types import TracebackType
 from typing import Any
 
@@ -34,6 +35,8 @@ BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 """
 
 
+#: The last two are rows, or words of SQLite's own, made of bytes that nobody wrote.
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError, JSONDecodeError)
 _LIST = re.compile(r"(\w+) IN \(([^()]*)\)")
 
 
@@ -190,7 +193,7 @@ class _Transaction:
         if self.begin:
             try:
                 run.execute(self.begin)
-            except sqlite3.Error as error:
+            except _TROUBLE as error:
                 raise _in_our_words(self.store.path, error) from error
         return run
 
@@ -198,13 +201,13 @@ class _Transaction:
         if error is None and self.begin:
             try:
                 self.run.execute("COMMIT")
-            except sqlite3.Error as trouble:
+            except _TROUBLE as trouble:
                 self._undo()
                 raise _in_our_words(self.store.path, trouble) from trouble
         elif error is not None:
             if self.begin:
                 self._undo()
-            if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
+            if isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
                 raise _in_our_words(self.store.path, error) from error
 
     def _undo(self) -> None:
@@ -245,17 +248,20 @@ def trouble(path: str) -> Iterator[None]:
         yield
     except sqlite3.IntegrityError:
         raise
-    except sqlite3.Error as error:
+    except _TROUBLE as error:
         raise _in_our_words(path, error) from error
 
 
-def _in_our_words(path: str, error: sqlite3.Error) -> Exception:
+def _in_our_words(path: str, error: Exception) -> Exception:
     words = str(error)
+    if isinstance(error, ValueError) or "malformed" in words or "Could not decode" in words:
+        hint = "See how far it goes with: turn doctor --strict, and restore a backup."
+        return BadDatabase(f"{path} is damaged", reason=words, hint=hint)
     if "locked" in words or "busy" in words:
         return Busy(f"{path} is locked", reason="another program holds it", hint="Nothing was changed. Try again.")
     if "readonly" in words:
         return ReadOnly(f"{path} cannot be written", reason=words, hint="Nothing was changed.")
-    if "not a database" in words or "malformed" in words:
+    if "not a database" in words:
         return BadDatabase(f"{path} is not a Yourturn database", reason=words)
     if "unable to open" in words:
         return BadDatabase(f"{path} cannot be opened", reason=words, hint="Is the folder there, and may you write to it?")
