@@ -35,4 +35,6 @@ class Section(NamedTuple):
     dialects: tuple[str, ...] = ("sqlite", "postgres")
 
 
-SECTIONS: tuple[Section, ...] = ()
+SECTIONS: tuple[Section, ...] = (
+    Section("models", "models"),
+)
