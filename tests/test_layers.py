@@ -20,7 +20,7 @@ LAYERS = (
     ("desk", "office"),
     ("wire", "view"),
     ("client",),
-    ("config", "founding", "audit", "doctor", "testing"),
+    ("config", "founding", "audit", "doctor", "fold", "judge", "strict", "testing"),
     ("worker", "flow", "notify", "demo"),
     SURFACES,
     ("printed",),  # the docs, drawn from everybody's tables

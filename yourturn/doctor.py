@@ -32,21 +32,30 @@ class Check(NamedTuple):
     hint: str
 
 
-def examine(client: Client) -> list[dict[str, str]]:
-    """One line per check: check, status (ok, warn, bad), words, hint."""
-    return [_examined(client, check) for check in CHECKS]
+def examine(client: Client, strict: bool = False) -> list[dict[str, str]]:
+    """One line per check: check, status (ok, warn, bad), words, hint. Strict, every event is heard and judged too."""
+    found = [_examined(client, check) for check in CHECKS]
+    if strict:
+        from .strict import report
+
+        found += [_line(f"strict {c['check']}", "bad", c["wrong"], c["well"], c["hint"]) for c in report(client)]
+    return found
 
 
 def _examined(client: Client, check: Check) -> dict[str, str]:
-    status, words, hint = check.status, "", check.hint
+    status = check.status
     try:
         wrong = list(check.look(client))
     except Exception as trouble:  # a doctor reports, whatever it meets
         wrong, status = [f"cannot look: {trouble or type(trouble).__name__}"], "bad"
+    return _line(check.name, status, wrong, check.well, check.hint)
+
+
+def _line(name: str, status: str, wrong: list[str], well: str, hint: str) -> dict[str, str]:
     if not wrong:
-        return {"check": check.name, "status": "ok", "words": check.well, "hint": ""}
+        return {"check": name, "status": "ok", "words": well, "hint": ""}
     words = "; ".join(wrong[:_SHOWN]) + (f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
-    return {"check": check.name, "status": status, "words": words, "hint": hint}
+    return {"check": name, "status": status, "words": words, "hint": hint}
 
 
 # --- the database -----------------------------------------------------------------------------------------------------

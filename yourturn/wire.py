@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .core.model import PENDING, RESOLVED, REVIEW, Claim, Event, Question, Task
@@ -117,25 +118,49 @@ def claim(c: Claim) -> dict[str, Any]:
     return {"task": c.task, "worker": c.worker, "epoch": c.epoch, "token": c.token, "expires_at": time(c.expires_at)}
 
 
-def event(e: Event) -> dict[str, Any]:
-    return {
-        "seq": e.seq,
-        "at": time(e.at),
-        "actor": e.actor,
-        "action": e.action,
-        "task": e.task,
-        "data": _data(json.loads(e.data)),
-    }
+def events(found: Iterable[Event], keys: Callable[[set[int]], dict[int, str]]) -> list[dict[str, Any]]:
+    """Events in the words of the contract; `keys` looks up what the tasks that they name by number are called."""
+    told = [(e, json.loads(e.data)) for e in found]
+    numbers = {number for _, data in told for number in _numbers(data)}
+    named = keys(numbers) if numbers else {}
+    return [
+        {
+            "seq": e.seq,
+            "at": time(e.at),
+            "actor": e.actor,
+            "action": e.action,
+            "task": e.task,
+            "data": _data(data, {0: e.task, **named}),
+        }
+        for e, data in told
+    ]
 
 
-def _data(data: dict[str, Any]) -> dict[str, Any]:
+def _numbers(data: dict[str, Any]) -> Iterator[int]:
+    """The tasks that an event names by their numbers; 0 is the task that it creates."""
+    for name in _NEEDS:
+        for pair in data.get(name, ()):
+            yield from filter(None, pair)
+    if data.get("set", {}).get("parent_id"):
+        yield data["set"]["parent_id"]
+
+
+_NEEDS = ("needs_added", "needs_removed")
+
+
+def _data(data: dict[str, Any], named: dict[int, Any]) -> dict[str, Any]:
     """An event's data as it is stored, in the words of the contract."""
     found = {name: _readable(name, value) for name, value in data.items()}
     for name in ("opened", "closed"):
         if name in data:
             found[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
+    for name in _NEEDS:
+        if name in data:
+            found[name] = [[named.get(number) for number in pair] for pair in data[name]]
     if "set" in data:
         found["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
+        if "parent_id" in data["set"]:
+            found["set"]["parent"] = named.get(data["set"]["parent_id"])
     return found
 
 

@@ -189,7 +189,7 @@ def _reconciled(found: dict[str, int]) -> str:
 
 
 def doctor_args(p: Any) -> None:
-    p.add_argument("--strict", action="store_true", help="warnings count as trouble too")
+    p.add_argument("--strict", action="store_true", help="judge every event too; warnings count as trouble")
 
 
 def doctor(a: Namespace) -> int:
@@ -197,7 +197,7 @@ def doctor(a: Namespace) -> int:
     from ..screen import columns, safe
 
     with connect(a) as desk:
-        found = examine(desk)
+        found = examine(desk, a.strict)
     bad = [c for c in found if c["status"] == "bad" or (a.strict and c["status"] == "warn")]
     marks = {"ok": "✓", "warn": "!", "bad": "✗"}
     hints = [f"  {safe(c['check'])}: {safe(c['hint'])}" for c in found if c["status"] != "ok" and c["hint"]]

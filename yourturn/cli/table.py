@@ -65,7 +65,7 @@ COMMANDS: dict[str, Command] = {
     "user": Command("office", "user", _D, "people and their roles", ("turn user add ana --role approver", "turn user list", "turn user remove ana")),
     "token": Command("office", "token", _D, "tokens for agents and people", ("turn token create coder --role agent --json", "turn token list", "turn token revoke coder")),
     "reconcile": Command("office", "reconcile", _D, "make what time has made due", ("turn reconcile", "turn reconcile --watch")),
-    "doctor": Command("office", "doctor", _D, "is everything all right?", ("turn doctor",)),
+    "doctor": Command("office", "doctor", _D, "is everything all right?", ("turn doctor", "turn doctor --strict")),
     "audit": Command("office", "audit", _D, "verify the history, or anchor it", ("turn audit verify", "turn audit anchor > anchor.json", "turn audit verify --anchor anchor.json")),
     "demo": Command("office", "demo", _D, "see an agent ask and a person answer", ("turn demo",)),
     "completion": Command("office", "completion", _D, "completion for bash, zsh or fish", ('eval "$(turn completion bash)"',)),

@@ -115,14 +115,17 @@ class Looks(Names):
     ) -> builtins.list[dict[str, Any]]:
         """Events: of one task, or of all."""
         task = self._about(named)["task"] if named is not None else None
-        return self.desk.look(lambda r: [wire.event(e) for e in r.log(task=task, limit=limit, after=after, **filters)])
+        return self.desk.look(lambda r: wire.events(r.log(task=task, limit=limit, after=after, **filters), r.keys))
 
     log = history
 
     def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[dict[str, Any]]:
         """Events as they happen; each carries the `cursor` after which to go on."""
         for cursor, event in self.desk.watch(after, seconds):
-            yield {**wire.event(event), "cursor": cursor}
+            yield {**wire.events([event], self._keys)[0], "cursor": cursor}
+
+    def _keys(self, numbers: set[int]) -> dict[int, str]:
+        return self.desk.look(lambda r: r.keys(numbers))
 
     def desk_cursor(self) -> str:
         """Where the event log ends now: the `after` for a later watch."""

@@ -140,6 +140,10 @@ class Reader:
         row = self._named("task", id=number)[0]
         return Task._make(row[:_TASK])
 
+    def keys(self, numbers: Iterable[int]) -> dict[int, str]:
+        """What the tasks with these numbers are called."""
+        return dict(self._all(f"SELECT id, key FROM tasks WHERE id IN ({_numbers(numbers)})"))
+
     def details(self, tasks: list[Task]) -> dict[int, Details]:
         """Questions, notes and needs of many tasks, in four queries."""
         if not tasks:
@@ -158,7 +162,7 @@ class Reader:
             found[task].needs.append(Ref._make(ref))
         parents = {task.parent_id for task in tasks if task.parent_id}
         if parents:
-            keys = dict(self._all(f"SELECT id, key FROM tasks WHERE id IN ({_numbers(parents)})"))
+            keys = self.keys(parents)
             for task in tasks:
                 if task.parent_id:
                     found[task.id] = found[task.id]._replace(parent=keys[task.parent_id])

@@ -1,0 +1,173 @@
+"""The desk rebuilt from its events.
+
+`Fold.hear(event)` takes one event as the API tells it. It changes what is known of the event's task, and then asks every law
+(judge.py) whether such a move may have been made: from what was there before, to what is there after. Nothing here looks
+at a row of the database; what has been heard is all that is known. Whoever compares it with what the API shows (strict.py)
+learns whether every change left an event, and every event was a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from .core.model import HUMAN, PENDING, RESOLVED
+from .core.rules import MEANS
+
+Row = dict[str, Any]
+
+#: Fields that a birth leaves out of its event when they are empty.
+_EMPTY: Row = {
+    "description": "", "acceptance": "", "summary": "", "reason": "", "labels": [], "retry_count": 0, "epoch": 0, "priority": 0,
+    "state": None, "holder": None, "return_state": None, "lease_expires_at": None, "wake_at": None, "accept_at": None,
+    "workflow": None, "max_retries": 0,
+}  # fmt: skip
+
+#: What closing a question writes; what the event does not say is empty.
+_CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
+
+
+class Story:
+    """What is known of one task."""
+
+    __slots__ = ("at", "events", "freed", "key", "needs", "notes", "questions", "row", "stay")
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        self.row: Row = dict(_EMPTY)
+        self.questions: dict[str, Row] = {}
+        self.notes: list[Row] = []
+        self.needs: dict[str, None] = {}
+        self.stay: set[str] = set()  #: outcomes of the questions closed during this stay in `human`
+        self.events = 0
+        self.at = ""
+        self.freed = False  #: was resolved at least once
+
+    def pending(self) -> list[Row]:
+        return [q for q in self.questions.values() if q["status"] == PENDING]
+
+    def waiting(self) -> list[Row]:
+        return [q for q in self.pending() if q["blocking"]]
+
+
+class Move(NamedTuple):
+    """One event, with what was there before and what is there now."""
+
+    event: Row
+    data: Row
+    verb: str  #: of the table
+    was: Row  #: the task's fields before; empty at its birth
+    story: Story
+    closed: list[tuple[Row, Row]]  #: a question before and after
+    opened: list[Row]
+
+    @property
+    def to(self) -> str:
+        return str(self.data["to"])
+
+
+class Fold:
+    def __init__(self, laws: Mapping[str, Callable[[Fold, Move], Iterator[str]]]) -> None:
+        self.laws = laws
+        self.tasks: dict[str, Story] = {}
+        self.asked: dict[str, str] = {}  #: question -> task
+        self.projects: dict[str, str] = {}
+        self.users: dict[str, str] = {}
+        self.tokens: dict[str, Row] = {}
+        self.events = 0
+        self.wrong: dict[str, list[str]] = {name: [] for name in (*laws, "office")}
+
+    def hear(self, event: Row) -> None:
+        self.events += 1
+        try:
+            if event["task"] is None:
+                self._office(event)
+            else:
+                self._task(event)
+        except (KeyError, TypeError, ValueError, AttributeError) as trouble:
+            law = "moves" if event["task"] else "office"
+            self.wrong[law].append(f"{_name(event)} cannot be understood: {type(trouble).__name__} {trouble}")
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def _task(self, event: Row) -> None:
+        data, key = event["data"], event["task"]
+        story = self.tasks.get(key)
+        born = story is None
+        if story is None:
+            story = self.tasks[key] = Story(key)
+        was = {} if born else dict(story.row)
+        if data["to"] == HUMAN != was.get("state"):
+            story.stay = set()
+        story.row.update(data.get("set", ()), state=data["to"])
+        closed, opened = list(self._close(story, data)), list(self._open(story, event))
+        story.notes += [{**note, "at": event["at"]} for note in data.get("notes", ())]
+        for task, needs in data.get("needs_added", ()):
+            self.tasks[task].needs[needs] = None
+        for task, needs in data.get("needs_removed", ()):
+            self.tasks[task].needs.pop(needs, None)
+        move = Move(event, data, _meant(event["action"], data), was, story, closed, opened)
+        for name, law in self.laws.items():
+            self.wrong[name] += [f"{_name(event)}: {words}" for words in law(self, move)]
+        story.events, story.at = story.events + 1, event["at"]
+        story.freed = story.freed or move.to in RESOLVED
+
+    def _close(self, story: Story, data: Row) -> Iterator[tuple[Row, Row]]:
+        for said in data.get("closed", ()):
+            before = story.questions.get(said["id"])
+            if before is None:
+                raise ValueError(f"closes {said['id']}, which {story.key} never had")
+            after = {**before, **dict.fromkeys(_CLOSING), **said}
+            story.questions[said["id"]] = after
+            yield before, after
+
+    def _open(self, story: Story, event: Row) -> Iterator[Row]:
+        for said in event["data"].get("opened", ()):
+            if said["id"] in self.asked:
+                raise ValueError(f"opens {said['id']}, which {self.asked[said['id']]} has already")
+            self.asked[said["id"]] = story.key
+            story.questions[said["id"]] = said
+            yield said
+
+    # --- the office -------------------------------------------------------------------------------------------------
+
+    def _office(self, event: Row) -> None:
+        if not event["actor"].startswith("human:"):
+            self.wrong["office"].append(f"{_name(event)}: {event['actor']} is no admin")
+        _OFFICE[event["action"]](self, event["data"])
+
+    def _project(self, data: Row) -> None:
+        self.projects[data["project"]] = data["name"]
+
+    def _user(self, data: Row) -> None:
+        self.users[data["user"]] = data["role"]
+
+    def _user_gone(self, data: Row) -> None:
+        del self.users[data["user"]]
+        self.tokens = {name: t for name, t in self.tokens.items() if t["actor"] != f"human:{data['user']}"}
+
+    def _token(self, data: Row) -> None:
+        self.tokens[data["token"]] = {"actor": data["actor"], "role": data["role"]}
+
+    def _token_gone(self, data: Row) -> None:
+        del self.tokens[data["token"]]
+
+
+_OFFICE: dict[str, Callable[[Fold, Row], None]] = {
+    "project_create": Fold._project,
+    "project_set": lambda fold, data: None,
+    "user_set": Fold._user,
+    "user_remove": Fold._user_gone,
+    "token_create": Fold._token,
+    "token_revoke": Fold._token_gone,
+}
+
+
+def _name(event: Row) -> str:
+    return f"{event['task'] or 'the office'}, {event['action']} by {event['actor']} at {event['at']}"
+
+
+def _meant(action: str, data: Row) -> str:
+    """approve and reject end a review when they lead out of it; anything else that they do is an answer."""
+    stays = data["from"] == data["to"]
+    return "answer" if (action, data["from"]) in MEANS and stays else MEANS.get((action, data["from"]), action)

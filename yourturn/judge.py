@@ -1,0 +1,280 @@
+"""The law applied again to every move that was made.
+
+Each row of LAWS takes one move (fold.py): an event, what was there before it and what is there now; and says what is wrong
+with it, in words. It is a second opinion. It is written from the tables of core/rules.py and from the published promises, not
+from the effects: an effect that goes wrong is not excused by going wrong here in the same way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .core.canon import digest
+from .core.model import (
+    ANSWERED,
+    BLOCKED,
+    CANCELLED,
+    CREATED,
+    DEFERRED,
+    DONE,
+    ENDED,
+    FAILED,
+    HUMAN,
+    PENDING,
+    READY,
+    REJECTED,
+    REVIEW,
+    TIMEOUT,
+    VERDICTS,
+    WITHDRAWN,
+    WORKING,
+)
+from .core.rules import FIELDS, KINDS, ROLES, TRANSITIONS, outcome
+from .fold import Fold, Move, Row
+
+#: What an actor of a sort can be at most. Roles change; the log only keeps names.
+_SORTS = {"human": ROLES["admin"], "agent": ROLES["agent"], "system": ROLES["system"]}
+
+_EXHAUSTED = "retry_exhausted"
+
+
+def _moves(fold: Fold, m: Move) -> Iterator[str]:
+    """A legal cell of the table, said by somebody who may, from where the task was."""
+    source, was = m.data["from"], m.was.get("state")
+    if source != was:
+        yield f"it comes from '{source}', and the task was '{was}'"
+    rule = TRANSITIONS.get((source, m.verb))
+    if rule is None or m.to not in rule.to:
+        yield f"no row of the table leads from '{source}' to '{m.to}' by {m.verb}"
+        return
+    may = rule.who & _SORTS.get(m.event["actor"].partition(":")[0], frozenset())
+    if not may:
+        yield f"only {' or '.join(sorted(rule.who))} may say {m.verb} here"
+    if may == {"holder"} and m.was.get("holder") is None:
+        yield "nobody held the claim"
+    if m.verb == "update" and m.event["actor"].startswith("agent:"):
+        for name in set(m.data.get("set", ())) & set(FIELDS):
+            if FIELDS[name] not in ROLES["agent"]:
+                yield f"an agent changed {name}"
+
+
+def _claims(fold: Fold, m: Move) -> Iterator[str]:
+    """Whoever works holds a claim; nobody else does, except while its session waits for a person."""
+    held = m.story.row["holder"] is not None
+    if held and m.to not in (WORKING, HUMAN):
+        yield f"it is '{m.to}', and {m.story.row['holder']} holds a claim"
+    if not held and m.to == WORKING:
+        yield "it is 'working', and nobody holds a claim"
+    if held and m.was.get("holder") not in (None, m.story.row["holder"]):
+        yield f"the claim went from {m.was['holder']} to {m.story.row['holder']}"
+    if held and m.was.get("holder") is None and m.verb != "claim":
+        yield f"{m.verb} gave {m.story.row['holder']} a claim"
+
+
+def _epochs(fold: Fold, m: Move) -> Iterator[str]:
+    before, now = m.was.get("epoch", 0), m.story.row["epoch"]
+    if now < before:
+        yield f"the epoch fell from {before} to {now}"
+    if m.verb == "claim" and now <= before:
+        yield f"it was claimed with epoch {now} after {before}"
+
+
+def _retries(fold: Fold, m: Move) -> Iterator[str]:
+    """A try is spent by letting go, given back by a person; at the last one a person is asked, once."""
+    before, now = m.was.get("retry_count", 0), m.story.row["retry_count"]
+    spent = m.verb in ("release", "expire") and m.was.get("state") == WORKING
+    if spent and now != before + 1:
+        yield f"{m.verb} took the tries from {before} to {now}"
+    forgiving = m.verb in ("hand_back", "reopen", "reject") or any(q["blocking"] for _, q in m.closed if q["status"] == ANSWERED)
+    if not spent and now != before and not (now == 0 and forgiving and m.event["actor"].startswith("human:")):
+        yield f"{m.verb} by {m.event['actor']} took the tries from {before} to {now}"
+    if not m.was and now:
+        yield f"it was born with {now} tries"
+    asked = [q for q in m.story.pending() if q.get("reason") == _EXHAUSTED and q["asked_by"] == "system"]
+    if len(asked) > 1:
+        yield f"{len(asked)} questions say that the tries ran out"
+    if now >= m.story.row["max_retries"] and m.to not in ENDED and len(asked) != 1:
+        yield f"all {now} tries are spent, and nobody is asked how to go on"
+
+
+def _turns(fold: Fold, m: Move) -> Iterator[str]:
+    """`human` if and only if a blocking question is open; nothing is open on what has ended."""
+    waiting = [q["id"] for q in m.story.waiting()]
+    if m.to == HUMAN and not waiting:
+        yield "it is 'human', and no blocking question is open"
+    if m.to != HUMAN and waiting:
+        yield f"{waiting[0]} is open and blocks, and the task is '{m.to}'"
+    if m.to in ENDED and m.story.pending():
+        yield f"it has ended, and {m.story.pending()[0]['id']} is open"
+
+
+def _questions(fold: Fold, m: Move) -> Iterator[str]:
+    """How a question may begin."""
+    for q in m.opened:
+        if q["status"] != PENDING or q["asked_at"] != m.event["at"] or q["asked_by"] not in (m.event["actor"], "system"):
+            yield f"{q['id']} does not begin as it should: {q['status']}, by {q['asked_by']} at {q['asked_at']}"
+        kind, default = KINDS[q["kind"]], q.get("default_value")
+        if default is not None and (not kind.default or q["response_type"] == "approval"):
+            yield f"{q['id']} has a default, and silence must not decide that"
+        if not q["blocking"] and (default is None or q.get("timeout_at")):
+            yield f"{q['id']} does not block, so it needs a default and no timeout"
+        if q["kind"] == "permission" and q.get("digest") != digest(q["text"] if q.get("action") is None else q["action"]):
+            yield f"the digest of {q['id']} is not that of what it shows"
+
+
+def _answers(fold: Fold, m: Move) -> Iterator[str]:
+    """A question is closed once, while it is open, by somebody who may, with an answer that fits."""
+    actor, answered = m.event["actor"], 0
+    for before, q in m.closed:
+        name, status = q["id"], q["status"]
+        if before["status"] != PENDING:
+            yield f"{name} was '{before['status']}' already, and became '{status}'"
+        if status == PENDING:
+            if m.verb not in ("assign", "timeout"):
+                yield f"{m.verb} changed {name} without closing it"
+            continue
+        if (q["responded_by"], q["responded_at"]) != (actor, m.event["at"]):
+            yield f"{name} says that {q['responded_by']} closed it at {q['responded_at']}"
+        if status == ANSWERED:
+            answered += 1
+            if m.verb != "answer" or not actor.startswith("human:"):
+                yield f"{actor} answered {name} by {m.verb}: only people answer"
+            yield from _unfit(q, q["response"])
+        elif status == TIMEOUT:
+            if m.verb != "timeout" or actor != "system":
+                yield f"{name} timed out by {m.verb} of {actor}"
+            yield from _approving_silence(q)
+        elif status != WITHDRAWN:
+            yield f"{name} became '{status}'"
+        elif m.verb == "withdraw" and (q["asked_by"] == "system" or (not actor.startswith("human:") and not _own(q, actor))):
+            yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
+    if m.verb == "answer" and answered != 1 and not (not m.closed and m.data.get("notes")):
+        yield f"it answered {answered} questions"
+
+
+def _own(q: Row, actor: str) -> bool:
+    return not q["blocking"] and q["asked_by"] == actor
+
+
+def _unfit(q: Row, response: Row | None) -> Iterator[str]:
+    """What is wrong with an answer, given what was asked for."""
+    if response is None or response.get("verdict") not in VERDICTS or response.get("type") != q["response_type"]:
+        yield f"{q['id']} asks for {q['response_type']} and has {response}"
+        return
+    value, verdict = response["value"], response["verdict"]
+    if verdict == REJECTED:
+        return
+    chosen = value if q["multi"] and isinstance(value, list) else [value]
+    offered = [option["value"] for option in q["options"]]
+    fits = {
+        "text": value is None or (isinstance(value, str) and value.strip() != ""),
+        "choice": bool(chosen) and all(item in offered or _other(q, item) for item in chosen),
+        "boolean": isinstance(value, bool) and (value or KINDS[q["kind"]].response_type != "approval"),
+        "number": isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) != float("inf"),
+        "approval": value is True,
+    }
+    if not fits[q["response_type"]]:
+        yield f"{q['id']} asks for {q['response_type']}, and the answer {value!a} does not fit"
+
+
+def _other(q: Row, item: object) -> bool:
+    return bool(q["allow_other"]) and isinstance(item, str) and item.strip() != ""
+
+
+def _approving_silence(q: Row) -> Iterator[str]:
+    response, default = q["response"], q.get("default_value")
+    if response is not None and (response.get("verdict") is not None or response != default):
+        yield f"silence answered {q['id']} with {response}"
+
+
+def _verdicts(fold: Fold, m: Move) -> Iterator[str]:
+    """When a blocking question is closed, the task lands where the tables of verdicts and of silence say."""
+    stay = m.story.stay
+    lands: tuple[str, ...] | None = None
+    for _, q in m.closed:
+        if q["status"] == ANSWERED:
+            verdict = q["response"]["verdict"]
+            result = outcome(q["kind"], verdict, bool(q["blocking"]), bool(m.story.row["workflow"]))
+            if result == "refused":
+                yield f"{q['id']} of kind {q['kind']} was {verdict}, which is refused"
+            if not q["blocking"]:
+                lands = (m.data["from"],)
+            elif result == CANCELLED:
+                lands = (CANCELLED,)
+            else:
+                stay.add(result)
+    if m.verb == "timeout":
+        lands = _after_silence(m, stay)
+    elif m.verb == "hand_back":
+        stay.clear()
+    elif m.verb not in ("answer", "withdraw") or m.data["from"] != HUMAN:
+        return
+    if lands is None:
+        lands = (HUMAN,) if m.story.waiting() else (DONE,) if stay == {DONE} else _back(m)
+    if m.to not in lands:
+        yield f"it landed in '{m.to}', not in {' or '.join(lands)}"
+
+
+def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
+    how, others = m.data["on_timeout"], bool(m.story.waiting())
+    if how in ("remind", "escalate", "keep"):
+        return (HUMAN,)
+    if how in ("fail", "stuck"):
+        return (FAILED,)
+    if how == "defer" and not others:
+        return (DEFERRED,)
+    stay.add("back")
+    return None
+
+
+def _back(m: Move) -> tuple[str, ...]:
+    was = str(m.was.get("return_state"))
+    if was == WORKING and m.story.row["holder"] is not None:
+        return (WORKING,)
+    return {CREATED: (CREATED,), REVIEW: (REVIEW, READY, BLOCKED)}.get(was, (READY, BLOCKED))
+
+
+def _times(fold: Fold, m: Move) -> Iterator[str]:
+    """Time does not run backwards, and what time alone moves is not moved too early."""
+    at, was = m.event["at"], m.was
+    if at < m.story.at:
+        yield f"the event before it was written at {m.story.at}"
+    if m.event["actor"] != "system":
+        return
+    due = {"expire": "lease_expires_at", "wake": "wake_at", "accept": "accept_at"}.get(m.verb)
+    if due and (was.get(due) is None or was[due] > at):
+        yield f"{due} was {was.get(due)}"
+    for before, after in m.closed:
+        if m.verb == "timeout" and after["status"] != WITHDRAWN:
+            yield from _too_early(before, at, m.data["on_timeout"])
+
+
+def _too_early(q: Row, at: str, how: str) -> Iterator[str]:
+    if q.get("timeout_at") is None or q["timeout_at"] > at:
+        yield f"the time of {q['id']} is up at {q.get('timeout_at')}"
+    promised = "fail" if q["on_timeout"] == "default" and q.get("default_value") is None else q["on_timeout"]
+    if how != promised:
+        yield f"{q['id']} asks for {promised} when nobody answers, and got {how}"
+
+
+def _causes(fold: Fold, m: Move) -> Iterator[str]:
+    """No effect stands before its cause: who is let go on has seen what it waited for end."""
+    if m.verb in ("unblock", "parent"):
+        for key in m.story.needs:
+            other = fold.tasks.get(key)
+            if other is None or not other.freed:
+                yield f"it goes on before {key}, which it waits for, has ended"
+
+
+LAWS: dict[str, Callable[[Fold, Move], Iterator[str]]] = {
+    "moves": _moves,
+    "claims": _claims,
+    "epochs": _epochs,
+    "retries": _retries,
+    "turns": _turns,
+    "questions": _questions,
+    "answers": _answers,
+    "verdicts": _verdicts,
+    "times": _times,
+    "causes": _causes,
+}
