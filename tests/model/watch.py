@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from yourturn import audit, doctor
+from yourturn import audit, doctor, strict
 from yourturn.client import Client
 from yourturn.core import settings
 from yourturn.core.actions import say
@@ -251,6 +251,7 @@ class Watched(Desk):
         wrong = [f"{line['check']}: {line['words']}" for line in doctor.examine(client) if line["status"] != "ok"]
         self._same("the doctor's findings", wrong, [])
         self._same("the history", audit.verify(client)["problems"], [])
+        self._same("the strict checker's findings", strict.examine(client), [])
 
 
 def _expect(twin: Twin, action: Action, now: int) -> None:
