@@ -54,7 +54,8 @@ def proved(folder: Path) -> None:
     """Processes that the tests start, and the command, use the copy: they show what only the copy says."""
     copy(folder)
     (folder / "yourturn" / "version.py").write_text('__version__ = "mutant"\n')
-    for line in ([sys.executable, "-c", "import yourturn; print(yourturn.__version__)"], [str(Path(sys.executable).parent / "turn"), "--version"]):  # fmt: skip
+    python, turn = sys.executable, str(Path(sys.executable).parent / "turn")
+    for line in ([python, "-c", "import yourturn; print(yourturn.__version__)"], [turn, "--version"]):
         said = subprocess.run(line, cwd=folder.parent, env=env(folder), capture_output=True, text=True).stdout
         if "mutant" not in said:
             raise SystemExit(f"{line[0]} does not use the copy: {said!r}")
