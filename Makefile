@@ -34,8 +34,8 @@ check: setup ## lint, types, and docs that say what the tables say
 	$(PY) -m yourturn.printed --check || bad=1; \
 	exit $$bad
 
-bench: setup ## measure the cost of a cold command
-	@$(PY) bench/cold.py
+bench: setup $(VENV)/.bench ## measure the desk against bare databases and a peer; writes docs/benchmarks.md (BENCH=a for one part)
+	@$(PY) -m bench $(BENCH)
 
 torture: setup ## the long fault tests: kills, crowds, broken surroundings (SCALE=0.1 for a taste)
 	@$(PY) -m tests.torture --scale $(SCALE)
@@ -58,6 +58,11 @@ $(STAMP): pyproject.toml constraints.txt
 	@$(PY) -m pip install -qq -c constraints.txt -e '.[dev]'
 	@touch $@
 	@echo "Ready: $(VENV)/bin/turn"
+
+$(VENV)/.bench: pyproject.toml constraints.txt | setup
+	@echo "Installing what the bench compares with …"
+	@$(PY) -m pip install -qq -c constraints.txt -e '.[bench]'
+	@touch $@
 
 # A fresh .venv, unless a good one is there. Where Python comes without ensurepip (Debian and its children), the system's
 # pip fills it; failing that, root may install python3-venv.

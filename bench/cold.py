@@ -1,9 +1,7 @@
-"""What a cold command costs: `turn ready --json` on a desk with 1000 tasks, in CPU time, against the floor of the
+"""(e) What a cold command costs: `turn ready --json` on a desk with 1000 tasks, in CPU time, against the floor of the
 same interpreter importing sqlite3 and json. Agents and hooks call `turn` all day; this number is what they pay.
 
-    python bench/cold.py [RUNS]
-
-Runs take turns, so that a busy moment hits all alike; the median counts. Exits 1 when the ratio is above 4.
+Runs take turns, so that a busy moment hits all alike; the median counts.
 """
 
 from __future__ import annotations
@@ -14,10 +12,12 @@ import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 from yourturn.config import init
+
+from .figure import Figure
+from .place import Place
 
 TASKS = 1000
 LIMIT = 4.0
@@ -52,12 +52,11 @@ def fill(db: str) -> None:
             desk.create(f"Task number {n}", priority=n % 5, description="What there is to do, in a few words. " * 3)
 
 
-def main(argv: list[str]) -> int:
-    runs = int(argv[0]) if argv else 15
+def run(place: Place) -> list[Figure]:
+    runs = 3 if place.quick else 15
     turn = Path(sys.executable).parent / "turn"
     if not turn.exists():
-        print(f"There is no {turn}: run make setup first.", file=sys.stderr)
-        return 2
+        raise SystemExit(f"There is no {turn}: run make setup first.")
     python = [sys.executable, "-c"]
     commands = {
         "floor": [*python, "import sqlite3, json"],
@@ -67,22 +66,19 @@ def main(argv: list[str]) -> int:
     }
     if importlib.util.find_spec("click"):
         commands["click"] = [*python, "import click"]
-    with tempfile.TemporaryDirectory(prefix="yourturn-bench-") as folder:
-        db = str(Path(folder) / "yourturn.db")
-        print(f"Filling a desk with {TASKS} tasks …", flush=True)
-        fill(db)
-        env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
-        found = measure(commands, {**env, "YOURTURN_DB": db}, runs)
+    db = place.new("sqlite")
+    fill(db)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
+    found = measure(commands, {**env, "YOURTURN_DB": db}, runs)
     ratio = found["turn"] / found["floor"]
-    print(f"Python {sys.version.split()[0]}, CPU time, median of {runs} interleaved runs")
-    print(f"  turn ready --json            {found['turn']:7.1f} ms")
-    print(f"  python: import sqlite3, json {found['floor']:7.1f} ms")
-    print(f"  ratio                        {ratio:7.2f}    (at most {LIMIT})")
-    print(f"  import argparse alone        {found['argparse'] - found['bare']:7.1f} ms over an empty program")
-    if "click" in found:
-        print(f"  import click alone           {found['click'] - found['bare']:7.1f} ms over an empty program")
-    return 0 if ratio <= LIMIT else 1
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    figures = [
+        Figure(
+            "SQLite", f"`turn ready --json`, {TASKS} tasks", f"{found['turn']:.1f} ms of CPU", f"{ratio:.2f} ×",
+            f"≤ {LIMIT:.0f} ×", ratio <= LIMIT, f"python: import sqlite3, json, {found['floor']:.1f} ms",
+        )
+    ]  # fmt: skip
+    for name in ("argparse", "click"):
+        if name in found:
+            over = f"{found[name] - found['bare']:.1f} ms of CPU"
+            figures.append(Figure("", f"import {name} alone", over, compared="over an empty program"))
+    return figures

@@ -49,6 +49,10 @@ class _Undo(Exception):
     """Leaves a transaction without a trace."""
 
 
+class _Owed(Exception):
+    """Something is due: what comes next can only be told after that."""
+
+
 class Desk:
     """One workspace in one database, seen by one actor."""
 
@@ -102,9 +106,10 @@ class Desk:
         """Take the next ready task, or None. Two workers never get the same one."""
         action = law.say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
         law.may_ever("claim", self.who)
-        self._reconcile_if_due()
 
         def move(tx: Tx) -> Any:
+            if tx.anything_due(self._given())[1]:
+                raise _Owed
             found = tx.pick(project, epic, role)
             if found is None:
                 return None
@@ -113,7 +118,12 @@ class Desk:
             done = self._decide(tx, case, action._replace(task=case.task.id), self.now(database))
             return self._seen(tx, done, look)
 
-        return self._transact("claim_next", move)
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._transact("claim_next", move)
+            except _Owed:
+                self.reconcile()
+        raise Busy("The desk cannot keep up with what is due", hint="Nothing was changed. Try again.")
 
     def _transact(self, what: str, move: Callable[[Tx], T]) -> T:
         for attempt in range(_ATTEMPTS):
@@ -238,8 +248,9 @@ class Desk:
         seen: set[int] = set()
         while True:
             with self.store.reading() as run:
-                now = self._time(run)
-                ids = [task for task in Tx(self.store, run, self.workspace).due(now, batch + len(seen)) if task not in seen]
+                tx = Tx(self.store, run, self.workspace)
+                now, something = tx.anything_due(self._given())
+                ids = [task for task in tx.due(now, batch + len(seen)) if task not in seen] if something else []
             if not ids:
                 return {"moved": moved, "failed": failed}
             for task in ids:
@@ -258,16 +269,11 @@ class Desk:
         self._settle(tx, touched, now)
         return int(after is not before)
 
-    def _reconcile_if_due(self) -> None:
-        with self.store.reading() as run:
-            something = Reader(self.store, run, self.workspace).anything_due(self._time(run))
-        if something:
-            self.reconcile()
-
-    def _time(self, run: Any) -> int:
-        if self.clock is not None or self.store.dialect == "sqlite":
-            return self.now()
-        return int(run(self.store.query["now"]).fetchone()[0])
+    def _given(self) -> int | None:
+        """The time, if the database is not the one to ask."""
+        if self.clock is not None:
+            return self.clock()
+        return time.time_ns() // 1000 if self.store.dialect == "sqlite" else None
 
     # --- reads ------------------------------------------------------------------------------------------------------
 
@@ -275,15 +281,15 @@ class Desk:
         """Look at what is written."""
         with self.store.begin(write=False) as run:
             reader = Reader(self.store, run, self.workspace)
-            reader.now = self._time(run)
+            reader.now = Tx(self.store, run, self.workspace).anything_due(self._given())[0]
             return look(reader)
 
     def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the desk as it truly is now, without writing."""
         with self.store.begin(write=False) as run:
             reader = Reader(self.store, run, self.workspace)
-            reader.now = self._time(run)
-            if not reader.anything_due(reader.now):
+            reader.now, something = Tx(self.store, run, self.workspace).anything_due(self._given())
+            if not something:
                 return look(reader)
         try:
             return self._as_if_paid(look)
@@ -295,7 +301,7 @@ class Desk:
             try:
                 with self.store.begin() as run:
                     tx, reader = Tx(self.store, run, self.workspace, virtual=True), Reader(self.store, run, self.workspace)
-                    reader.now = self._time(run)
+                    reader.now = tx.anything_due(self._given())[0]
                     for task in tx.due(reader.now, 1_000_000):
                         self._pay_one(tx, task)
                     seen = look(reader)

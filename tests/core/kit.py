@@ -123,7 +123,7 @@ def row(client: Client, key: str) -> Task:
 
 def case(client: Client, key: str) -> Case:
     with client.desk.store.reading() as run:
-        return Tx(client.desk.store, run, client.desk.workspace).case(number(client, key), lock=False)[0]
+        return Tx(client.desk.store, run, client.desk.workspace).case(number(client, key))[0]
 
 
 def everything(client: Client) -> dict[str, list[Any]]:

@@ -17,6 +17,7 @@ from yourturn.config import connect, init, open_store
 from yourturn.core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble, Usage, YourturnError
 from yourturn.desk import Desk
 from yourturn.store import schema
+from yourturn.store.base import Again
 from yourturn.store.sqlite import SqliteStore
 from yourturn.testing import temporary_desk
 
@@ -278,11 +279,22 @@ def test_a_server_without_a_desk(dialect, new_db, postgres_server):
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_a_connection_that_breaks_changes_nothing_and_is_replaced(desk, address, dialect):
     desk.create("A")
-    with raw(address) as run, pytest.raises(StoreTrouble), desk.desk.store.begin() as inside:
+    with raw(address) as run, pytest.raises(Again), desk.desk.store.begin() as inside:
         inside("UPDATE tasks SET title = 'lost'")
         run(f"SELECT pg_terminate_backend({inside('SELECT pg_backend_pid()').fetchone()[0]})")
         inside("SELECT 1")
     assert desk.show("PROJ-1")["title"] == "A"
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_a_connection_that_broke_while_it_rested_is_replaced_unseen(desk, address, dialect):
+    desk.create("A")
+    for _ in range(2):
+        with raw(address) as run:
+            others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
+            run(f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE {others}")
+        assert desk.note("PROJ-1", "still here")["state"] == "ready"
+    assert len(desk.show("PROJ-1")["notes"]) == 2
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])

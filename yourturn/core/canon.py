@@ -58,9 +58,8 @@ def clean(text: str, what: str) -> str:
     return text
 
 
-def dumps(value: Any) -> str:
-    """Canonical: sorted keys, no spaces, plain UTF-8."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+#: Canonical: sorted keys, no spaces, plain UTF-8.
+dumps = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
 def loads(text: str, what: str = "value") -> Any:

@@ -37,6 +37,7 @@ from .model import (
     Question,
     Task,
     Who,
+    altered,
 )
 from .rules import MEANS, ROLES, TRANSITIONS, Rule, valid_from
 
@@ -224,13 +225,13 @@ def _decision(d: Draft) -> Decision:
         changed = {name: value for name, value in d.set.items() if getattr(task, name) != value}
     if not d.silent:
         changed["updated_at"] = d.now
-    after = task._replace(**changed) if task is not None else Task(**changed)
+    after = altered(task, changed) if task is not None else Task(**changed)
     due_at = next_due(after, d.questions)
     if due_at != after.due_at:
         changed["due_at"] = due_at
-        after = after._replace(due_at=due_at)
+        after = altered(after, {"due_at": due_at})
     return Decision(
-        action=d.action._replace(verb=verb, args=d.args),
+        action=Action(verb, d.action.who, d.args, d.action.task, d.action.question, d.action.key),
         before=task,
         task=after,
         case=d.case._replace(task=after, questions=tuple(d.questions), needs=tuple(d.needs)),

@@ -128,6 +128,17 @@ class Task(NamedTuple):
     ended_at: Micros | None
 
 
+_AT = {name: at for at, name in enumerate(Task._fields)}
+
+
+def altered(task: Task, fields: dict[str, Any]) -> Task:
+    """The row with other values: _replace for a row this wide, several times as fast."""
+    values = list(task)
+    for name, value in fields.items():
+        values[_AT[name]] = value
+    return Task._make(values)
+
+
 class Question(NamedTuple):
     id: int
     task_id: int

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ..core import settings
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
-from ..core.model import RESOLVED, Action, Case, Decision, Project, Question, Ref, Task
+from ..core.model import RESOLVED, Action, Case, Decision, Project, Question, Ref, Task, altered
 from . import text
 
 _TASK = len(Task._fields)
@@ -42,16 +42,13 @@ class Again(Exception):
 class Store:
     dialect = ""
     url = ""
+    together = False  #: several questions in one go are cheaper than asking only what is needed
     words: dict[str, str] = {}
     pulse = 1.0
 
     def __init__(self) -> None:
-        self.query = {name: self.sql(body) for name, body in text.queries(self.words).items()}
+        self.query = text.queries(self.words)
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
-
-    def sql(self, body: str) -> str:
-        """The dialect's way to write parameters."""
-        return body
 
     def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:
         """One transaction. `what` names the change that is made in it, for failpoints."""
@@ -102,53 +99,52 @@ class Store:
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("q", "run", "slot", "store", "unasked", "virtual", "workspace")
+    __slots__ = ("fresh", "last", "q", "run", "store", "unasked", "virtual", "workspace")
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False) -> None:
         self.store = store
         self.run = run
         self.q = store.query
         self.workspace = workspace
-        self.slot = "0"
+        self.last: tuple[int | None, int] = (None, 0)  #: the event written last: the next one's slot is not before its
+        self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
-    def case(self, task: int, question: int | None = None, lock: bool = True) -> tuple[Case, int]:
-        """The case of a task, and the database's time (0 where it has none of its own)."""
-        row = self.run(self.q["task_for_update" if lock else "task"], {"id": task, "workspace": self.workspace}).fetchone()
-        if row is None:
-            raise NotFound(f"There is no task number {task}")
-        return self._case(row, question)
+    def case(self, task: int, question: int | None = None) -> tuple[Case, int]:
+        """The case of a task, locked, and the database's time (0 where it has none of its own)."""
+        return self._found(question, self.q["task_for_update"], {"id": task, "workspace": self.workspace}, task)
 
-    def _case(self, row: Any, question: int | None = None) -> tuple[Case, int]:
+    def _found(self, question: int | None, text: str, args: dict[str, Any], task: int) -> tuple[Case, int]:
+        """One round trip: the row is locked first, and what is read after that is what the lock protects."""
+        if self.store.together:
+            rows, asked, near = self.run.many((text, args), *self._around(task))
+        else:
+            rows, asked, near = self.run(text, args).fetchall(), None, None
+        if not rows:
+            raise NotFound(f"There is no task number {task}")
+        return self._case(rows[0], question, asked, near)
+
+    def _around(self, task: int) -> list[tuple[str, Any]]:
+        return [(self.q["pending"], {"id": task}), (self.q["neighbours"], {"id": task})]
+
+    def _case(self, row: Any, question: int | None, asked: Any, near: Any) -> tuple[Case, int]:
+        """`asked` and `near` have been read already, or the row says whether there are any."""
         task = Task._make(row[:_TASK])
-        questions = [Question._make(r) for r in self.run(self.q["pending"], {"id": task.id}).fetchall()]
+        if asked is None:
+            pending, neighbours = self._around(task.id)
+            asked = self.run(*pending).fetchall() if row[-2] & 1 else ()
+            near = self.run(*neighbours).fetchall() if row[-2] & 2 else ()
+        questions = [Question._make(r) for r in asked]
         if question is not None and all(q.id != question for q in questions):
             named = self.question(question)
             if named.task_id != task.id:
                 raise NotFound(f"{task.key} has no question {named.name}")
             questions.append(named)
-        needs: list[Ref] = []
-        dependents: list[Ref] = []
-        children: list[Ref] = []
-        shelf = {"needs": needs, "dependent": dependents, "child": children}
-        for r in self.run(self.q["neighbours"], {"id": task.id}).fetchall():
-            shelf[r[0]].append(Ref._make(r[1:]))
-        return (
-            Case(
-                self._project((task.project_id, *row[_TASK:-1])),
-                task,
-                tuple(questions),
-                tuple(needs),
-                tuple(children),
-                tuple(dependents),
-                self.refs([task.parent_id])[0] if task.parent_id else None,
-                task.type == "epic" and self.run(self.q["has_children"], {"id": task.id}).fetchone() is not None,
-            ),
-            int(row[-1]),
-        )
+        case = Case(self._project((task.project_id, *row[_TASK:-2])), task, tuple(questions))
+        return (_among(case, near) if near else case), int(row[-1])
 
     def _project(self, row: Any) -> Project:
         return Project(row[0], row[1], row[2], row[3], row[4], self.store.settings(row[5], row[6]))
@@ -165,6 +161,7 @@ class Tx:
         row = self.run(self.q["project_for_update"], {"workspace": self.workspace, "key": project}).fetchone()
         if row is None:
             self._no_project(project)
+        self.fresh = row[-2]
         waits = [near[other] for other in sorted(set(needs)) if near[other].state not in RESOLVED]
         return (
             Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None),
@@ -215,8 +212,15 @@ class Tx:
         if role is not None:
             only += " AND (t.role IS NULL OR t.role = :role)"
             args["role"] = role
-        row = self.run(self.q["pick"].replace("{only}", self.store.sql(only)), args).fetchone()
-        return self._case(row) if row else None
+        row = self.run(self.q["pick"].replace("{only}", only), args).fetchone()
+        if row is None:
+            return None
+        return self._case(row, None, *(self.run.many(*self._around(row[0])) if self.store.together else (None, None)))
+
+    def anything_due(self, now: int | None) -> tuple[int, bool]:
+        """What time it is, by the database's clock if none is given; and is something due?"""
+        at, something = self.run(self.q["anything_due"], {"now": now, "workspace": self.workspace}).fetchone()
+        return int(at), bool(something)
 
     def due(self, now: int, limit: int) -> list[int]:
         args = {"now": now, "workspace": self.workspace, "limit": limit}
@@ -226,43 +230,44 @@ class Tx:
 
     def save(self, decision: Decision) -> Decision:
         """Write a decision and its event. Compares the version that the decision was made on."""
-        decision = self._numbered(decision)
-        task, before = decision.task, decision.before
-        data = _data(decision)
+        if decision.opened:
+            decision = self._numbered(decision)
+        task, before, changed = decision.task, decision.before, decision.set
         if not decision.silent:
-            n = task.event_count + 1
-            body = dumps(data)
-            who, at = decision.action.who.name, decision.now
-            head = link(task.event_head, task.key, n, at, who, decision.action.verb, body)
-            decision = _with(decision, event_count=n, event_head=head)
-        decision = self._insert(decision) if before is None else self._update(decision, before)
-        task = decision.task
+            n, verb, who, at = task.event_count + 1, decision.action.verb, decision.action.who.name, decision.now
+            body = dumps(_data(decision))
+            head = link(task.event_head, task.key, n, at, who, verb, body)
+            changed["event_count"], changed["event_head"] = n, head
+        if before is None:
+            changed["id"] = self._insert(changed)
+        else:
+            self._update(before, changed)
+            changed["version"] = before.version + 1
+        prev, task = task.event_head, altered(task, changed)
         for q in decision.opened:
             fields = q._asdict() | {"workspace_id": self.workspace, "task_id": task.id}
-            self.run(self.store.sql(_insert("questions", fields)), fields)
+            self.run.later(_INSERT_QUESTION, fields)
         for q in decision.closed:
             self._close(q)
         for note in decision.notes:
-            self.run(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
-        self._save_needs(decision)
+            self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
+        decision = decision._replace(task=task, case=decision.case._replace(task=task))
+        if decision.needs_added or decision.needs_removed or decision.action.args.get("warned") or before is not None:
+            self._save_needs(decision)
         if not decision.silent:
-            self._log(task.id, n, at, who, decision.action.verb, body, before.event_head if before else "", head)
+            self.run.later(
+                self.q["insert_event"],
+                {
+                    "workspace": self.workspace, "task": task.id, "n": n, "at": at, "actor": who, "action": verb,
+                    "data": body, "prev": prev, "hash": head, "after_task": self.last[0], "after_n": self.last[1],
+                },
+            )  # fmt: skip
+            self.last = (task.id, n)
         return decision
-
-    def _log(self, task: int | None, n: int, at: int, actor: str, action: str, data: str, prev: str, hash: str) -> None:
-        self.slot = self.run(
-            self.q["insert_event"],
-            {
-                "workspace": self.workspace, "task": task, "n": n, "at": at, "actor": actor, "action": action,
-                "data": data, "prev": prev, "hash": hash, "slot": self.slot,
-            },
-        ).fetchone()[0]  # fmt: skip
 
     def _numbered(self, decision: Decision) -> Decision:
         """Give the questions that were opened their numbers."""
         count = len(decision.opened)
-        if not count:
-            return decision
         if self.virtual:
             self.unasked += count
             first = -self.unasked
@@ -273,56 +278,45 @@ class Tx:
         questions = tuple(next(fresh) if q.id == 0 else q for q in decision.case.questions)
         return decision._replace(opened=opened, case=decision.case._replace(questions=questions))
 
-    def _insert(self, decision: Decision) -> Decision:
-        fields = decision.task._asdict()
-        del fields["id"]
+    def _insert(self, fields: dict[str, Any]) -> int:
+        """The new row's id: taken from the database before, or given by it now."""
         if fields["external_id"]:
             self._new_elsewhere(fields["project_id"], fields["external_id"])
-        number = int(decision.task.key.rpartition("-")[2])
-        taken = self.run(self.q["next_number"], {"id": fields["project_id"], "number": number})
-        if taken.rowcount != 1:
-            raise Again
-        new = self.run(self.store.sql(_insert("tasks", fields) + " RETURNING id"), fields).fetchone()[0]
-        opened = tuple(q._replace(task_id=new) for q in decision.opened)
-        return _with(decision, id=new)._replace(opened=opened)
+        number = int(fields["key"].rpartition("-")[2])
+        self.run.must(self.q["next_number"], {"id": fields["project_id"], "number": number})
+        new, self.fresh = self.fresh, None
+        if new is None:
+            return int(self.run(_INSERT_TASK, {**fields, "id": None}).lastrowid)
+        self.run.later(_INSERT_TASK, {**fields, "id": new})
+        return int(new)
 
     def _new_elsewhere(self, project: int, external: str) -> None:
         row = self.run(self.q["external"], {"project": project, "external": external}).fetchone()
         if row:
             raise Precondition(f"Cannot create {external}", reason=f"it is here already, as {row[0]}")
 
-    def _update(self, decision: Decision, before: Task) -> Decision:
-        fields = dict(decision.set)
-        names = "".join(f", {name} = :{name}" for name in fields)
-        done = self.run(
-            self.store.sql(f"UPDATE tasks SET version = version + 1{names} WHERE id = :id AND version = :version"),
-            {**fields, "id": before.id, "version": before.version},
-        )
-        if done.rowcount != 1:
-            raise Again
-        return _with(decision, version=before.version + 1)
+    def _update(self, before: Task, fields: dict[str, Any]) -> None:
+        names = tuple(fields)
+        text = _UPDATES.get(names)
+        if text is None:
+            put = "".join(f", {name} = :{name}" for name in names)
+            text = _UPDATES[names] = f"UPDATE tasks SET version = version + 1{put} WHERE id = :id AND version = :version"
+        self.run.must(text, {**fields, "id": before.id, "version": before.version})
 
     def _close(self, q: Question) -> None:
         """Compare-and-set: only a question that is still pending can change."""
-        fields = {name: getattr(q, name) for name in _CLOSING}
-        names = ", ".join(f"{name} = :{name}" for name in fields)
-        done = self.run(
-            self.store.sql(f"UPDATE questions SET {names} WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"),
-            {**fields, "workspace": self.workspace, "id": q.id},
-        )
-        if done.rowcount != 1:
-            raise Again
+        self.run.must(_CLOSE, {**q._asdict(), "workspace": self.workspace})
 
     def _save_needs(self, decision: Decision) -> None:
         new = decision.task.id
         for task, other in decision.needs_added:
-            self.run(self.q["insert_dep"], {"task": task or new, "needs": other or new})
+            self.run.later(self.q["insert_dep"], {"task": task or new, "needs": other or new})
         for task, other in decision.needs_removed:
-            self.run(self.q["delete_dep"], {"task": task, "needs": other})
+            self.run.later(self.q["delete_dep"], {"task": task, "needs": other})
         if decision.action.args.get("warned"):
-            self.run(self.q["warn_dep"], {"task": new, "needs": decision.action.args["warned"]})
+            self.run.later(self.q["warn_dep"], {"task": new, "needs": decision.action.args["warned"]})
         if decision.before is not None and decision.before.ended_at is not None and decision.task.ended_at is None:
-            self.run(self.q["unwarn_deps"], {"needs": new})
+            self.run.later(self.q["unwarn_deps"], {"needs": new})
 
     # --- idempotency ------------------------------------------------------------------------------------------------
 
@@ -331,10 +325,10 @@ class Tx:
         return self.run(self.q["reply"], args).fetchone()
 
     def renew_claim(self, task: Task, claim_hash: str) -> None:
-        self.run(self.q["renew_claim"], {"id": task.id, "epoch": task.epoch, "hash": claim_hash})
+        self.run.later(self.q["renew_claim"], {"id": task.id, "epoch": task.epoch, "hash": claim_hash})
 
     def remember(self, action: Action, request: str, task: int | None, question: int | None, epoch: int | None, at: int) -> None:
-        self.run(
+        self.run.later(
             self.q["insert_reply"],
             {
                 "workspace": self.workspace, "key": action.key, "actor": action.who.name, "request": request, "task": task,
@@ -348,8 +342,14 @@ class Tx:
         name, n, head, _ = self.run(self.q["office_head"], {"workspace": self.workspace}).fetchone()
         body = dumps(data)
         fresh = link(head, name, n + 1, at, action.who.name, action.verb, body)
-        self.run(self.q["move_office_head"], {"workspace": self.workspace, "n": n + 1, "hash": fresh})
-        self._log(None, n + 1, at, action.who.name, action.verb, body, head, fresh)
+        self.run.later(self.q["move_office_head"], {"workspace": self.workspace, "n": n + 1, "hash": fresh})
+        self.run.later(
+            self.q["insert_office_event"],
+            {
+                "workspace": self.workspace, "n": n + 1, "at": at, "actor": action.who.name, "action": action.verb,
+                "data": body, "prev": head, "hash": fresh,
+            },
+        )  # fmt: skip
 
 
 def _urgency(found: tuple[Case, int]) -> tuple[int, int, int]:
@@ -358,16 +358,33 @@ def _urgency(found: tuple[Case, int]) -> tuple[int, int, int]:
     return task.priority, task.created_at, task.id
 
 
-def _insert(table: str, fields: dict[str, Any]) -> str:
-    return f"INSERT INTO {table} ({', '.join(fields)}) VALUES ({', '.join(':' + name for name in fields)})"
+def _among(case: Case, near: Any) -> Case:
+    """The case with its neighbours."""
+    found: dict[str, list[Ref]] = {"needs": [], "dependent": [], "child": [], "parent": [], "parts": []}
+    for sort, *ref in near:
+        found[sort].append(Ref._make(ref))
+    assert case.task is not None
+    return case._replace(
+        needs=tuple(found["needs"]),
+        children=tuple(found["child"]),
+        dependents=tuple(found["dependent"]),
+        parent=found["parent"][0] if found["parent"] else None,
+        is_parent=case.task.type == "epic" and bool(found["parts"]),
+    )
 
 
-def _with(decision: Decision, **fields: Any) -> Decision:
-    """The decision with fields of its task that only the store knows."""
-    task = decision.task._replace(**fields)
-    changed = decision.set if decision.before is None else {**decision.set, **fields}
-    changed.pop("version", None)
-    return decision._replace(task=task, set=changed, case=decision.case._replace(task=task))
+def _insert(table: str, fields: Iterable[str]) -> str:
+    names = list(fields)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
+
+
+_INSERT_TASK = _insert("tasks", Task._fields)
+_INSERT_QUESTION = _insert("questions", (*Question._fields, "workspace_id"))
+_CLOSE = (
+    f"UPDATE questions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)} "
+    "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
+)
+_UPDATES: dict[tuple[str, ...], str] = {}
 
 
 def _data(decision: Decision) -> dict[str, Any]:

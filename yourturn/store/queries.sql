@@ -7,12 +7,12 @@ SELECT max(version) FROM schema_version;
 SELECT id, name, settings, created_at FROM workspaces WHERE name = :name;
 
 -- name: task
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace;
 
 -- name: task_for_update
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};
 
@@ -45,6 +45,11 @@ FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id = :id AND t.state 
 UNION ALL
 SELECT 'child', t.id, t.key, t.state, '', 0
 FROM tasks t WHERE t.parent_id = :id AND t.state NOT IN ({ended})
+UNION ALL
+SELECT 'parent', t.id, t.key, t.state, t.reason, 0
+FROM tasks c JOIN tasks t ON t.id = c.parent_id WHERE c.id = :id
+UNION ALL
+SELECT 'parts', 0, '', '', '', 0 WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id)
 ORDER BY 1, 2;
 
 -- name: refs
@@ -55,15 +60,12 @@ WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id;
 SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id {lock_task};
 
--- name: has_children
-SELECT 1 FROM tasks WHERE parent_id = :id LIMIT 1;
-
 -- name: project
 SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key;
 
 -- name: project_for_update
-SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {new_id}, {now}
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key {lock_project};
 
 -- name: reaches
@@ -77,7 +79,7 @@ SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 
 -- name: pick
 -- The next task to work on: priority, then age, then id. A container is never work itself.
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
 FROM tasks t {by_ready} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries
   {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
@@ -88,8 +90,10 @@ SELECT t.id FROM tasks t JOIN projects p ON p.id = +t.project_id
 WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at, t.id LIMIT :limit;
 
 -- name: anything_due
-SELECT 1 FROM tasks t JOIN projects p ON p.id = +t.project_id
-WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1;
+-- What time it is, and whether something is due by then. Without :now, it is the database's time.
+SELECT coalesce(CAST(:now AS {big}), {moment}), EXISTS (
+    SELECT 1 FROM tasks t JOIN projects p ON p.id = +t.project_id
+    WHERE t.due_at <= coalesce(CAST(:now AS {big}), {moment}) AND p.workspace_id = :workspace);
 
 -- name: take_numbers
 UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace RETURNING next_question - :count;
@@ -115,7 +119,11 @@ UPDATE deps SET warned = 0 WHERE needs_id = :needs AND warned = 1;
 -- name: insert_event
 -- {slot}: no earlier than the event before it in its chain, and than what this transaction wrote before (reads.log_after).
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
-VALUES ({slot}, :workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash) RETURNING CAST(xid AS TEXT);
+VALUES ({slot}, :workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash);
+
+-- name: insert_office_event
+INSERT INTO events (xid, workspace_id, n, at, actor, action, data, prev, hash)
+VALUES ({office_slot}, :workspace, :n, :at, :actor, :action, :data, :prev, :hash);
 
 -- name: office_head
 SELECT name, event_count, event_head, settings FROM workspaces WHERE id = :workspace {lock};

@@ -42,15 +42,12 @@ class Reader:
         self.now = 0
 
     def _all(self, body: str, **args: Any) -> list[Any]:
-        rows: list[Any] = self.run(self.store.sql(body), {"workspace": self.workspace, **args}).fetchall()
+        rows: list[Any] = self.run(body, {"workspace": self.workspace, **args}).fetchall()
         return rows
 
     def _named(self, name: str, **args: Any) -> list[Any]:
         rows: list[Any] = self.run(self.store.query[name], {"workspace": self.workspace, **args}).fetchall()
         return rows
-
-    def anything_due(self, now: int) -> bool:
-        return bool(self._named("anything_due", now=now))
 
     def next_due(self) -> int | None:
         """When time will move something next."""

@@ -82,6 +82,6 @@ def _step(store: Store, script: str, before: int, after: int) -> None:
             return  # another process was faster
         store.script(run, statements(script, store.words))
         run(
-            store.sql("INSERT INTO schema_version (version, applied_at) VALUES (:version, :at)"),
+            "INSERT INTO schema_version (version, applied_at) VALUES (:version, :at)",
             {"version": after, "at": time.time_ns() // 1000},
         )

@@ -12,10 +12,11 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
-from .base import Store
+from .base import Again, Store
 
 _APPEND_ONLY = """
 ;;
@@ -42,8 +43,14 @@ class SqliteStore(Store):
         "xid": "INTEGER",
         "this_xid": "0",
         "slot": "0",
+        "office_slot": "0",
         "append_only": _APPEND_ONLY,
         "now": "0",
+        "moment": "0",
+        "near": "EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending') "
+        "+ 2 * (t.parent_id IS NOT NULL OR EXISTS (SELECT 1 FROM deps d WHERE d.task_id = t.id) "
+        "OR EXISTS (SELECT 1 FROM deps d WHERE d.needs_id = t.id) OR EXISTS (SELECT 1 FROM tasks k WHERE k.parent_id = t.id))",
+        "new_id": "NULL",
         "lock": "",
         "lock_task": "",
         "lock_project": "",
@@ -114,30 +121,18 @@ class SqliteStore(Store):
                     raise
                 time.sleep(0.01)
 
-    @contextmanager
-    def begin(self, what: str = "", *, write: bool = True) -> Iterator[Any]:
-        db = self.connection()
-        with trouble(self.path):
-            db.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-            try:
-                yield db.execute
-                db.execute("COMMIT")
-            except BaseException:
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                raise
+    def begin(self, what: str = "", *, write: bool = True) -> _Transaction:
+        return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
 
-    @contextmanager
-    def reading(self) -> Iterator[Any]:
-        with trouble(self.path):
-            yield self.connection().execute
+    def reading(self) -> _Transaction:
+        return _Transaction(self, "")
 
     def script(self, run: Any, statements: list[str]) -> None:
         for statement in statements:
             run(statement)
 
     def tables(self, run: Any) -> set[str]:
-        return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
 
     def wait(self, seconds: float) -> bool:
         """Until somebody else commits, or the time is over. Looks at a counter in the file's header: almost free."""
@@ -169,6 +164,68 @@ class SqliteStore(Store):
         self._local = threading.local()
 
 
+class _Transaction:
+    """`with` one of these, the thread's connection is in a transaction; at the end it is committed, or rolled back."""
+
+    __slots__ = ("begin", "run", "store")
+
+    def __init__(self, store: SqliteStore, begin: str) -> None:
+        self.store = store
+        self.begin = begin
+
+    def __enter__(self) -> _Run:
+        self.run = run = _Run(self.store.connection())
+        if self.begin:
+            try:
+                run.execute(self.begin)
+            except sqlite3.Error as error:
+                raise _in_our_words(self.store.path, error) from error
+        return run
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if error is None and self.begin:
+            try:
+                self.run.execute("COMMIT")
+            except sqlite3.Error as trouble:
+                self._undo()
+                raise _in_our_words(self.store.path, trouble) from trouble
+        elif error is not None:
+            if self.begin:
+                self._undo()
+            if isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError):
+                raise _in_our_words(self.store.path, error) from error
+
+    def _undo(self) -> None:
+        if self.run.db.in_transaction:
+            self.run.execute("ROLLBACK")
+
+
+class _Run:
+    """One connection: what PostgreSQL sends later and together, SQLite simply does."""
+
+    __slots__ = ("db", "execute")
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.execute = db.execute
+
+    def __call__(self, text: str, args: Any = ()) -> sqlite3.Cursor:
+        return self.execute(text, args)
+
+    def later(self, text: str, args: Any = ()) -> None:
+        self.execute(text, args)
+
+    def must(self, text: str, args: Any = ()) -> None:
+        if self.execute(text, args).rowcount != 1:
+            raise Again
+
+    def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
+        return [self.execute(text, args).fetchall() for text, args in asked]
+
+    def flush(self) -> None:
+        pass
+
+
 @contextmanager
 def trouble(path: str) -> Iterator[None]:
     """sqlite3's errors in our words."""
@@ -177,15 +234,18 @@ def trouble(path: str) -> Iterator[None]:
     except sqlite3.IntegrityError:
         raise
     except sqlite3.Error as error:
-        words = str(error)
-        if "locked" in words or "busy" in words:
-            raise Busy(f"{path} is locked", reason="another program holds it", hint="Nothing was changed. Try again.") from error
-        if "readonly" in words:
-            raise ReadOnly(f"{path} cannot be written", reason=words, hint="Nothing was changed.") from error
-        if "not a database" in words or "malformed" in words:
-            raise BadDatabase(f"{path} is not a Yourturn database", reason=words) from error
-        if "unable to open" in words:
-            hint = "Is the folder there, and may you write to it?"
-            raise BadDatabase(f"{path} cannot be opened", reason=words, hint=hint) from error
-        full = "full" in words or "disk I/O" in words
-        raise StoreTrouble(f"{path}: {words}", hint="Nothing was changed." + " Is the disk full?" * full) from error
+        raise _in_our_words(path, error) from error
+
+
+def _in_our_words(path: str, error: sqlite3.Error) -> Exception:
+    words = str(error)
+    if "locked" in words or "busy" in words:
+        return Busy(f"{path} is locked", reason="another program holds it", hint="Nothing was changed. Try again.")
+    if "readonly" in words:
+        return ReadOnly(f"{path} cannot be written", reason=words, hint="Nothing was changed.")
+    if "not a database" in words or "malformed" in words:
+        return BadDatabase(f"{path} is not a Yourturn database", reason=words)
+    if "unable to open" in words:
+        return BadDatabase(f"{path} cannot be opened", reason=words, hint="Is the folder there, and may you write to it?")
+    full = "full" in words or "disk I/O" in words
+    return StoreTrouble(f"{path}: {words}", hint="Nothing was changed." + " Is the disk full?" * full)

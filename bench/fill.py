@@ -1,0 +1,175 @@
+"""A desk with many tasks, made in bulk.
+
+One task per state is made through the door, then its rows are copied: task, questions and events, with a key, a number and a
+hash chain of their own. So the desk is a valid one (the doctor finds nothing), however large, and follows the schema by
+itself.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any, NamedTuple
+
+from yourturn.client import Client
+from yourturn.core.canon import dumps, link
+
+from .place import open_desk
+
+_BATCH = 20_000
+_MANY = 100_000
+_EXTRAS = (
+    "SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL "
+    "AND tbl_name IN ('tasks', 'questions', 'events')"
+)
+_URGENCIES = ("normal", "low", "normal", "high", "normal")
+
+Row = dict[str, Any]
+
+
+class Sample(NamedTuple):
+    task: Row
+    questions: list[Row]
+    events: list[Row]
+    said: list[Row]  #: what each event says
+
+
+class Bulk:
+    """A bare connection that inserts fast."""
+
+    def __init__(self, address: str) -> None:
+        self.postgres = address.startswith("postgresql:")
+        if self.postgres:
+            import psycopg
+
+            self.db: Any = psycopg.connect(address, autocommit=True)
+            self.db.execute("SET session_replication_role = replica")  # what is copied from valid rows need not be checked
+            self.db.execute("SET synchronous_commit = off")
+        else:
+            self.db = sqlite3.connect(address, timeout=60, isolation_level=None)
+            self.db.execute("PRAGMA synchronous = OFF")
+            self.db.execute("PRAGMA cache_size = -200000")
+
+    def rows(self, text: str) -> list[Row]:
+        cursor = self.db.execute(text)
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def number(self, text: str) -> int:
+        return int(self.db.execute(text).fetchone()[0] or 0)
+
+    def insert(self, table: str, names: list[str], rows: list[tuple[Any, ...]]) -> None:
+        if not rows:
+            return
+        listed = ", ".join(names)
+        if self.postgres:
+            with self.db.cursor().copy(f"COPY {table} ({listed}) FROM STDIN") as copy:
+                for row in rows:
+                    copy.write_row(row)
+        else:
+            self.db.execute("BEGIN IMMEDIATE")
+            self.db.executemany(f"INSERT INTO {table} ({listed}) VALUES ({', '.join('?' * len(names))})", rows)
+            self.db.execute("COMMIT")
+
+    def go_on(self) -> None:
+        """Numbers that the database gives out go on behind the ones that were given here."""
+        for table, column in (("tasks", "id"), ("events", "seq")) if self.postgres else ():
+            serial = f"pg_get_serial_sequence('{table}', '{column}')"
+            self.db.execute(f"SELECT setval({serial}, (SELECT max({column}) FROM {table}))")
+
+    @contextmanager
+    def unindexed(self) -> Iterator[None]:
+        """On SQLite, many rows go in faster when indexes are built afterwards; and triggers look at every row."""
+        made = [] if self.postgres else self.rows(_EXTRAS)
+        for extra in made:
+            self.db.execute(f"DROP {extra['type']} {extra['name']}")
+        try:
+            yield
+        finally:
+            for extra in made:
+                self.db.execute(extra["sql"])
+
+    def settle(self) -> None:
+        """What a server does by itself after a while."""
+        if self.postgres:
+            self.db.execute("VACUUM ANALYZE")
+            self.db.execute("CHECKPOINT")
+        else:
+            self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def close(self) -> None:
+        self.db.close()
+
+
+def fill(address: str, *, ready: int = 0, human: int = 0, done: int = 0) -> float:
+    """Add so many tasks in each state. Returns the seconds that it took."""
+    begun = time.monotonic()
+    bulk = Bulk(address)
+    with open_desk(address) as desk:
+        wanted = [(_sample(bulk, desk, state), n) for state, n in (("ready", ready), ("human", human), ("done", done)) if n]
+    with bulk.unindexed() if ready + human + done >= _MANY else nullcontext():
+        for sample, count in wanted:
+            _copies(bulk, sample, count - 1)
+    bulk.settle()
+    bulk.close()
+    return time.monotonic() - begun
+
+
+def _sample(bulk: Bulk, desk: Client, state: str) -> Sample:
+    key = desk.create("One of very many tasks", description="What there is to do, in a few words. " * 3)["key"]
+    if state == "human":
+        desk.ask(key, "Which of the two ways do you want?", options=["this", "that"], timeout="24h", on_timeout="keep")
+    if state == "done":
+        desk.close(key, "It was done elsewhere")
+    task = bulk.rows(f"SELECT * FROM tasks WHERE key = '{key}'")[0]
+    assert task["state"] == state
+    questions = bulk.rows(f"SELECT * FROM questions WHERE task_id = {task['id']} ORDER BY id")
+    events = bulk.rows(f"SELECT * FROM events WHERE task_id = {task['id']} ORDER BY n")
+    return Sample(task, questions, events, [json.loads(event["data"]) for event in events])
+
+
+def _copies(bulk: Bulk, sample: Sample, count: int) -> None:
+    prefix = sample.task["key"].rpartition("-")[0]
+    number = bulk.number(f"SELECT next_number FROM projects WHERE id = {sample.task['project_id']}") - 1
+    tasks, questions = bulk.number("SELECT max(id) FROM tasks"), bulk.number("SELECT max(id) FROM questions")
+    events = bulk.number("SELECT max(seq) FROM events")
+    for first in range(0, count, _BATCH):
+        made: dict[str, list[tuple[Any, ...]]] = {"tasks": [], "questions": [], "events": []}
+        for i in range(first + 1, min(first + _BATCH, count) + 1):
+            for table, row in _copy(sample, f"{prefix}-{number + i}", i, tasks + i, questions + i):
+                if table == "events":
+                    events += 1
+                    row["seq"] = events
+                made[table].append(tuple(row.values()))
+        asked = sample.questions[0] if sample.questions else {}
+        for table, example in (("tasks", sample.task), ("questions", asked), ("events", sample.events[0])):
+            bulk.insert(table, [name for name in example if name != "xid"], made[table])
+    bulk.go_on()
+    bulk.db.execute(f"UPDATE projects SET next_number = {number + count + 1} WHERE id = {sample.task['project_id']}")
+    if sample.questions:
+        bulk.db.execute(f"UPDATE workspaces SET next_question = {questions + count + 1}")
+
+
+def _copy(sample: Sample, key: str, i: int, task: int, question: int) -> Iterator[tuple[str, Row]]:
+    priority, urgency = i % 5, _URGENCIES[i // 7 % 5]
+    head, chain = "", []
+    for event, data in zip(sample.events, sample.said, strict=True):
+        data = dict(data)
+        if "key" in data.get("set", {}):
+            data["set"] = {**data["set"], "key": key, "priority": priority}
+        if "opened" in data:
+            data["opened"] = [{**opened, "id": question, "urgency": urgency} for opened in data["opened"]]
+        body = dumps(data)
+        hash = link(head, key, event["n"], event["at"], event["actor"], event["action"], body)
+        row = {**event, "task_id": task, "data": body, "prev": head, "hash": hash}
+        del row["xid"]
+        chain.append(row)
+        head = hash
+    yield "tasks", {**sample.task, "id": task, "key": key, "priority": priority, "event_head": head}
+    for asked in sample.questions:
+        yield "questions", {**asked, "id": question, "task_id": task, "urgency": urgency}
+    for row in chain:
+        yield "events", row

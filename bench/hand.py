@@ -1,0 +1,107 @@
+"""One process of a crew: python -m bench.hand KIND ADDRESS NAME. Orders come as lines of JSON, and so do the answers."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .place import open_desk
+
+Answer = dict[str, Any]
+Hand = Callable[[str, str], Iterator[Answer]]
+
+
+def orders() -> Iterator[dict[str, Any]]:
+    """Says that it is ready, then every order, until there are no more."""
+    _say({})
+    for line in sys.stdin:
+        yield json.loads(line)
+
+
+def _say(answer: Answer) -> None:
+    print(json.dumps(answer), flush=True)
+
+
+def work(address: str, name: str) -> Iterator[Answer]:
+    """Claim the next task and complete it, through the door, as often as the time allows."""
+    from yourturn.core import law
+    from yourturn.core.errors import Busy
+
+    with open_desk(address, "agent:coder") as client:
+        desk = client.desk
+        desk.cursor()
+        for order in orders():
+            begun = ended = time.monotonic()
+            count = busy = 0
+            while ended < begun + order["seconds"]:
+                try:
+                    done = desk.claim_next(name, project="PROJ")
+                    if done is None:
+                        break
+                    desk.do(law.say("complete", desk.who, task=done.task, claim=done.claim.token, summary="It is there"))
+                    count += 1
+                except Busy:
+                    busy += 1
+                ended = time.monotonic()
+            yield {"begun": begun, "ended": ended, "count": count, "busy": busy}
+
+
+def commit(address: str, name: str) -> Iterator[Answer]:
+    """Bare commits."""
+    from . import bare
+
+    step = bare.update(address)
+    for order in orders():
+        begun = ended = time.monotonic()
+        count = 0
+        while ended < begun + order["seconds"]:
+            count += step()
+            ended = time.monotonic()
+        yield {"begun": begun, "ended": ended, "count": count}
+
+
+def peer(address: str, name: str) -> Iterator[Answer]:
+    from . import peer as module
+
+    yield from module.work(address, orders)
+
+
+def watch(address: str, name: str) -> Iterator[Answer]:
+    """Watch until `count` events came: which task, and when it was heard of."""
+    with open_desk(address) as client:
+        desk = client.desk
+        for order in orders():
+            seen = []
+            _say({})
+            for _, event in desk.watch(order["after"]):
+                seen.append((event.task_id, time.monotonic()))
+                if len(seen) == order["count"]:
+                    break
+            yield {"seen": seen}
+
+
+def idle(address: str, name: str) -> Iterator[Answer]:
+    """Watch where nothing happens: the CPU seconds that it costs."""
+    with open_desk(address) as client:
+        desk = client.desk
+        list(desk.watch(seconds=0.2))
+        for order in orders():
+            begun, cpu = time.monotonic(), time.process_time()
+            for _ in desk.watch(seconds=order["seconds"]):
+                pass
+            yield {"cpu": time.process_time() - cpu, "wall": time.monotonic() - begun}
+
+
+HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, watch, idle)}
+
+
+def main(kind: str, address: str, name: str) -> None:
+    for answer in HANDS[kind](address, name):
+        _say(answer)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,208 @@
+"""Where the time of a move goes.
+
+    python -m bench.profile sqlite|postgres [--api] [--lives 200] [--statements] [--functions]
+
+For every move of a task's life (bench/cycle.py): wall and CPU time, statements, round trips to the server, and what is
+written to the write-ahead log. A bare commit stands above for comparison. Times are measured without counting, in runs of
+their own; `wall` is a median, `quiet` what one in ten stays below, which a busy machine disturbs less. --statements lists
+every statement of every move with its quiet time, --functions what Python spends its time in. CPU is this process alone:
+on PostgreSQL, the server works too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import pstats
+import statistics
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import bare
+from .cycle import MOVES, Api, Door, Life, two
+from .place import DIALECTS, opened
+
+#: A page of SQLite's log, with its header.
+_FRAME = 4096 + 24
+NAMED = tuple(f"{n}. {verb}" for n, verb in enumerate(MOVES, 1))
+
+
+class Counter:
+    """Statements, round trips and log bytes so far. Knows what a driver does, not what the desk does."""
+
+    def __init__(self) -> None:
+        self.trips = 0
+        self.texts: list[tuple[str, float]] = []
+        self.read_log: Callable[[], int] = lambda: 0
+
+    @contextmanager
+    def watching(self, address: str, life: Life) -> Iterator[None]:
+        with self._postgres(address) if address.startswith("postgresql:") else self._sqlite(address, life):
+            yield
+
+    @contextmanager
+    def _sqlite(self, path: str, life: Life) -> Iterator[None]:
+        store: Any = life.ana.desk.store
+        db = store.connection()
+        db.execute("PRAGMA wal_autocheckpoint = 0")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+        def traced(text: str) -> None:
+            if not text.startswith("--") and (not self.texts or self.texts[-1][0] != text):  # a trigger says it twice
+                self.texts.append((text, time.perf_counter()))
+
+        db.set_trace_callback(traced)
+        log = Path(path + "-wal")
+        self.read_log = lambda: log.stat().st_size if log.exists() else 0
+        try:
+            yield
+        finally:
+            db.set_trace_callback(None)
+            db.execute("PRAGMA wal_autocheckpoint = 1000")
+
+    @contextmanager
+    def _postgres(self, address: str) -> Iterator[None]:
+        import psycopg
+
+        aside = psycopg.connect(address, autocommit=True)
+        real_execute, real_wait = psycopg.Cursor.execute, psycopg.Connection.wait
+
+        def execute(cursor: Any, query: Any, *args: Any, **named: Any) -> Any:
+            if cursor.connection is not aside:
+                self.texts.append((str(query), time.perf_counter()))
+            return real_execute(cursor, query, *args, **named)
+
+        def wait(connection: Any, *args: Any, **named: Any) -> Any:
+            self.trips += connection is not aside
+            return real_wait(connection, *args, **named)
+
+        def read_log() -> int:
+            row = aside.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()
+            return int(row[0]) if row else 0
+
+        self.read_log = read_log
+        psycopg.Cursor.execute, psycopg.Connection.wait = execute, wait  # type: ignore[method-assign]
+        try:
+            yield
+        finally:
+            psycopg.Cursor.execute, psycopg.Connection.wait = real_execute, real_wait  # type: ignore[method-assign]
+            aside.close()
+
+
+class Spent(NamedTuple):
+    """Microseconds."""
+
+    wall: float
+    quiet: float
+    cpu: float
+
+
+def timed(life: Life, lives: int) -> dict[str, Spent]:
+    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for _ in range(lives):
+        for name, (_verb, move) in zip(NAMED, life.moves(), strict=True):
+            wall, cpu = time.perf_counter(), time.process_time()
+            move()
+            found[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return {name: _spent(pairs) for name, pairs in found.items()}
+
+
+def _spent(pairs: list[tuple[float, float]]) -> Spent:
+    walls = [wall for wall, _ in pairs]
+    return Spent(statistics.median(walls) * 1e6, _quiet(walls), statistics.fmean(cpu for _, cpu in pairs) * 1e6)
+
+
+def _quiet(seconds: list[float]) -> float:
+    return sorted(seconds)[len(seconds) // 10] * 1e6
+
+
+def counted(life: Life, address: str, lives: int) -> tuple[dict[str, tuple[float, float, float]], dict[str, list[list[Any]]]]:
+    """move -> statements, trips, log bytes (means); and move -> the statements of every time with how long each took."""
+    counter = Counter()
+    sums: dict[str, list[float]] = {name: [0, 0, 0] for name in NAMED}
+    said: dict[str, list[list[Any]]] = {name: [] for name in NAMED}
+    with counter.watching(address, life):
+        for _ in range(lives):
+            for name, (_verb, move) in zip(NAMED, life.moves(), strict=True):
+                counter.texts, trips, log = [], counter.trips, counter.read_log()
+                move()
+                ends = [at for _, at in counter.texts[1:]] + [time.perf_counter()]
+                said[name].append([(text, end - at) for (text, at), end in zip(counter.texts, ends, strict=True)])
+                for i, value in enumerate((len(counter.texts), counter.trips - trips, counter.read_log() - log)):
+                    sums[name][i] += value
+    return {name: (a / lives, b / lives, c / lives) for name, (a, b, c) in sums.items()}, said
+
+
+def _bare(address: str, times: int) -> Spent:
+    step = bare.update(address)
+    found = []
+    for _ in range(times):
+        wall, cpu = time.perf_counter(), time.process_time()
+        step()
+        found.append((time.perf_counter() - wall, time.process_time() - cpu))
+    return _spent(found)
+
+
+def report(dialect: str, lives: int, api: bool, statements: bool, functions: bool) -> None:
+    with opened() as place:
+        address, other = place.new_desk(dialect), place.new(dialect)
+        with two(address) as (ana, coder):
+            life = (Api if api else Door)(ana, coder)
+            timed(life, 20)
+            times, base = timed(life, lives), _bare(other, lives * 6)
+            counts, said = counted(life, address, min(lives, 50))
+            profiler = cProfile.Profile()
+            if functions:
+                profiler.enable()
+                timed(life, lives)
+                profiler.disable()
+    print(f"{'':<14}{'wall µs':>9}{'quiet µs':>10}{'CPU µs':>9}{'statements':>12}{'trips':>8}{'log bytes':>11}{'pages':>7}")
+    print(_line("a bare commit", base))
+    for name in NAMED:
+        print(_line(name, times[name], counts[name], dialect))
+    all_six = Spent(*map(sum, zip(*times.values(), strict=True)))
+    print(_line("all six", all_six, tuple(map(sum, zip(*counts.values(), strict=True))), dialect))
+    quiet = f"{6 * base.quiet / all_six.quiet:.0%} when quiet"
+    print(f"six bare commits take {6 * base.wall / all_six.wall:.0%} of the six moves' time, {quiet}")
+    if statements:
+        _statements(said)
+    if functions:
+        pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
+
+
+def _line(name: str, spent: Spent, counts: tuple[float, ...] = (), dialect: str = "") -> str:
+    line = f"{name:<14}{spent.wall:>9.0f}{spent.quiet:>10.0f}{spent.cpu:>9.0f}"
+    if counts:
+        line += f"{counts[0]:>12.1f}{counts[1]:>8.1f}{counts[2]:>11.0f}"
+    return line + (f"{counts[2] / _FRAME:>7.1f}" if dialect == "sqlite" else "")
+
+
+def _statements(said: dict[str, list[list[Any]]]) -> None:
+    """Each begins when the driver is given it and ends when the next one begins: Python between them is included."""
+    for name, runs in said.items():
+        print(f"\n{name}")
+        usual = [run for run in runs if len(run) == len(runs[-1])]
+        for i, (text, _) in enumerate(usual[-1]):
+            took = _quiet([run[i][1] for run in usual])
+            print(f"  {took:>7.0f} µs  {' '.join(text.split())[:110]}")
+
+
+def main(argv: list[str]) -> int:
+    asked = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__.partition("\n")[0])
+    asked.add_argument("dialect", choices=DIALECTS)
+    asked.add_argument("--api", action="store_true", help="through the Python API, with full replies")
+    asked.add_argument("--lives", type=int, default=200)
+    asked.add_argument("--statements", action="store_true")
+    asked.add_argument("--functions", action="store_true")
+    a = asked.parse_args(argv)
+    report(a.dialect, a.lives, a.api, a.statements, a.functions)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

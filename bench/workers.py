@@ -1,0 +1,137 @@
+"""(b) Claim and complete, by 1, 4 and 16 processes, from a queue of some thousand ready tasks.
+
+On PostgreSQL against procrastinate, on SQLite against as many processes that make bare commits (a task is two commits). What
+counts is what is committed in the database, divided by the time from the first process's begin to the last one's end. All
+crews are started once and take turns; before each slice the queue is filled up again, outside the measured time, and both
+PostgreSQL queues are vacuumed alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+
+from . import peer
+from .crew import Crew, span
+from .figure import Figure, Rates, take_turns
+from .fill import Bulk, fill
+from .place import NAMES, Place
+
+_COUNTS = (1, 4, 16)
+_NO_LOSS = 0.95
+
+
+class Queue:
+    """A queue with `depth` jobs in it at the begin of each slice."""
+
+    def __init__(self, address: str, depth: int, left: str, done: str, more: Callable[[str, int], object]) -> None:
+        self.address, self.depth, self.left, self.done, self.more = address, depth, left, done, more
+        self.bare = Bulk(address)
+        self.busy = 0
+
+    def slice(self, crew: Crew, seconds: float) -> float:
+        """Completions per second."""
+        lacking = self.depth - self.bare.number(self.left)
+        if lacking > 1:
+            self.more(self.address, lacking)
+        if self.bare.postgres:
+            self.bare.db.execute("VACUUM ANALYZE")
+        before = self.bare.number(self.done)
+        answers = crew.go(seconds=seconds)
+        self.busy += sum(a.get("busy", 0) for a in answers)
+        return (self.bare.number(self.done) - before) / span(answers)
+
+
+def run(place: Place) -> list[Figure]:
+    found: list[Figure] = []
+    for dialect in place.dialects:
+        found += (_sqlite if dialect == "sqlite" else _postgres)(place)
+    return found
+
+
+def _size(place: Place) -> tuple[float, int, int, tuple[int, ...]]:
+    return (0.3, 2, 1000, (1, 2)) if place.quick else (2.0, 7, 5000, _COUNTS)
+
+
+def _desk(place: Place, dialect: str, depth: int) -> Queue:
+    count = "SELECT count(*) FROM tasks WHERE state = "
+    return Queue(place.new_desk(dialect), depth, f"{count}'ready'", f"{count}'done'", lambda a, n: fill(a, ready=n))
+
+
+def _sqlite(place: Place) -> list[Figure]:
+    seconds, rounds, depth, counts = _size(place)
+    queue, other = _desk(place, "sqlite", depth), place.new("sqlite")
+    with ExitStack() as stack:
+        slices: dict[str, Callable[[], float]] = {}
+        for count in counts:
+            ours = stack.enter_context(Crew("work", queue.address, count))
+            bare = stack.enter_context(Crew("commit", other, count))
+            ours.wait(), bare.wait()
+            slices[f"ours {count}"] = partial(queue.slice, ours, seconds)
+            slices[f"bare {count}"] = partial(_commits, bare, seconds)
+        rates = take_turns(slices, rounds)
+    found = []
+    for count in counts:
+        pairs = rates.pairs(f"ours {count}", f"bare {count}").scaled(2)
+        found.append(
+            Figure(
+                "SQLite", _who(count), f"{rates.median(f'ours {count}'):,.0f} tasks/s", pairs.percent(), "≥ 30%",
+                pairs.median >= 0.3, f"as many processes with bare commits, {rates.median(f'bare {count}'):,.0f}/s; 2 per task",
+            )
+        )  # fmt: skip
+    return [*found, _no_loss("sqlite", rates, counts, queue.busy)]
+
+
+def _commits(crew: Crew, seconds: float) -> float:
+    answers = crew.go(seconds=seconds)
+    return float(sum(a["count"] for a in answers) / span(answers))
+
+
+def _postgres(place: Place) -> list[Figure]:
+    seconds, rounds, depth, counts = _size(place)
+    queue = _desk(place, "postgres", depth)
+    there = peer.here()
+    if not there:
+        place.say("procrastinate is not installed: make bench does it")
+    theirs: Queue | None = None
+    if there:
+        address = place.new("postgres")
+        peer.install(address)
+        count = "SELECT count(*) FROM procrastinate_jobs WHERE status = "
+        theirs = Queue(address, depth, f"{count}'todo'", f"{count}'succeeded'", peer.fill)
+    with ExitStack() as stack:
+        slices: dict[str, Callable[[], float]] = {}
+        for number in counts:
+            ours = stack.enter_context(Crew("work", queue.address, number))
+            ours.wait()
+            slices[f"ours {number}"] = partial(queue.slice, ours, seconds)
+            if theirs:
+                crew = stack.enter_context(Crew("peer", theirs.address, number))
+                crew.wait()
+                slices[f"peer {number}"] = partial(theirs.slice, crew, seconds)
+        rates = take_turns(slices, rounds)
+    found = []
+    for number in counts:
+        value = f"{rates.median(f'ours {number}'):,.0f} tasks/s"
+        if theirs is None:
+            found.append(Figure("PostgreSQL", _who(number), value))
+            continue
+        pairs = rates.pairs(f"ours {number}", f"peer {number}")
+        compared = f"procrastinate, {rates.median(f'peer {number}'):,.0f} jobs/s"
+        found.append(Figure("PostgreSQL", _who(number), value, pairs.times(), "≥ 2 ×", pairs.median >= 2, compared))
+    return [*found, _no_loss("postgres", rates, counts, queue.busy)]
+
+
+def _who(count: int) -> str:
+    return f"{count} worker{'s' * (count > 1)}"
+
+
+def _no_loss(dialect: str, rates: Rates, counts: tuple[int, ...], busy: int) -> Figure:
+    few, many = counts[-2:]
+    pairs = rates.pairs(f"ours {many}", f"ours {few}")
+    value = f"{rates.median(f'ours {many}'):,.0f} tasks/s" + (f", {busy} moves gave up waiting" if busy else "")
+    return Figure(
+        NAMES[dialect], f"{many} workers against {few}", value, pairs.percent(), f"no loss (≥ {_NO_LOSS:.0%})",
+        pairs.median >= _NO_LOSS, f"{few} workers, {rates.median(f'ours {few}'):,.0f} tasks/s",
+    )  # fmt: skip
