@@ -207,8 +207,8 @@ class Watched(Desk):
 
     def _rows(self) -> Any:
         with self.store.reading() as run:
-            sql, args = self.store.sql, {"workspace": self.workspace}
-            return tuple([tuple(row) for row in run(sql(text), args).fetchall()] for text in (_JOB, _ASKED, _NEEDS))
+            args = {"workspace": self.workspace}
+            return tuple([tuple(row) for row in run(text, args).fetchall()] for text in (_JOB, _ASKED, _NEEDS))
 
     def _same(self, what: str, found: Any, wanted: Any, why: str = "") -> None:
         if found != wanted:

@@ -18,6 +18,7 @@ from .table import MUTANTS
 PARTS = ("yourturn", "tests", "pyproject.toml")
 AT_ONCE = 2
 PATIENCE = 180
+_HUNG = -1
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
 
@@ -46,7 +47,8 @@ def pytest(folder: Path, *words: str, patience: int = PATIENCE) -> tuple[int, st
             said, _ = run.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
             os.killpg(run.pid, 9)
-            return 1, f"FAILED {words[-1]} (it hung for {patience} s)"
+            run.communicate()
+            return _HUNG, f"it hung for {patience} s"
     return run.returncode, said
 
 
@@ -77,7 +79,7 @@ def try_one(m: Mutant, folder: Path) -> tuple[Mutant, str, bool]:
     found = _FAILED.findall(said)
     if code == 1 and found:
         return m, f"caught by {found[0]}", True
-    return m, "SURVIVED" if code == 0 else f"BROKEN (pytest ended with {code}):\n{said[-1500:]}", False
+    return m, "SURVIVED" if code == 0 else f"BROKEN (pytest ended with {code}): {said[-1500:]}", False
 
 
 def main(names: list[str]) -> int:

@@ -32,7 +32,7 @@ def test_a_decision_on_an_old_version_is_not_saved(desk, agent, clock):
     beat = say("heartbeat", agent.who, task=1, claim=claim["token"])
     store = desk.desk.store
     with store.reading() as run:
-        old = _tx(desk, run).case(1, lock=False)[0]
+        old = _tx(desk, run).case(1)[0]
     clock.advance(minutes=2)
     agent.heartbeat(claim)
     ends = agent.show("PROJ-1")["claim"]["expires_at"]
