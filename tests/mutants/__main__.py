@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -17,7 +18,7 @@ from .table import MUTANTS
 
 PARTS = ("yourturn", "tests", "pyproject.toml")
 AT_ONCE = 2
-PATIENCE = 180
+PATIENCE = 300
 _HUNG = -1
 _FAILED = re.compile(r"^(?:FAILED|ERROR) (\S+)", re.MULTILINE)
 
@@ -46,10 +47,20 @@ def pytest(folder: Path, *words: str, patience: int = PATIENCE) -> tuple[int, st
         try:
             said, _ = run.communicate(timeout=patience)
         except subprocess.TimeoutExpired:
-            os.killpg(run.pid, 9)
-            run.communicate()
+            _end(run)
             return _HUNG, f"it hung for {patience} s"
     return run.returncode, said
+
+
+def _end(run: subprocess.Popen[str]) -> None:
+    """Asked to stop, pytest also stops the PostgreSQL that it started; killed, it could not."""
+    for blow in (signal.SIGINT, signal.SIGKILL):
+        os.killpg(run.pid, blow)
+        try:
+            run.communicate(timeout=60)
+            return
+        except subprocess.TimeoutExpired:
+            pass
 
 
 def proved(folder: Path) -> None:
