@@ -32,9 +32,13 @@ START = 1_790_000_000_000_000
 ADMIN = Who("human:ana", "admin", direct=True)
 _names = itertools.count(1)
 
-_JOB = """
-SELECT t.id, t.state, t.return_state, t.outcome, t.retry_count, t.max_retries, t.epoch, t.holder, t.claimed_by, t.claim_hash,
-       t.lease_expires_at, t.wake_at, t.accept_at, t.due_at, t.failure, t.ended_at, t.updated_at, t.event_count, t.parent_id,
+_COLUMNS = (
+    "id", "state", "return_state", "outcome", "retry_count", "max_retries", "epoch", "holder", "claimed_by", "claim_hash",
+    "lease_expires_at", "wake_at", "accept_at", "due_at", "failure", "ended_at", "updated_at", "event_count", "parent_id",
+    "notes", "events", "version",
+)  # fmt: skip
+_JOB = f"""
+SELECT {", ".join(f"t.{name}" for name in _COLUMNS[:-3])},
        (SELECT count(*) FROM notes n WHERE n.task_id = t.id), (SELECT count(*) FROM events e WHERE e.task_id = t.id), t.version
 FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace ORDER BY t.id
 """
@@ -193,7 +197,8 @@ class Watched(Desk):
             job.ends, job.wake, job.accept, job.due(), job.failure, job.ended, job.updated, job.events, job.parent, job.notes,
             job.events, row[21],
         )  # fmt: skip
-        self._same(f"task {job.id}", tuple(row), wanted)
+        differ = [i for i, name in enumerate(_COLUMNS) if row[i] != wanted[i]]
+        self._same(f"task {job.id}", *({_COLUMNS[i]: side[i] for i in differ} for side in (row, wanted)))
         before = next((old for old in self.box["rows"][0] if old[0] == job.id), None)
         if before is not None and (row[21] > before[21]) != (tuple(row) != tuple(before)):
             self._same(f"the version of task {job.id}", row[21], f"more than {before[21]} if and only if the row changed")

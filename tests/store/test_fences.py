@@ -106,6 +106,27 @@ def test_neighbours_are_locked_in_the_order_of_their_numbers(desk, open_desk, ad
     assert desk.show("PROJ-3")["state"] == "blocked"
 
 
+@pytest.mark.parametrize("dialect", ["sqlite"])
+def test_a_writer_has_the_desk_to_itself_before_it_looks(desk, address):
+    """It begins by taking the lock: who takes it only when it writes has decided on rows that changed meanwhile."""
+    with desk.desk.store.begin(), raw(address) as run:
+        run("PRAGMA busy_timeout = 0")
+        with pytest.raises(Exception, match="locked"):
+            run("BEGIN IMMEDIATE")
+
+
+# --- secrets ----------------------------------------------------------------------------------------------------------
+
+
+def test_no_secret_is_stored(desk, agent, address):
+    desk.create("A")
+    claim = agent.claim("PROJ-1", "w1")["claim"]["token"]
+    token = desk.create_token("ci")["token"]
+    with raw(address) as run:
+        stored = repr([run(f"SELECT * FROM {table}") for table in ("tasks", "tokens", "events", "replies")])
+    assert claim not in stored and token not in stored and claim.rpartition(".")[2] not in stored
+
+
 # --- apart ------------------------------------------------------------------------------------------------------------
 
 
