@@ -91,7 +91,10 @@ class Desk:
         return self._transact(action.verb, lambda tx: self._seen(tx, self._move(tx, action), look))
 
     def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
-        return done if look is None else look(Reader(self.store, tx.run, self.workspace), done)
+        if look is None:
+            return done
+        tx.write()
+        return look(Reader(self.store, tx.run, self.workspace), done)
 
     def claim_next(
         self,
@@ -129,7 +132,10 @@ class Desk:
         for attempt in range(_ATTEMPTS):
             try:
                 with self.store.begin(what) as run:
-                    return move(Tx(self.store, run, self.workspace))
+                    tx = Tx(self.store, run, self.workspace)
+                    done = move(tx)
+                    tx.write()
+                    return done
             except Again:
                 time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
@@ -304,6 +310,7 @@ class Desk:
                     reader.now = tx.anything_due(self._given())[0]
                     for task in tx.due(reader.now, 1_000_000):
                         self._pay_one(tx, task)
+                    tx.write()
                     seen = look(reader)
                     raise _Undo
             except _Undo:

@@ -234,7 +234,10 @@ def _decision(d: Draft) -> Decision:
         action=Action(verb, d.action.who, d.args, d.action.task, d.action.question, d.action.key),
         before=task,
         task=after,
-        case=d.case._replace(task=after, questions=tuple(d.questions), needs=tuple(d.needs)),
+        case=Case(
+            d.case.project, after, tuple(d.questions), tuple(d.needs), d.case.children, d.case.dependents, d.case.parent,
+            d.case.is_parent,
+        ),
         now=d.now,
         set=changed,
         opened=tuple(d.opened),

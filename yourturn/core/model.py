@@ -7,6 +7,7 @@ in UTC, yes and no are 1 and 0, and a field typed `Json` holds JSON text, exactl
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = str
@@ -229,7 +230,8 @@ class Action(NamedTuple):
     key: str | None = None  #: idempotency key
 
 
-class Decision(NamedTuple):
+@dataclass(slots=True)
+class Decision:
     """What one move writes. The store adds the numbers that only it can give."""
 
     action: Action
@@ -245,6 +247,6 @@ class Decision(NamedTuple):
     needs_removed: tuple[tuple[int, int], ...] = ()
     after: tuple[Action, ...] = ()  #: moves of other tasks in the same commit
     touch: tuple[int, ...] = ()  #: neighbours to whom the system may now owe a move
-    data: dict[str, Any] = {}
+    data: dict[str, Any] = field(default_factory=dict)
     claim: Claim | None = None
     silent: bool = False  #: leaves no event (a heartbeat)

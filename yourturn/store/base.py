@@ -99,7 +99,7 @@ class Store:
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("fresh", "last", "q", "run", "store", "unasked", "virtual", "workspace")
+    __slots__ = ("fresh", "last", "moved", "q", "run", "store", "unasked", "virtual", "workspace")
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False) -> None:
         self.store = store
@@ -110,6 +110,7 @@ class Tx:
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
+        self.moved: dict[int, tuple[int, dict[str, Any]]] = {}  #: what changed on a task since which version, not written yet
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
@@ -119,6 +120,7 @@ class Tx:
 
     def _found(self, question: int | None, text: str, args: dict[str, Any], task: int) -> tuple[Case, int]:
         """One round trip: the row is locked first, and what is read after that is what the lock protects."""
+        self.write()
         if self.store.together:
             rows, asked, near = self.run.many((text, args), *self._around(task))
         else:
@@ -157,6 +159,7 @@ class Tx:
 
     def new_case(self, project: str, parent: int | None, needs: Iterable[int]) -> tuple[Case, int]:
         """The case of a task that does not exist yet. Its neighbours are locked: none ends unseen while it joins them."""
+        self.write()
         near = {ref.id: ref for ref in self.refs({*needs, *([parent] if parent else [])}, lock=True)}
         row = self.run(self.q["project_for_update"], {"workspace": self.workspace, "key": project}).fetchone()
         if row is None:
@@ -177,6 +180,7 @@ class Tx:
         wanted = list(ids)
         if not wanted:
             return []
+        self.write()
         body = self.q["refs_for_update" if lock else "refs"].replace("{ids}", ",".join(str(int(i)) for i in wanted))
         found = [Ref._make(r) for r in self.run(body, {"workspace": self.workspace}).fetchall()]
         if len(found) != len(set(wanted)):
@@ -231,7 +235,7 @@ class Tx:
     def save(self, decision: Decision) -> Decision:
         """Write a decision and its event. Compares the version that the decision was made on."""
         if decision.opened:
-            decision = self._numbered(decision)
+            self._numbered(decision)
         task, before, changed = decision.task, decision.before, decision.set
         if not decision.silent:
             n, verb, who, at = task.event_count + 1, decision.action.verb, decision.action.who.name, decision.now
@@ -241,8 +245,7 @@ class Tx:
         if before is None:
             changed["id"] = self._insert(changed)
         else:
-            self._update(before, changed)
-            changed["version"] = before.version + 1
+            self._keep(before, changed)
         prev, task = task.event_head, altered(task, changed)
         for q in decision.opened:
             fields = q._asdict() | {"workspace_id": self.workspace, "task_id": task.id}
@@ -251,7 +254,7 @@ class Tx:
             self._close(q)
         for note in decision.notes:
             self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
-        decision = decision._replace(task=task, case=decision.case._replace(task=task))
+        decision.task, decision.case = task, decision.case._replace(task=task)
         if decision.needs_added or decision.needs_removed or decision.action.args.get("warned") or before is not None:
             self._save_needs(decision)
         if not decision.silent:
@@ -265,7 +268,7 @@ class Tx:
             self.last = (task.id, n)
         return decision
 
-    def _numbered(self, decision: Decision) -> Decision:
+    def _numbered(self, decision: Decision) -> None:
         """Give the questions that were opened their numbers."""
         count = len(decision.opened)
         if self.virtual:
@@ -276,7 +279,7 @@ class Tx:
         opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
         fresh = iter(opened)
         questions = tuple(next(fresh) if q.id == 0 else q for q in decision.case.questions)
-        return decision._replace(opened=opened, case=decision.case._replace(questions=questions))
+        decision.opened, decision.case = opened, decision.case._replace(questions=questions)
 
     def _insert(self, fields: dict[str, Any]) -> int:
         """The new row's id: taken from the database before, or given by it now."""
@@ -295,13 +298,22 @@ class Tx:
         if row:
             raise Precondition(f"Cannot create {external}", reason=f"it is here already, as {row[0]}")
 
-    def _update(self, before: Task, fields: dict[str, Any]) -> None:
-        names = tuple(fields)
-        text = _UPDATES.get(names)
-        if text is None:
-            put = "".join(f", {name} = :{name}" for name in names)
-            text = _UPDATES[names] = f"UPDATE tasks SET version = version + 1{put} WHERE id = :id AND version = :version"
-        self.run.must(text, {**fields, "id": before.id, "version": before.version})
+    def _keep(self, before: Task, fields: dict[str, Any]) -> None:
+        """Moves of one task in one transaction are one write to its row."""
+        fields["version"] = before.version + 1
+        version, earlier = self.moved.get(before.id, (before.version, None))
+        self.moved[before.id] = (version, fields if earlier is None else {**earlier, **fields})
+
+    def write(self) -> None:
+        """Write what was kept, before anybody looks at it. Compare-and-set: the rows are as they were when they were read."""
+        while self.moved:
+            task, (version, fields) = self.moved.popitem()
+            names = tuple(fields)
+            text = _UPDATES.get(names)
+            if text is None:
+                put = ", ".join(f"{name} = :{name}" for name in names)
+                text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE id = :task AND version = :was"
+            self.run.must(text, {**fields, "task": task, "was": version})
 
     def _close(self, q: Question) -> None:
         """Compare-and-set: only a question that is still pending can change."""
