@@ -71,7 +71,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("time runs backwards", _DECIDE, "if task is not None and task.updated_at > now:", "if False:", on(_FENCES, "test_a_clock_that_is_set_back_decides_nothing_earlier")),
     Mutant("a read writes", _DESK, "                    raise _Undo\n", "                    return seen\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
     # --- rows: comparing, locking, isolating
-    Mutant("the version is not compared", _BASE, "WHERE id = :id AND version = :version", "WHERE id = :id", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
+    Mutant("the version is not compared", _BASE, "WHERE id = :task AND version = :was", "WHERE id = :task", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self.execute(text, args).rowcount != 1:\n            raise Again\n", "self.execute(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _POSTGRES, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),

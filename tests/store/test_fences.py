@@ -37,7 +37,9 @@ def test_a_decision_on_an_old_version_is_not_saved(desk, agent, clock):
     agent.heartbeat(claim)
     ends = agent.show("PROJ-1")["claim"]["expires_at"]
     with pytest.raises(Again), store.begin() as run:
-        _tx(desk, run).save(decide(old, beat, clock() - 60_000_000))
+        tx = _tx(desk, run)
+        tx.save(decide(old, beat, clock() - 60_000_000))
+        tx.write()
     assert agent.show("PROJ-1")["claim"]["expires_at"] == ends
 
 
@@ -51,6 +53,7 @@ def test_a_question_that_is_not_pending_is_not_closed(desk, agent, clock):
         decision = decide(tx.case(1)[0], answer, clock())
         run("UPDATE questions SET status = 'cancelled', responded_by = 'system', responded_at = 1 WHERE id = 1")
         tx.save(decision)
+        tx.write()
     assert desk.show("Q1")["status"] == "pending", "and all of it is undone"
 
 
