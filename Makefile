@@ -13,7 +13,7 @@ export PIP_USER = 0
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench torture docs clean venv
+.PHONY: help setup demo test check bench torture mutants docs clean venv
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,9 @@ bench: setup $(VENV)/.bench ## measure the desk against bare databases and a pee
 
 torture: setup ## the long fault tests: kills, crowds, broken surroundings (SCALE=0.1 for a taste)
 	@$(PY) -m tests.torture --scale $(SCALE)
+
+mutants: setup ## take one guard away at a time; some test must notice each
+	@$(PY) -m tests.mutants
 
 docs: setup ## print docs/rules.md from the tables
 	@$(PY) -m yourturn.printed

@@ -23,6 +23,18 @@ from yourturn.core.rules import MEANS
 from yourturn.store.base import Tx
 from yourturn.testing import FakeClock
 
+#: The least that a verb takes.
+LEAST: dict[str, dict[str, Any]] = {
+    "claim": {"worker": "w2", "secret": "s"},
+    "ask": {"text": "Which?"},
+    "flag": {"text": "Stuck"},
+    "assign": {"reviewer": "bob"},
+    "decompose": {"children": ["a"]},
+    "note": {"text": "By the way"},
+    "update": {"fields": {"labels": ["better"]}},
+    "dep_add": {"needs": []},
+    "dep_remove": {"needs": []},
+}
 _TABLES = ("tasks", "questions", "notes", "deps", "events")
 
 

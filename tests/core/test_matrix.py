@@ -13,25 +13,13 @@ from yourturn.core.errors import ClaimLost, IllegalMove, NotAllowed, Preconditio
 from yourturn.core.model import REVIEW, STATES, SYSTEM, Who
 from yourturn.core.rules import MEANS, OFFICE, TRANSITIONS, matrix, valid_from
 
-from .kit import Bench, case, everything, moves, number
+from .kit import LEAST, Bench, case, everything, moves, number
 from .landings import recipes
 
 ALL_VERBS = [verb for verb in VERBS if verb not in OFFICE and verb != "create"]
 SYSTEMS = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who == {"system"}}
 #: Cells that exist only for a question which is open without holding the task up.
 ASIDE = ("answer", "withdraw", "assign")
-#: The least that a verb takes.
-ARGS: dict[str, dict[str, Any]] = {
-    "claim": {"worker": "w2", "secret": "s"},
-    "ask": {"text": "Which?"},
-    "flag": {"text": "Stuck"},
-    "assign": {"reviewer": "bob"},
-    "decompose": {"children": ["a"]},
-    "note": {"text": "By the way"},
-    "update": {"fields": {"labels": ["better"]}},
-    "dep_add": {"needs": []},
-    "dep_remove": {"needs": []},
-}
 #: Who a word of the table's `who` column means. Written down again here: this is the promise, not the code.
 MAY = {
     "any": {"agent", "member", "approver", "admin"},
@@ -93,7 +81,7 @@ def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):
                 continue
             speaker = bench.desk.as_(SYSTEM) if verb in SYSTEMS else bench.desk
             with pytest.raises((IllegalMove, Precondition)) as error:
-                speaker.do(verb, task=number(bench.desk, key), **ARGS.get(verb, {}))
+                speaker.do(verb, task=number(bench.desk, key), **LEAST.get(verb, {}))
             words = [
                 f"Error: Cannot {verb.replace('_', ' ')} {key}: it is '{state}'",
                 f"Valid from '{state}': {', '.join(valid_from(state))}",
@@ -150,7 +138,7 @@ def bring(bench: Bench, state: str, verb: str) -> tuple[str, int | None]:
 
 def refusal(bench: Bench, key: str, verb: str, role: str, question: int | None, claim: str | None) -> YourturnError | None:
     """What the law says to this role; the law is pure, so the task stays where it is."""
-    args = dict(ARGS.get(verb, {}))
+    args = dict(LEAST.get(verb, {}))
     if claim is not None and "claim" in VERBS[verb].args:
         args["claim"] = claim
     action = say(verb, who(role), task=number(bench.desk, key), question=question, **args)
@@ -198,7 +186,7 @@ def test_the_door_refuses_whoever_may_not_and_changes_nothing(bench):
             if source is None or any(role in MAY[word] for word in rule.who):
                 continue
             with pytest.raises(NotAllowed) as error:
-                bench.desk.as_(who(role)).do(verb, task=number(bench.desk, keys[source]), **ARGS.get(verb, {}))
+                bench.desk.as_(who(role)).do(verb, task=number(bench.desk, keys[source]), **LEAST.get(verb, {}))
             assert error.value.exit_code == 5
             tried += 1
     assert everything(bench.desk) == before
@@ -213,7 +201,7 @@ def test_an_agent_never_says_a_persons_verb_in_any_state(bench):
     for state in STATES:
         for verb in NEVER.split():
             key, question = bring(bench, state, verb) if cell(state, verb) else (bench.into(state), None)
-            said.append((verb, {"task": number(bench.desk, key), "question": question, **ARGS.get(verb, {})}))
+            said.append((verb, {"task": number(bench.desk, key), "question": question, **LEAST.get(verb, {})}))
     before = everything(bench.desk)
     for verb, args in said:
         with pytest.raises(NotAllowed):

@@ -247,6 +247,23 @@ def test_two_needs_that_end_together(desk, other):
     _well(desk)
 
 
+def test_a_circle_of_four_that_two_would_close(desk, other):
+    """Neither locks a task that the other has, and neither sees what the other does: only the lock on the graph is left."""
+    from yourturn.core.errors import Precondition
+
+    def try_it():
+        with pytest.raises(Precondition, match="circle"):
+            other.depend("PROJ-3", "PROJ-4")
+
+    for title in "ABCD":
+        desk.create(title)
+    desk.depend("PROJ-2", "PROJ-3")
+    desk.depend("PROJ-4", "PROJ-1")
+    _while_open(desk, "dep_add", 1, try_it, needs=desk._refs(["PROJ-2"]))
+    assert desk.show("PROJ-3")["depends_on"] == []
+    _well(desk)
+
+
 def test_a_late_move_is_decided_on_fresh_rows(desk, other, agent):
     from yourturn.core.errors import AlreadyClosed
 

@@ -175,6 +175,7 @@ def test_a_removed_person_can_only_look(here: Turn) -> None:
     token = here("token", "create", "ben", "--role", "admin")["token"]
     here("user", "set", "ben", "--role", "viewer")
     here("respond", "PROJ-1", "x", exit=5, env={"YOURTURN_TOKEN": token})
+    here("user", "set", "ben", "--role", "admin")
     here("user", "remove", "ben")
     here("respond", "PROJ-1", "x", "--as", "human:ben", exit=5)
     here("token", "create", "root", "--role", "admin", "--actor", "system", exit=6)

@@ -37,6 +37,7 @@ class Section(NamedTuple):
 
 SECTIONS: tuple[Section, ...] = (
     Section("failpoints", "failpoints"),
+    Section("models", "models"),
     Section("crowd", "crowd"),
     Section("zombies", "zombies"),
     Section("reconcilers", "reconcilers"),

@@ -1,0 +1,365 @@
+"""What each verb does to the twin: one method per verb, named after it. Whether it may be said was asked before."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from yourturn.core.fields import duration
+from yourturn.core.model import Who
+from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
+
+from .ground import Asked, Ground, Job, Move, No
+
+YES, NO = ("yes", "ok"), ("no", "stop")
+#: Numbers of tasks that the real desk has not numbered yet.
+UNBORN = 10**12
+
+
+def judge(q: Asked, args: dict[str, Any]) -> str:
+    """The verdict that an answer amounts to, as far as the machines know how to answer."""
+    if args.get("verdict") == "rejected":
+        return "rejected"
+    value, text = args.get("value"), args.get("text") or ""
+    if value is None and text and q.answers in ("choice", "boolean", "number"):
+        value = text
+    if q.answers in ("approval", "boolean"):
+        if value is None and q.answers == "approval":
+            return "approved"
+        if value not in YES + NO:
+            raise No("invalid")
+        return "rejected" if value in NO and KINDS[q.kind].response_type == "approval" else "approved"
+    if q.answers == "choice" and value not in q.options:
+        raise No("invalid")
+    if q.answers == "number" and not str(value).isdigit():
+        raise No("invalid")
+    if q.answers == "text" and not (value is None and not text) and not str(text if value is None else value).strip():
+        raise No("invalid")
+    return "approved"
+
+
+class Verbs(Ground):
+    # --- births and shape -------------------------------------------------------------------------------------------
+
+    def _born(self, args: dict[str, Any], who: Who, now: int) -> Job:
+        parent, needs = args.get("parent"), args.get("depends_on") or []
+        self._open_parent(parent)
+        if parent is not None and any(self.waits_for(other, parent) for other in needs):
+            raise No("precondition")
+        tries = args.get("max_retries") or self.settings["max_retries"]
+        if not who.is_person and (tries > self.settings["max_retries"] or args.get("workflow")):
+            raise No("not_allowed")
+        job = Job(
+            UNBORN + len(self.jobs), "ready", now, args.get("type", "task"), args.get("complexity", "medium"), parent,
+            args.get("requires"), args.get("role"), bool(args.get("workflow")), args.get("priority", 2), now, 0, tries,
+        )  # fmt: skip
+        job.needs = dict.fromkeys(needs, False)
+        self.jobs[job.id] = job
+        if self.open_needs(job):
+            job.state = "blocked"
+        if args.get("draft") or self.settings["vetting"]:
+            job.state = "created"
+        if parent is not None:
+            self.jobs[parent].needs[job.id] = False
+            self.touched.add(parent)
+        if args.get("awaiting"):
+            self._open(job, {"kind": args["awaiting"]}, who.name, now)
+        job.events = 1
+        self.moves.append((None, "create"))
+        return job
+
+    def _decompose(self, job: Job, m: Move) -> None:
+        if not m.args.get("children"):
+            raise No("precondition")
+        self._drop(job)
+        job.state, job.back, job.outcome = "blocked", None, None
+        for child in m.args["children"]:
+            self._born({"priority": job.priority, **child, "parent": job.id}, m.who, m.clock)
+
+    def _vet(self, job: Job, m: Move) -> None:
+        if job.complexity == "xlarge":
+            raise No("precondition")
+        self._rest(job)
+
+    def _block(self, job: Job, m: Move) -> None:
+        if not self.open_needs(job):
+            raise No("precondition")
+        self._rest(job)
+
+    def _unblock(self, job: Job, m: Move) -> None:
+        if self.open_needs(job):
+            raise No("precondition")
+        self._rest(job)
+
+    def _parent(self, job: Job, m: Move) -> None:
+        if self.open_needs(job):
+            raise No("precondition")
+        self._finished(job, m)
+
+    def _note(self, job: Job, m: Move) -> None:
+        job.notes += 1
+
+    def _update(self, job: Job, m: Move) -> None:
+        for name in m.args["fields"]:
+            if FIELDS[name] not in ROLES[m.who.role]:
+                raise No("not_allowed")
+            if FIELDS[name] == "holder" and not m.who.is_person and not m.holds:
+                raise No("not_allowed")
+        fields = dict(m.args["fields"])
+        if "requires" in fields:
+            self._approver(m)
+        if fields.get("max_retries") is not None and fields["max_retries"] <= job.tries:
+            raise No("precondition")
+        if "max_retries" in fields:
+            job.limit = fields.pop("max_retries")
+        for name in ("requires", "role", "priority", "type", "complexity"):
+            if name in fields:
+                setattr(job, name, fields[name])
+
+    def _dep_add(self, job: Job, m: Move) -> None:
+        wanted = [ref.id for ref in m.args["needs"]]
+        if any(self.waits_for(other, job.id) for other in wanted):
+            raise No("precondition")
+        for other in wanted:
+            job.needs.setdefault(other, False)
+
+    def _dep_remove(self, job: Job, m: Move) -> None:
+        for ref in m.args["needs"]:
+            job.needs.pop(ref.id, None)
+
+    def _defer(self, job: Job, m: Move) -> None:
+        until = m.args.get("until")
+        if until is not None and until <= m.now:
+            raise No("precondition")
+        job.back = "created" if job.state == "created" else "ready"
+        job.state, job.wake = "deferred", until
+
+    def _wake(self, job: Job, m: Move) -> None:
+        was = job.back
+        job.wake = None
+        self._rest(job)
+        if was == "created":
+            job.state = "created"
+
+    # --- claims -----------------------------------------------------------------------------------------------------
+
+    def _claim(self, job: Job, m: Move) -> None:
+        wish = m.args.get("lease")
+        if self.open_needs(job) or job.tries >= job.limit or (wish or 0) > self.settings["max_lease"]:
+            raise No("precondition")
+        lease = wish or self.settings["lease"]
+        job.state, job.epoch = "working", job.epoch + 1
+        job.holder, job.claimer = m.args["worker"], m.who.name
+        job.token = None  # the reply will say
+        job.lease, job.ends = lease, m.now + lease
+
+    def _heartbeat(self, job: Job, m: Move) -> None:
+        assert job.lease is not None
+        job.ends = m.now + job.lease
+
+    def _release(self, job: Job, m: Move) -> None:
+        self._drop(job)
+        job.tries += 1
+        self._rest(job)
+        if job.tries >= job.limit:
+            self._open(job, {"kind": "escalation", "reason": "retry_exhausted"}, "system", m.now)
+
+    def _expire(self, job: Job, m: Move) -> None:
+        if job.holder is None and job.state == "human":
+            raise No("precondition")
+        if job.ends is None or job.ends > m.now:
+            raise No("precondition")
+        if job.state == "human":
+            self._drop(job)
+        else:
+            self._release(job, m)
+
+    def _park(self, job: Job, m: Move) -> None:
+        asleep = job.state == "human"
+        self._drop(job)
+        if asleep:
+            return
+        self._rest(job)
+        if m.args.get("until"):
+            job.state, job.back, job.wake = "deferred", "ready", m.args["until"]
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def _open(self, job: Job, args: dict[str, Any], by: str, now: int, tool: bool = False) -> Asked:
+        kind, blocking = args.get("kind") or "input", args.get("blocking", True)
+        row = KINDS[kind]
+        options = tuple(str(option["value"]) for option in args.get("options") or ())
+        answers = args.get("response_type") or ("choice" if options else row.response_type)
+        if row.response_type == "approval" and answers not in ("approval", "boolean"):
+            raise No("invalid")
+        low, high = self.settings["min_timeout"], self.settings["max_timeout"]
+        time = args.get("timeout")
+        if time is not None and not low <= time <= high:
+            raise No("invalid")
+        if time is None and tool and row.timeout:
+            time = min(max(duration(row.timeout), low), high)
+        if (answers == "choice") != bool(options):
+            raise No("invalid")
+        q = Asked(kind, blocking, by, args.get("on_timeout") or row.on_timeout, answers, options=options)
+        q.reason, q.reviewer = args.get("reason"), args.get("reviewer")
+        if blocking and time:
+            q.ends, q.step = now + time, time
+        default = args.get("default")
+        if default is None and not blocking:
+            raise No("invalid")
+        if default is not None:
+            if not row.default or answers == "approval":
+                raise No("invalid")
+            judge(q, {"value": default})
+            q.default = True
+        job.asked.append(q)
+        if blocking and job.state != "human":
+            job.back, job.state, job.outcome, job.accept = job.state, "human", None, None
+        return q
+
+    def _ask(self, job: Job, m: Move) -> None:
+        asked = self._open(job, m.args, m.who.name, m.now, tool=True)
+        if asked.blocking and not m.holds:
+            self._drop(job)
+
+    def _flag(self, job: Job, m: Move) -> None:
+        self._open(job, m.args, m.who.name, m.now)
+        self._drop(job)
+        if "warned" in m.args:
+            job.needs[m.args["warned"]] = True
+
+    def _answer(self, job: Job, m: Move) -> None:
+        if m.q is None:
+            raise No("illegal_move")
+        kind = KINDS[m.q.kind]
+        ends_it = m.q.blocking and kind.approved == "done" and (job.requires or job.back == "review")
+        if kind.gate or ends_it:
+            self._approver(m)
+        verdict = judge(m.q, m.args)
+        outcome = "back" if job.workflow or not m.q.blocking else OUTCOMES[m.q.kind, verdict]
+        if outcome == "refused":
+            raise No("precondition")
+        self._shut(m.q, "answered", m, verdict)
+        if verdict == "rejected":
+            said = ("reason", "text", "value") if m.args.get("verdict") == "rejected" else ("text",)
+            eaten = len(said) == 1 and m.args.get("value") is None and m.q.answers == "boolean"  # the text was the answer
+            job.notes += any(str(m.args.get(word) or "").strip() for word in said) and not eaten
+        if not m.q.blocking:
+            return
+        job.tries = 0
+        if outcome == "cancelled":
+            self._end(job, "cancelled", m)
+        else:
+            self._one_less(job, outcome, m)
+
+    def _timeout(self, job: Job, m: Move) -> None:
+        q = m.q
+        if q is None or q.ends is None or q.ends > m.now or q.how == "keep":
+            raise No("precondition")
+        how = "fail" if q.how == "default" and not q.default else q.how
+        if how in ("remind", "escalate"):
+            assert q.step is not None
+            while q.ends <= m.now:
+                q.ends += q.step
+            if how == "escalate":
+                q.reviewer = self.settings["escalate_to"]
+            return
+        self._shut(q, "timeout", m)
+        if how == "default" or (how == "defer" and job.waiting()):
+            self._one_less(job, "back", m)
+        elif how == "defer":
+            self._drop(job)
+            job.back = "created" if job.back == "created" else "ready"
+            job.state, job.outcome, job.wake = "deferred", None, None
+        else:
+            self._end(job, "failed", m)
+            job.failure = "stuck" if how == "stuck" else "timeout"
+
+    def _withdraw(self, job: Job, m: Move) -> None:
+        if m.q is None:
+            raise No("illegal_move")
+        if m.q.by == "system":
+            raise No("precondition")
+        if not m.who.is_person and (m.q.by != m.who.name or m.q.blocking):
+            raise No("not_allowed")
+        if job.state == "human":
+            self._may_lift(job, m)
+        self._shut(m.q, "cancelled", m)
+        if m.q.blocking and not job.waiting():
+            self._one_less(job, job.outcome or "back", m)
+
+    def _hand_back(self, job: Job, m: Move) -> None:
+        self._may_lift(job, m)
+        for q in job.pending():
+            self._shut(q, "cancelled", m)
+        job.tries = 0
+        self._return(job, m.now)
+
+    def _assign(self, job: Job, m: Move) -> None:
+        if m.q is None:
+            raise No("illegal_move")
+        m.q.reviewer = m.args["reviewer"]
+
+    # --- endings ----------------------------------------------------------------------------------------------------
+
+    def _complete(self, job: Job, m: Move) -> None:
+        if self.open_children(job):
+            raise No("precondition")
+        if job.workflow:
+            self._end(job, "done", m)
+        else:
+            self._drop(job)
+            self._finished(job, m)
+
+    def _finished(self, job: Job, m: Move) -> None:
+        if job.requires:
+            job.state, job.back, job.outcome = "ready", None, None
+            self._open(job, {"kind": job.requires}, m.who.name, m.now)
+        else:
+            self._to_review(job, m.now)
+
+    def _close(self, job: Job, m: Move) -> None:
+        self._may_end(job, m)
+        self._end(job, "done", m)
+        job.failure = None
+
+    _resolve = _close
+
+    def _accept(self, job: Job, m: Move) -> None:
+        if self.open_children(job):
+            raise No("precondition")
+        if m.who.role != "system":
+            self._approver(m)
+        self._end(job, "done", m)
+
+    def _reject(self, job: Job, m: Move) -> None:
+        self._approver(m)
+        job.accept, job.tries = None, 0
+        self._rest(job)
+        job.notes += bool(str(m.args.get("reason") or m.args.get("text") or m.args.get("value") or "").strip())
+        if self.is_container(job):
+            self._open(job, {"kind": "escalation"}, m.who.name, m.now)
+
+    def _fail(self, job: Job, m: Move) -> None:
+        self._end(job, "failed", m)
+        job.failure = m.args.get("failure") or "error"
+
+    def _stop(self, job: Job, m: Move) -> None:
+        self._end(job, "failed", m)
+        job.failure = "stuck"
+
+    def _cancel(self, job: Job, m: Move) -> None:
+        self._end(job, "cancelled", m)
+        job.failure = None
+
+    def _reopen(self, job: Job, m: Move) -> None:
+        self._open_parent(job.parent)
+        was = job.state
+        job.ended = job.failure = job.accept = job.wake = None
+        job.tries = 0
+        self._rest(job)
+        if was == "cancelled":
+            job.state = "created"
+        self._tell_dependents(job)
+        for other in self.jobs.values():
+            if job.id in other.needs:
+                other.needs[job.id] = False

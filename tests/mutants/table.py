@@ -1,0 +1,106 @@
+"""The mutants. Each row takes one guard away; the tests named beside it are the ones that should say so."""
+
+from __future__ import annotations
+
+from . import Mutant
+
+_RULES, _DECIDE, _EFFECTS, _GUARDS = (f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards"))
+_LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
+_DESK, _OFFICE, _BASE = "yourturn/desk.py", "yourturn/office.py", "yourturn/store/base.py"
+_SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
+_SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
+
+_MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
+_ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
+_FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
+_RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
+_KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
+_HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
+_MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
+
+
+def on(file: str, test: str, where: str = "sqlite") -> tuple[str, ...]:
+    """One test, on one database."""
+    return (f"{file}::{test}[{where}]" if where else f"{file}::{test}",)
+
+
+MUTANTS: tuple[Mutant, ...] = (
+    # --- the table: states and roles
+    Mutant("a cell is added", _RULES, '("vet",         (CREATED,), ', '("vet",         (CREATED, DEFERRED), ', on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
+    Mutant("a cell is removed", _RULES, '("stop",        (WORKING, HUMAN, READY), ', '("stop",        (WORKING, READY), ', on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
+    Mutant("the state is not asked", _DECIDE, "    if rule is None:\n        raise _illegal(d, action.verb)\n", "    if rule is None:\n        rule = next(row for (_, v), row in TRANSITIONS.items() if v == verb)\n", on(_MATRIX, "test_illegal_moves_say_what_is_valid_and_change_nothing")),
+    Mutant("an agent is a person", _RULES, '"agent": frozenset({"any", "holder"})', '"agent": frozenset({"any", "holder", "human"})', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
+    Mutant("a viewer is anybody", _RULES, '"viewer": frozenset()', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
+    Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
+    Mutant("everybody reopens", _RULES, '(READY, BLOCKED),                 "admin", ', '(READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
+    Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
+    Mutant("members sign for approvers", _GUARDS, 'if d.settings["approvals"] == "approvers" and', "if False and", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
+    Mutant("an agent lifts a gate", _GUARDS, "if q.asked_by != who.name or q.blocking:", "if q.asked_by != who.name:", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
+    Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
+    Mutant("anybody runs the office", _DESK, "if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:", "if False:", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
+    Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
+    Mutant("a removed person answers", _DESK, '"viewer" if row[1] is not None else str(row[0])', "str(row[0])", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
+    # --- claims
+    Mutant("any token is the claim", _DECIDE, "alive and secret_hash(token) == task.claim_hash and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
+    Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
+    Mutant("a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
+    Mutant("an epoch comes back", _EFFECTS, "epoch, lease = task.epoch + 1,", "epoch, lease = task.epoch or 1,", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
+    Mutant("a debt is not paid first", _DESK, "            case = self._pay(tx, case, now, touched)\n", "            pass\n", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
+    Mutant("tries are not counted", _EFFECTS, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
+    Mutant("one try too many", _EFFECTS, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
+    Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0)\n    if outcome == "cancelled":', '    if outcome == "cancelled":', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
+    Mutant("asking drops the claim", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if d.opened[0].blocking:", on(_ASKED, "test_a_question_by_the_holder_keeps_the_claim")),
+    Mutant("a stranger's question keeps it", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if False:", on(_ASKED, "test_a_flag_or_a_question_by_anyone_else_drops_the_claim_at_once", "sqlite-ask")),
+    Mutant("secrets are kept in clear", _CANON, "return sha256(secret.encode()).hexdigest()", "return secret", on(_FENCES, "test_no_secret_is_stored")),
+    # --- the same fences, found by the random machines alone
+    Mutant("machines: any token is the claim", _DECIDE, "alive and secret_hash(token) == task.claim_hash and worker", "alive and worker", (_MODELS,)),
+    Mutant("machines: a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", (_MODELS,)),
+    Mutant("machines: an epoch comes back", _EFFECTS, "epoch, lease = task.epoch + 1,", "epoch, lease = task.epoch or 1,", (_MODELS,)),
+    # --- questions
+    Mutant("the last answer wins", _DECIDE, "if d.question is not None and d.question.status != PENDING:", "if False:", on(_VERDICTS, "test_the_second_answer_is_told_who_won_when_and_with_what")),
+    Mutant("any choice will do", _QUESTIONS, "if q.allow_other and isinstance(value, str) and value.strip():", "if isinstance(value, str) and value.strip():", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
+    Mutant("any number will do", _QUESTIONS, "if not math.isfinite(number):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
+    Mutant("a default approves", _QUESTIONS, 'if not allowed or q.response_type == "approval":', "if False:", on(_ASKED, "test_only_information_takes_a_default_and_no_default_approves", "sqlite-approval")),
+    Mutant("a permission for other words", _QUESTIONS, "digest=digest(action if action is not None else text)", "digest=digest(text)", on(_ASKED, "test_a_permission_is_bound_to_the_exact_action")),
+    Mutant("silence is an answer", _EFFECTS, "close(d, q, TIMEOUT, response=response,", "close(d, q, ANSWERED, response=response,", on(_CLOCK, "test_what_silence_does", "sqlite-fail")),
+    Mutant("time is up too early", _GUARDS, "q.timeout_at is not None and q.timeout_at <= d.now and", "q.timeout_at is not None and", on(_FENCES, "test_silence_cannot_be_called_early")),
+    # --- families and time
+    Mutant("dependents hear nothing", _LANDING, "d.touch += [ref.id for ref in d.case.dependents]", "pass", on(_FAMILY, "test_a_chain_moves_one_link_at_a_time")),
+    Mutant("a parent ends before its child", _GUARDS, 'return f"open children: {keys(d.case.children)}" if d.case.children else ""', 'return ""', on(_FAMILY, "test_a_parent_cannot_be_done_while_a_child_is_open")),
+    Mutant("a circle is allowed", _GUARDS, '    circle = d.args.get("circle")\n    if circle and any(', "    circle = []\n    if circle and any(", on(_FAMILY, "test_a_circle_is_refused_however_long_also_through_parents")),
+    Mutant("time runs backwards", _DECIDE, "if task is not None and task.updated_at > now:", "if False:", on(_FENCES, "test_a_clock_that_is_set_back_decides_nothing_earlier")),
+    Mutant("a read writes", _DESK, "                    raise _Undo\n", "                    return seen\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
+    # --- rows: comparing, locking, isolating
+    Mutant("the version is not compared", _BASE, "WHERE id = :task AND version = :was", "WHERE id = :task", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
+    Mutant("who changed nothing won (sqlite)", _SQLITE, "if self.execute(text, args).rowcount != 1:\n            raise Again\n", "self.execute(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
+    Mutant("who changed nothing won (postgres)", _POSTGRES, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
+    Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
+    Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
+    Mutant("a lost race is swallowed", _DESK, "            except Again:\n                time.sleep(", "            except Again:\n                return None  # type: ignore\n                time.sleep(", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
+    Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
+    Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
+    Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
+    Mutant("two make one circle", _POSTGRES, 'run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})', "pass", on(_RACES, "test_a_circle_of_four_that_two_would_close", "postgres")),
+    Mutant("another workspace's task", _QUERIES, "WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};", "WHERE t.id = :id {lock_task};", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
+    Mutant("another workspace's question", _QUERIES, "WHERE q.workspace_id = :workspace AND q.id = :id;", "WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
+    # --- keys
+    Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
+    Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
+    Mutant("a replayed claim revives", _DESK, "if held.epoch != epoch or held.lease_expires_at is None or", "if held.lease_expires_at is None or", on(_KEYS, "test_a_replayed_claim_revives_nothing")),
+    # --- the schema, the last guard
+    Mutant("two events with one number", _SCHEMA, "CREATE UNIQUE INDEX events_chain", "CREATE INDEX events_chain", on(_ROWS, "test_the_database_refuses_wrong_rows", "postgres")),
+    Mutant("two last questions", _SCHEMA, "CREATE UNIQUE INDEX questions_exhausted", "CREATE INDEX questions_exhausted", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    Mutant("two people of one name", _SCHEMA, "CREATE UNIQUE INDEX users_name", "CREATE INDEX users_name", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    Mutant("two tokens of one name", _SCHEMA, "CREATE UNIQUE INDEX tokens_name", "CREATE INDEX tokens_name", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    Mutant("an old id twice", _SCHEMA, "CREATE UNIQUE INDEX tasks_external", "CREATE INDEX tasks_external", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    Mutant("working without a claim", _SCHEMA, "    CHECK (state <> 'working' OR holder IS NOT NULL),\n", "", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    # --- history and disk
+    Mutant("events can be changed (sqlite)", _SQLITE, "CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END", "CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT 1; END", on(_EVENTS, "test_the_database_refuses_to_change_events")),
+    Mutant("events can be deleted (postgres)", _POSTGRES, "BEFORE UPDATE OR DELETE ON events", "BEFORE UPDATE ON events", on(_EVENTS, "test_the_database_refuses_to_change_events", "postgres")),
+    Mutant("a link without its actor", _CANON, "str(n), str(at), actor, action, data", "str(n), str(at), action, data", on(_EVENTS, "test_tampering_is_found")),
+    Mutant("an effect before its cause", _POSTGRES, '"slot": "GREATEST(', '"slot": "COALESCE(', on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
+    Mutant("a late commit is skipped", _POSTGRES, "pg_snapshot_xmin(pg_current_snapshot())", "pg_snapshot_xmax(pg_current_snapshot())", on(_EVENTS, "test_an_event_that_commits_late_is_not_skipped", "postgres")),
+    Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
+    Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
+    Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),', '"hash": a["secret"],', on(_FENCES, "test_no_secret_is_stored")),
+)  # fmt: skip
