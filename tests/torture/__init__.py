@@ -35,4 +35,7 @@ class Section(NamedTuple):
     dialects: tuple[str, ...] = ("sqlite", "postgres")
 
 
-SECTIONS: tuple[Section, ...] = ()
+SECTIONS: tuple[Section, ...] = (
+    Section("backup", "backup"),
+    Section("migrations", "migrations"),
+)

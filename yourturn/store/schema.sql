@@ -28,7 +28,8 @@ CREATE TABLE workspaces (
     next_question  {big} NOT NULL DEFAULT 1,
     event_count    {big} NOT NULL DEFAULT 0,       -- the chain of what concerns no task
     event_head     TEXT NOT NULL DEFAULT '',
-    created_at     {big} NOT NULL
+    created_at     {big} NOT NULL,
+    fenced_at      {big}                           -- when it was last restored: what was handed out before is void
 ) {strict};
 
 CREATE TABLE projects (
@@ -109,6 +110,7 @@ CREATE TABLE tasks (
     created_at        {big} NOT NULL,
     updated_at        {big} NOT NULL,
     ended_at          {big},
+    extra             TEXT,
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
