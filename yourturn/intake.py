@@ -189,7 +189,9 @@ class _Intake:
         case, _ = self.tx.new_case(self.project, above, there)
         decision = self.tx.save(law.decide(case, action, self.now))
         self.ids[item.id] = decision.task.id
-        self.touched |= {decision.task.id, *decision.touch}
+        self.touched |= set(decision.touch)
+        if law.due(decision.case, self.now) is not None:  # or so it looks now: whom it waits for may come later
+            self.touched.add(decision.task.id)
         return item.id, decision.task.id
 
     def _tell(self, item: Item, parent: str | None, args: dict[str, Any]) -> None:

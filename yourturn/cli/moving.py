@@ -48,7 +48,8 @@ def _imported(found: dict[str, Any]) -> list[str]:
     would = "Would import" if found["dry_run"] else "Imported"
     count = found["imported"]
     into = f" into {found['project']}" if "project" in found else ""
-    lines = [f"{would} {count:,} {'task' if count == 1 else 'tasks'} from {found['format']}{into}."]
+    source = "the export" if found["format"] == "yourturn" else found["format"]
+    lines = [f"{would} {count:,} {'task' if count == 1 else 'tasks'} from {source}{into}."]
     if found["unchanged"]:
         lines.append(f"{found['unchanged']:,} {'was' if found['unchanged'] == 1 else 'were'} here already.")
     if found.get("fenced"):

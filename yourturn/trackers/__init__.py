@@ -39,7 +39,7 @@ def read(source: str, name: str | None = None) -> tuple[str, list[Item]]:
     if name is not None and name not in TRACKERS:
         raise Usage(f"There is no tracker {name[:40]!a}", hint=f"Choose one of: {', '.join(TRACKERS)}.")
     if not Path(source).exists():
-        raise Invalid(f"There is no {source}")
+        raise Invalid(f"There is no file or folder {source}")
     name, files = _found(Path(source), name)
     problems: list[str] = []
     items: list[Item] = []
