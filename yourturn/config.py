@@ -144,6 +144,15 @@ def connect(
     return Client(desk, project or env.get("YOURTURN_PROJECT") or None)
 
 
+def restore(
+    file: str, into: str | None = None, *, force: bool = False, as_: str | None = None, env: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Put a backup or an export in the place of a desk, or where there is none yet. Claims and approvals in it are void."""
+    from .restoring import restored
+
+    return restored(file, into, force=force, as_=as_, env=os.environ if env is None else env)
+
+
 def init(
     db: str | None, key: str | None, name: str | None, env: Mapping[str, str], upgrade: bool = False
 ) -> tuple[Client, dict[str, Any]]:

@@ -43,4 +43,6 @@ SECTIONS: tuple[Section, ...] = (
     Section("reconcilers", "reconcilers"),
     Section("surroundings", "surroundings"),
     Section("events", "events"),
+    Section("backup", "backup"),
+    Section("migrations", "migrations"),
 )

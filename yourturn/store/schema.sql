@@ -28,7 +28,8 @@ CREATE TABLE workspaces (
     next_question  {big} NOT NULL DEFAULT 1,
     event_count    {big} NOT NULL DEFAULT 0,       -- the chain of what concerns no task
     event_head     TEXT NOT NULL DEFAULT '',
-    created_at     {big} NOT NULL
+    created_at     {big} NOT NULL,
+    fenced_at      {big}                           -- when it was last restored: what was handed out before is void
 ) {strict};
 
 CREATE TABLE projects (
@@ -109,6 +110,7 @@ CREATE TABLE tasks (
     created_at        {big} NOT NULL,
     updated_at        {big} NOT NULL,
     ended_at          {big},
+    extra             TEXT,
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
@@ -128,7 +130,7 @@ CREATE TABLE tasks (
     CHECK (wake_at IS NULL OR state = 'deferred'),
     CHECK (accept_at IS NULL OR state = 'review')
 ) {strict};
-CREATE INDEX tasks_state  ON tasks (project_id, state, priority, created_at, id) WHERE state <> 'done';
+CREATE INDEX tasks_state ON tasks (project_id, state, priority, created_at, id) WHERE state <> 'done';
 CREATE INDEX tasks_due    ON tasks (due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_external ON tasks (project_id, external_id) WHERE external_id IS NOT NULL;

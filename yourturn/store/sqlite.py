@@ -12,8 +12,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from json import JSONDecodeError
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -69,12 +69,15 @@ class SqliteStore(Store):
         "skip_locked": "",
         "by_state": "INDEXED BY tasks_state",
         "xid_index": "",
+        "drop_xid_index": "DROP INDEX events_xid;",
         "take_numbers": "SELECT coalesce(max(id), 0) + 1 FROM questions WHERE workspace_id = :workspace",
         "cast_from": ":from",
         "cast_epic": ":epic",
         "cast_low": "CAST(:low AS INTEGER)",
         "cast_high": "CAST(:high AS INTEGER)",
         "horizon": "'1'",
+        "bytewise": "",
+        "raze": "",
     }
     #: Seconds between two looks at the file while watching.
     pulse = 0.02
@@ -145,6 +148,21 @@ class SqliteStore(Store):
         """SQLite makes a little table of every IN list, each time that it checks a row; a chain of ORs costs nothing."""
         for statement in statements:
             run(_LIST.sub(_chain, statement) if statement.startswith("CREATE TABLE") else statement)
+
+    def stream(self, run: Any, body: str) -> Iterator[Any]:
+        yield from run(body)
+
+    def copy(self, path: str) -> bool:
+        from urllib.parse import quote
+
+        with trouble(self.path):
+            self.connection().execute("VACUUM INTO ?", (path,))
+        with trouble(path), closing(sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)) as db:
+            wrong = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+            wrong += [f"{row[0]} refers to a missing row" for row in db.execute("PRAGMA foreign_key_check")]
+        if wrong:
+            raise BadDatabase(f"The copy of {self.path} is not sound", reason="; ".join(wrong), hint="See: turn doctor")
+        return True
 
     def tables(self, run: Any) -> set[str]:
         return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
