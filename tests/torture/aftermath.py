@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Any
 
 from yourturn import doctor
@@ -30,7 +30,8 @@ def judge(stage: Stage, ended: bool, stops: int) -> tuple[list[str], int]:
         wrong += health(client)
         events = everything(client)
         tasks = {task["key"]: task for task in _tasks(client)}
-    chains = {key: list(chain) for key, chain in groupby(sorted(events, key=lambda e: (e.task or "", e.n)), key=lambda e: e.task or "")}
+    events.sort(key=lambda e: (e.task or "", e.n))
+    chains = {key: list(chain) for key, chain in groupby(events, key=lambda e: e.task or "")}
     wrong += _created(ledger, tasks)
     for key in tasks:
         wrong += _ended_once(key, tasks[key]["state"], chains.get(key, []))
@@ -120,7 +121,8 @@ def _acknowledged(ledger: Lines, chains: dict[str, list[Event]], tasks: dict[str
             verb = "claim" if what == "claimed" else line["verb"]
             mine = [e for e in segments[key].get(line["epoch"], ()) if e.action == verb and _marked(e, line)]
             if not mine and verb != "heartbeat":
-                yield f"what was acknowledged should be in the log, and {verb} of {key} by {line['worker']} in epoch {line['epoch']} is not"
+                whose = f"{verb} of {key} by {line['worker']} in epoch {line['epoch']}"
+                yield f"what was acknowledged should be in the log, and {whose} is not"
             if what == "done" and line["said"] >= line["until"]:
                 yield f"a late write should be refused, and {verb} of {key} in epoch {line['epoch']} was accepted"
             if any(e.at >= line["until"] for e in mine):
@@ -128,7 +130,8 @@ def _acknowledged(ledger: Lines, chains: dict[str, list[Event]], tasks: dict[str
         elif what == "answered" and line["question"].startswith("Q"):
             found = answers.get(line["question"], {})
             if found.get("status") != "answered" or line["mark"] not in json.dumps(found.get("response")):
-                yield f"an acknowledged answer should be kept, and {line['mark']} to {line['question']} is not: {found.get('response')}"
+                kept = found.get("response")
+                yield f"an acknowledged answer should be kept, and {line['mark']} to {line['question']} is not: {kept}"
 
 
 def _said_once(ledger: Lines, chains: dict[str, list[Event]]) -> Iterator[str]:
@@ -167,6 +170,6 @@ def _overlaps(ledger: Lines) -> Iterator[str]:
             spans.setdefault(effect[0], []).append((first, last, effect[1]))
     for task, found in spans.items():
         found.sort()
-        for (_, last, one), (first, _, other) in zip(found, found[1:], strict=False):
+        for (_, last, one), (first, _, other) in pairwise(found):
             if first < last:
                 yield f"two effects should never overlap under valid leases, and epochs {one} and {other} of {task} did"

@@ -104,10 +104,11 @@ def reader(address: str, folder: str, name: str, watches: bool) -> None:
     while True:
         over = stage.over()
         seen = 0
-        for page, cursor in _pages(client, cursor, luck, watches and not over):
-            line = {"cursor": cursor, "events": [list(event) for event in page]}
+        for page, after in _pages(client, cursor, luck, watches and not over):
+            line = {"cursor": after, "events": [list(event) for event in page]}
             os.write(fd, json.dumps(line).encode() + b"\n")
             seen += len(page)
+            cursor = after
         if over and not seen:
             return
 
@@ -225,7 +226,7 @@ def _in_order(seen: list[Event], stored: list[int], acked: dict[str, Any]) -> It
         data = json.loads(event.data)
         for task, other in data.get("needs_added", ()):
             needs.setdefault(task or event.task_id, set()).add(other or event.task_id)
-            if (task or event.task_id) not in state and task or (other and other not in state):
+            if ((task or event.task_id) not in state and task) or (other and other not in state):
                 yield f"a cause should be seen first, and {event.task} was born before what it belongs to"
         open_needs = [n for n in needs.get(event.task_id, ()) if state.get(n) not in RESOLVED]
         if event.action in ("claim", "unblock", "parent") and open_needs:
@@ -242,8 +243,8 @@ def _in_order(seen: list[Event], stored: list[int], acked: dict[str, Any]) -> It
 
 
 def _mark(event: Event, data: dict[str, Any]) -> str:
-    said = {"note": lambda: data["notes"][0]["text"], "create": lambda: data["set"]["title"], "close": lambda: data["set"]["reason"]}
-    said["complete"] = lambda: data["set"]["summary"]
-    return str(said[event.action]()) if event.action in said else ""
-
-
+    """What only this move has said; a move that says nothing has none."""
+    if event.action == "note":
+        return str(data["notes"][0]["text"])
+    where = {"create": "title", "close": "reason", "complete": "summary"}.get(event.action)
+    return str(data["set"][where]) if where else ""

@@ -330,7 +330,7 @@ def nobody(address: str, folder: str) -> None:
         os.setgid(65534)
         os.setuid(65534)
     for words in (["create", "B"], ["list"]):
-        code, out, err = _turn(*words, "--db", address, "--as", "human:ana", "--json")
+        code, _out, err = _turn(*words, "--db", address, "--as", "human:ana", "--json")
         ledger("said", words=words, code=code, err=json.loads(err)["error"] if err else {})
 
 

@@ -142,7 +142,8 @@ def _at_once(place: Place, folder: Path, herd: Herd, many: int, deaths: int, siz
         wrong += health(client)
     for title in expected.keys() | told.keys():
         if told.get(title) != expected.get(title):
-            wrong.append(f"{many} reconcilers should do what one does, and {title!r}: {told.get(title)}, alone: {expected.get(title)}")
+            both = f"{told.get(title)}, alone: {expected.get(title)}"
+            wrong.append(f"{many} reconcilers should do what one does, and {title!r}: {both}")
     return wrong
 
 

@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import psycopg
@@ -130,7 +130,9 @@ class _Line:
 # --- trials -------------------------------------------------------------------------------------------------------------
 
 
-def _troubled(place: Place, folder: Path, server: Server, tally: Tally, name: str, seconds: float, trouble: Callable[[], None]) -> None:
+def _troubled(
+    place: Place, folder: Path, server: Server, tally: Tally, name: str, seconds: float, trouble: Callable[[], None]
+) -> None:
     """A crowd goes on through trouble; afterwards everything is as it should be."""
     room = folder / name
     room.mkdir()
@@ -229,7 +231,8 @@ def _wrong_clocks(place: Place, folder: Path, server: Server, tally: Tally, luck
     with connect(address, as_="human:ana", project="PROJ", env={}) as client:
         for event in everything(client):
             if not begun - SECOND <= event.at <= ended:
-                found.append(f"time should be the server's, and {event.task} event {event.n} is {(event.at - begun) / SECOND:g} s off")
+                off = (event.at - begun) / SECOND
+                found.append(f"time should be the server's, and {event.task} event {event.n} is {off:g} s off")
             if event.action in ("expire", "timeout"):
                 found.append(f"no deadline was near, and {event.task} event {event.n} is {event.action}")
         found += [*check(client, str(room)), *health(client)]
@@ -250,7 +253,9 @@ TRIALS = (_crashes, _terminations, _cut_replies, _wrong_clocks)
 def run(place: Place) -> Tally:
     tally = Tally()
     luck = random.Random(f"servers {place.seed}")
-    with tempfile.TemporaryDirectory(prefix="yourturn-servers-", ignore_cleanup_errors=True) as name, _server(Path(name) / "pg") as server:
+    with ExitStack() as stack:
+        name = stack.enter_context(tempfile.TemporaryDirectory(prefix="yourturn-servers-", ignore_cleanup_errors=True))
+        server = stack.enter_context(_server(Path(name) / "pg"))
         for trial in TRIALS:
             trial(place, Path(name), server, tally, luck)
     return tally

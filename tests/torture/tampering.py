@@ -117,8 +117,8 @@ def _edits(log: Log, row: Row) -> Iterator[Tampering]:
                 yield _way(log, f"edit {column} with a fitting hash of", (row,), (_fitting(log, edited),))
     chain, place = log.chains[row["task_id"]], log.place(row)
     if place + 1 < len(chain):
-        after = chain[place + 1]["seq"]
-        yield _way(log, "move behind the next", (row, chain[place + 1]), ({**row, "seq": after}, {**chain[place + 1], "seq": row["seq"]}))
+        after = chain[place + 1]
+        yield _way(log, "move behind the next", (row, after), ({**row, "seq": after["seq"]}, {**after, "seq": row["seq"]}))
 
 
 def _flip(hash: str) -> str:
@@ -126,7 +126,8 @@ def _flip(hash: str) -> str:
 
 
 def _insertions(log: Log, row: Row, last: int) -> Iterator[Tampering]:
-    forged = {**row, "seq": last + 1, "n": row["n"] + 1, "prev": row["hash"], "actor": "human:eve", "action": "note", "data": '{"to":"done"}'}
+    said = {"actor": "human:eve", "action": "note", "data": '{"to":"done"}'}
+    forged = {**row, **said, "seq": last + 1, "n": row["n"] + 1, "prev": row["hash"]}
     yield _way(log, "put a forged one after", (), (_fitting(log, forged),))
     yield _way(log, "repeat", (), ({**row, "seq": last + 1},))
     chain, place = log.chains[row["task_id"]], log.place(row)
@@ -173,16 +174,19 @@ def run(place: Place, luck: random.Random) -> tuple[int, list[str]]:
     """How many ways were tried, and which were not found."""
     address = place.new_db()
     init(address, "PROJ", None, {"USER": "ana"})[0].close()
-    with connect(address, as_="human:ana", project="PROJ", env={}) as desk, raw(address) as db:
-        with connect(address, as_="agent:coder", project="PROJ", env={}) as agent:
-            live(desk, agent, 1)
-            most = 10**9 if place.scale >= 1 else max(150, round(5000 * place.scale))
-            _unguard(db)
-            tried, missed = _try(desk, db, luck, most)
-            if place.scale >= 1:
-                live(desk, agent, 10)
-                more, found = _try(desk, db, luck, 1000)
-                tried, missed = tried + more, missed + found
+    with (
+        connect(address, as_="human:ana", project="PROJ", env={}) as desk,
+        connect(address, as_="agent:coder", project="PROJ", env={}) as agent,
+        raw(address) as db,
+    ):
+        live(desk, agent, 1)
+        most = 10**9 if place.scale >= 1 else max(150, round(5000 * place.scale))
+        _unguard(db)
+        tried, missed = _try(desk, db, luck, most)
+        if place.scale >= 1:
+            live(desk, agent, 10)
+            more, found = _try(desk, db, luck, 1000)
+            tried, missed = tried + more, missed + found
     return tried, missed
 
 

@@ -116,9 +116,8 @@ class Agent:
             self.say("complete", lambda: client.complete(claim, mark, key=mark), mark)
 
     def manner(self) -> dict[str, Any]:
-        return self.luck.choice(
-            [{}, {"options": ["jwt", "sessions"]}, {"kind": "checkpoint"}, {"timeout": "5m", "default": "so"}, {"kind": "escalation"}]
-        )
+        choice, soon = {"options": ["jwt", "sessions"]}, {"timeout": "5m", "default": "so"}
+        return self.luck.choice([{}, choice, soon, {"kind": "checkpoint"}, {"kind": "escalation"}])
 
     def beat(self, claim: dict[str, Any]) -> bool:
         asked_at = self.stage.clock()
@@ -229,7 +228,7 @@ def typist(address: str, folder: str, name: str, seed: int) -> None:
         done = subprocess.run([TURN, *words, "--json"], env=env, cwd=folder, capture_output=True, text=True, timeout=60)
         assert "Traceback" not in done.stderr and done.returncode in (0, 1, 4, 6), (words, done)
         said = json.loads(done.stdout or done.stderr)
-        assert done.returncode != 1 or stage.troubled() and said["error"]["code"] == "store", (words, done)
+        assert done.returncode != 1 or (stage.troubled() and said["error"]["code"] == "store"), (words, done)
         return done.returncode, said
 
     while not stage.over():
