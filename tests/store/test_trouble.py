@@ -362,4 +362,5 @@ def test_a_debt_that_cannot_be_paid_holds_up_nobody_else(desk, agent, clock, add
     assert desk.reconcile() == {"moved": 1, "failed": 1}
     assert {agent.claim_next(worker)["task"]["key"] for worker in ("w4", "w5")} == {"PROJ-2", "PROJ-3"}
     assert agent.claim_next("w6") is None
+    assert desk.show("PROJ-1")["state"] == "working" and len(desk.list()) == 3, "shown as it is"
     assert {line["check"]: line["status"] for line in doctor.examine(desk)}["overdue"] == "warn"
