@@ -76,6 +76,10 @@ class PostgresStore(Store):
         "by_state": "",
         "xid_index": "CREATE INDEX events_xid ON events (xid, seq);",
         "drop_xid_index": "",
+        "of_workspace": "",
+        "of_task": "",
+        "drop_references": "ALTER TABLE events DROP CONSTRAINT events_workspace_id_fkey, DROP CONSTRAINT events_task_id_fkey; "
+        "ALTER TABLE questions DROP CONSTRAINT questions_workspace_id_fkey;",
         "take_numbers": "UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace "
         "RETURNING next_question - :count",
         "skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED",
@@ -275,8 +279,7 @@ class _Transaction:
             if error is None and self.begin:
                 link.commit()
                 if self.write:
-                    with suppress(psycopg.Error):  # it is committed, whether or not anybody hears of it
-                        link.cursor.execute("SELECT pg_notify('yourturn', '')")
+                    link.tell()
             elif error is not None:
                 link.undo()
         except psycopg.Error as trouble:
@@ -298,7 +301,7 @@ class _Transaction:
 class _Link:
     """One connection, and what has been said on it but not sent."""
 
-    __slots__ = ("begun", "count", "cursor", "db", "ending", "names", "poll", "queue", "seen")
+    __slots__ = ("begun", "count", "cursor", "db", "ending", "names", "poll", "queue", "seen", "telling")
 
     def __init__(self, db: Any) -> None:
         self.db = db
@@ -309,7 +312,7 @@ class _Link:
         self.count = 0
         self.poll = select.poll()
         self.poll.register(db.fileno(), select.POLLIN)
-        self.begun = self.ending = False
+        self.begun = self.ending = self.telling = False
 
     def __call__(self, text: str, args: Any = None) -> Any:
         """Say this and whatever waits, now; the cursor stands on the answer to this."""
@@ -356,6 +359,12 @@ class _Link:
             self.ending = True
             self.flush()
 
+    def tell(self) -> None:
+        """Wake whoever listens, without waiting: it is committed, whether or not anybody hears of it."""
+        with suppress(psycopg.Error):
+            self.db.pgconn.send_query(b"SELECT pg_notify('yourturn', '')")
+            self.telling = True
+
     def undo(self) -> None:
         self.queue = []
         if self.begun and not self.db.closed:
@@ -366,6 +375,11 @@ class _Link:
 
     def alive(self) -> bool:
         """Something to read on a connection that has asked nothing is its end."""
+        if self.telling:
+            self.telling = False
+            with suppress(psycopg.Error):
+                while self.db.pgconn.get_result() is not None:
+                    pass
         return not self.db.closed and not self.poll.poll(0)
 
     def _say(self, text: str, args: Any) -> None:

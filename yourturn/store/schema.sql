@@ -3,6 +3,7 @@
 -- One text serves both; the words in braces are the dialect's (sqlite.py, postgres.py): {id} is a self-numbering primary
 -- key, {big} a 64-bit number, {strict} closes a table, {xid} and {this_xid} are the writing transaction (where only one
 -- writes at a time, they say nothing, and have no index), {append_only} makes the database itself refuse to change an event.
+-- {of_workspace} and {of_task} are references that PostgreSQL leaves to the door: it would lock the other row for each event.
 --
 -- Every index costs a page of each move that touches it, so there is one for "what is in this state", in the order in which
 -- work is taken, and it leaves out what is done.
@@ -146,7 +147,7 @@ CREATE TABLE deps (
 CREATE INDEX deps_needs ON deps (needs_id);
 
 CREATE TABLE questions (
-    workspace_id   {big} NOT NULL REFERENCES workspaces (id),
+    workspace_id   {big} NOT NULL {of_workspace},
     id             {big} NOT NULL,
     task_id        {big} NOT NULL REFERENCES tasks (id),
     kind           TEXT NOT NULL CHECK (kind IN ('work', 'approval', 'input', 'review', 'content', 'escalation',
@@ -207,8 +208,8 @@ CREATE INDEX notes_task ON notes (task_id, id);
 CREATE TABLE events (
     seq           {id},
     xid           {xid} NOT NULL DEFAULT {this_xid},
-    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
-    task_id       {big} REFERENCES tasks (id),
+    workspace_id  {big} NOT NULL {of_workspace},
+    task_id       {big} {of_task},
     n             {big} NOT NULL,
     at            {big} NOT NULL,
     actor         TEXT NOT NULL,
