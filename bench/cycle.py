@@ -28,6 +28,8 @@ _BOUND = {"sqlite": 0.60, "postgres": 0.40}
 class Life:
     """One task's life, move by move. A move is given all that the moves before it found out."""
 
+    names: tuple[str, ...] = MOVES
+
     def __init__(self, ana: Client, coder: Client) -> None:
         self.ana, self.coder = ana, coder
 

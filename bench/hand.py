@@ -69,6 +69,12 @@ def peer(address: str, name: str) -> Iterator[Answer]:
     yield from module.work(address, orders)
 
 
+def echo(address: str, name: str) -> Iterator[Answer]:
+    """When it was woken: what no watcher can beat."""
+    for _ in orders():
+        yield {"at": time.monotonic()}
+
+
 def watch(address: str, name: str) -> Iterator[Answer]:
     """Watch until `count` events came: which task, and when it was heard of."""
     with open_desk(address) as client:
@@ -95,7 +101,7 @@ def idle(address: str, name: str) -> Iterator[Answer]:
             yield {"cpu": time.process_time() - cpu, "wall": time.monotonic() - begun}
 
 
-HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, watch, idle)}
+HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, echo, watch, idle)}
 
 
 def main(kind: str, address: str, name: str) -> None:

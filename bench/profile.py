@@ -1,9 +1,10 @@
 """Where the time of a move goes.
 
-    python -m bench.profile sqlite|postgres [--api] [--lives 200] [--statements] [--functions]
+    python -m bench.profile sqlite|postgres [--api | --queue] [--lives 200] [--statements] [--functions]
 
-For every move of a task's life (bench/cycle.py): wall and CPU time, statements, round trips to the server, and what is
-written to the write-ahead log. A bare commit stands above for comparison. Times are measured without counting, in runs of
+For every move of a task's life (bench/cycle.py), or with --queue of a worker's turn (bench/workers.py): wall and CPU time,
+statements, round trips to the server, and what is written to the write-ahead log. A bare commit, made between the moves,
+stands above for comparison. Times are measured without counting, in runs of
 their own; `wall` is a median, `quiet` what one in ten stays below, which a busy machine disturbs less. --statements lists
 every statement of every move with its quiet time, --functions what Python spends its time in. CPU is this process alone:
 on PostgreSQL, the server works too.
@@ -24,12 +25,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import bare
-from .cycle import MOVES, Api, Door, Life, two
+from .cycle import Api, Door, Life, two
+from .figure import Step
+from .fill import fill
 from .place import DIALECTS, opened
+from .workers import Turn
 
 #: A page of SQLite's log, with its header.
 _FRAME = 4096 + 24
-NAMED = tuple(f"{n}. {verb}" for n, verb in enumerate(MOVES, 1))
+KINDS: dict[str, type[Life]] = {"door": Door, "api": Api, "queue": Turn}
+
+
+def named(life: Life) -> list[str]:
+    return [f"{n}. {verb}" for n, verb in enumerate(life.names, 1)]
 
 
 class Counter:
@@ -102,13 +110,17 @@ class Spent(NamedTuple):
     cpu: float
 
 
-def timed(life: Life, lives: int) -> dict[str, Spent]:
+BARE = "a bare commit"
+
+
+def timed(life: Life, lives: int, step: Step) -> dict[str, Spent]:
     found: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for _ in range(lives):
-        for name, (_verb, move) in zip(NAMED, life.moves(), strict=True):
-            wall, cpu = time.perf_counter(), time.process_time()
-            move()
-            found[name].append((time.perf_counter() - wall, time.process_time() - cpu))
+        for name, (_verb, move) in zip(named(life), life.moves(), strict=True):
+            for what, do in ((name, move), (BARE, step)):
+                wall, cpu = time.perf_counter(), time.process_time()
+                do()
+                found[what].append((time.perf_counter() - wall, time.process_time() - cpu))
     return {name: _spent(pairs) for name, pairs in found.items()}
 
 
@@ -124,11 +136,11 @@ def _quiet(seconds: list[float]) -> float:
 def counted(life: Life, address: str, lives: int) -> tuple[dict[str, tuple[float, float, float]], dict[str, list[list[Any]]]]:
     """move -> statements, trips, log bytes (means); and move -> the statements of every time with how long each took."""
     counter = Counter()
-    sums: dict[str, list[float]] = {name: [0, 0, 0] for name in NAMED}
-    said: dict[str, list[list[Any]]] = {name: [] for name in NAMED}
+    sums: dict[str, list[float]] = {name: [0, 0, 0] for name in named(life)}
+    said: dict[str, list[list[Any]]] = {name: [] for name in named(life)}
     with counter.watching(address, life):
         for _ in range(lives):
-            for name, (_verb, move) in zip(NAMED, life.moves(), strict=True):
+            for name, (_verb, move) in zip(named(life), life.moves(), strict=True):
                 counter.texts, trips, log = [], counter.trips, counter.read_log()
                 move()
                 ends = [at for _, at in counter.texts[1:]] + [time.perf_counter()]
@@ -138,37 +150,31 @@ def counted(life: Life, address: str, lives: int) -> tuple[dict[str, tuple[float
     return {name: (a / lives, b / lives, c / lives) for name, (a, b, c) in sums.items()}, said
 
 
-def _bare(address: str, times: int) -> Spent:
-    step = bare.update(address)
-    found = []
-    for _ in range(times):
-        wall, cpu = time.perf_counter(), time.process_time()
-        step()
-        found.append((time.perf_counter() - wall, time.process_time() - cpu))
-    return _spent(found)
-
-
-def report(dialect: str, lives: int, api: bool, statements: bool, functions: bool) -> None:
+def report(dialect: str, lives: int, kind: str, statements: bool, functions: bool) -> None:
     with opened() as place:
         address, other = place.new_desk(dialect), place.new(dialect)
         with two(address) as (ana, coder):
-            life = (Api if api else Door)(ana, coder)
-            timed(life, 20)
-            times, base = timed(life, lives), _bare(other, lives * 6)
+            life = KINDS[kind](ana, coder)
+            if kind == "queue":
+                fill(address, ready=3 * lives + 200)
+            step = bare.update(other)
+            timed(life, 20, step)
+            times = timed(life, lives, step)
+            base = times.pop(BARE)
             counts, said = counted(life, address, min(lives, 50))
             profiler = cProfile.Profile()
             if functions:
                 profiler.enable()
-                timed(life, lives)
+                timed(life, lives, step)
                 profiler.disable()
     print(f"{'':<14}{'wall µs':>9}{'quiet µs':>10}{'CPU µs':>9}{'statements':>12}{'trips':>8}{'log bytes':>11}{'pages':>7}")
-    print(_line("a bare commit", base))
-    for name in NAMED:
+    print(_line(BARE, base))
+    for name in named(life):
         print(_line(name, times[name], counts[name], dialect))
-    all_six = Spent(*map(sum, zip(*times.values(), strict=True)))
-    print(_line("all six", all_six, tuple(map(sum, zip(*counts.values(), strict=True))), dialect))
-    quiet = f"{6 * base.quiet / all_six.quiet:.0%} when quiet"
-    print(f"six bare commits take {6 * base.wall / all_six.wall:.0%} of the six moves' time, {quiet}")
+    whole = Spent(*map(sum, zip(*times.values(), strict=True)))
+    print(_line("all", whole, tuple(map(sum, zip(*counts.values(), strict=True))), dialect))
+    quiet = f"{len(life.names) * base.quiet / whole.quiet:.0%} when quiet"
+    print(f"as many bare commits take {len(life.names) * base.wall / whole.wall:.0%} of this time, {quiet}")
     if statements:
         _statements(said)
     if functions:
@@ -195,12 +201,13 @@ def _statements(said: dict[str, list[list[Any]]]) -> None:
 def main(argv: list[str]) -> int:
     asked = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__.partition("\n")[0])
     asked.add_argument("dialect", choices=DIALECTS)
-    asked.add_argument("--api", action="store_true", help="through the Python API, with full replies")
+    asked.add_argument("--api", dest="kind", action="store_const", const="api", default="door", help="with full replies")
+    asked.add_argument("--queue", dest="kind", action="store_const", const="queue", help="claim the next, complete it")
     asked.add_argument("--lives", type=int, default=200)
     asked.add_argument("--statements", action="store_true")
     asked.add_argument("--functions", action="store_true")
     a = asked.parse_args(argv)
-    report(a.dialect, a.lives, a.api, a.statements, a.functions)
+    report(a.dialect, a.lives, a.kind, a.statements, a.functions)
     return 0
 
 

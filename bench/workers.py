@@ -8,18 +8,39 @@ PostgreSQL queues are vacuumed alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
+
+from yourturn.core import law
 
 from . import peer
 from .crew import Crew, span
+from .cycle import Life
 from .figure import Figure, Rates, take_turns
 from .fill import Bulk, fill
 from .place import NAMES, Place
 
 _COUNTS = (1, 4, 16)
 _NO_LOSS = 0.95
+
+
+class Turn(Life):
+    """What a worker does, move by move."""
+
+    names = ("claim_next", "complete")
+
+    def moves(self) -> Iterator[tuple[str, Callable[[], None]]]:
+        desk = self.coder.desk
+        got: list[Any] = []
+
+        def complete() -> None:
+            (done,) = got
+            desk.do(law.say("complete", desk.who, task=done.task, claim=done.claim.token, summary="It is there"))
+
+        yield "claim_next", lambda: got.append(desk.claim_next("w1", project="PROJ"))
+        yield "complete", complete
 
 
 class Queue:

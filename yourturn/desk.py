@@ -391,11 +391,12 @@ class Desk:
             left = 60.0 if ends is None else ends - time.monotonic()
             if left <= 0:
                 return
-            if hurry:  # told of a commit that is not visible yet: another transaction is still open before it
-                hurry -= 1
-                time.sleep(min(0.002 * 2 ** (8 - hurry), 0.1, left))
-            elif self.wait(left) and self.store.dialect != "sqlite":
-                hurry = 8
+            # told of a commit that may not be visible yet, because another transaction is still open before it: look again soon
+            pause = min(0.002 * 2 ** (9 - hurry), 0.1, left) if hurry else left
+            if self.wait(pause):
+                hurry = 0 if self.store.dialect == "sqlite" else 8
+            else:
+                hurry = max(0, hurry - 1)
 
     def close(self) -> None:
         self.store.close()

@@ -126,3 +126,22 @@ def test_without_a_notification_the_watcher_looks_by_itself(open_desk, address, 
         assert watcher.awake.acquire(timeout=other.desk.store.pulse + 2)
     watcher.join(10)
     assert watcher.seen[0][1]["actor"] == "human:quiet"
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_a_watcher_in_a_hurry_still_listens(open_desk, monkeypatch, dialect):
+    """Told of a commit that it cannot see, or has seen already, it looks again soon; the next one must not meet it asleep."""
+    desk, other = open_desk(), open_desk()
+    desk.create("A")
+    waited = []
+
+    def wait(seconds):
+        waited.append(seconds)
+        if len(waited) == 2:
+            desk.note("PROJ-1", "the next one")
+        return True
+
+    monkeypatch.setattr(other.desk.store, "wait", wait)
+    assert next(other.watch(other.desk.cursor(), 5.0))["action"] == "note"
+    assert len(waited) == 2
+    assert waited[1] < 0.1 < waited[0]

@@ -83,7 +83,7 @@ class SqliteStore(Store):
         "raze": "",
     }
     #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
-    glance, pulse = 0.5, 0.02
+    glance, pulse = 0.5, 0.015
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
         super().__init__()
