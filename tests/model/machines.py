@@ -40,6 +40,8 @@ CROWD = tuple(
 )  # fmt: skip
 WORDS = tuple(verb for verb in VERBS if verb not in OFFICE and verb != "create")
 HOLDERS = tuple(sorted({verb for (_, verb), row in TRANSITIONS.items() if "holder" in row.who}))
+#: What people may say at any time, and the system when its time has come. Nobody speaks as the system, so it is not said early.
+BY_THE_CLOCK = ("wake", "accept")
 MOST_TASKS = 7
 
 _MINUTE = 60_000_000
@@ -104,6 +106,8 @@ class Machine(RuleBasedStateMachine):
             args: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """Said and compared; what was refused as it should be is nothing to stop for."""
         self.said += 1
+        if who == SYSTEM and verb in BY_THE_CLOCK:
+            who = CROWD[-2]
         try:
             action = say(verb, who, task=job.id if job else None, question=question, key=key, **(args or {}))
         except YourturnError:

@@ -27,7 +27,8 @@ def judge(q: Asked, args: dict[str, Any]) -> str:
             return "approved"
         if value not in YES + NO:
             raise No("invalid")
-        return "rejected" if value in NO and KINDS[q.kind].response_type == "approval" else "approved"
+        verdict = "approval" in (q.answers, KINDS[q.kind].response_type)  # else it is only information
+        return "rejected" if value in NO and verdict else "approved"
     if q.answers == "choice" and value not in q.options:
         raise No("invalid")
     if q.answers == "number" and not str(value).isdigit():
