@@ -21,7 +21,7 @@ PEOPLE = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"syste
 SAID = sorted({"approve", "reject", *OFFICE, *PEOPLE})
 
 #: Methods of the client that serve other parts of Yourturn.
-INSIDE = {"as_", "claim_is_for", "do", "log", "sleep_until_due"}
+INSIDE = {"as_", "claim_is_for", "do", "log", "replied", "sleep_until_due"}
 
 
 def test_the_tables_are_printed():
@@ -45,7 +45,7 @@ def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
 
 
 def test_only_the_system_is_left_out():
-    assert sorted(set(VERBS) - set(SAID)) == ["block", "expire", "parent", "timeout", "unblock"]
+    assert sorted(set(VERBS) - set(SAID)) == ["block", "expire", "fence", "parent", "timeout", "unblock"]
 
 
 @pytest.mark.parametrize("verb", SAID)

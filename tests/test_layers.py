@@ -17,10 +17,10 @@ SURFACES = ("cli", "tui", "web", "api", "mcp")
 LAYERS = (
     ("version", "core", "screen"),
     ("store",),
-    ("desk", "office"),
+    ("desk", "office", "archive", "intake", "trackers"),
     ("wire", "view"),
     ("client",),
-    ("config", "founding", "audit", "doctor", "fold", "judge", "strict", "testing"),
+    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing"),
     ("worker", "flow", "notify", "demo"),
     SURFACES,
     ("printed",),  # the docs, drawn from everybody's tables

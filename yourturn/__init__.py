@@ -8,16 +8,16 @@ from .version import __version__
 
 if TYPE_CHECKING:
     from .client import Client
-    from .config import connect
+    from .config import connect, restore
 
-__all__ = ["Client", "__version__", "connect"]
+__all__ = ["Client", "__version__", "connect", "restore"]
 
 
 def __getattr__(name: str) -> Any:
-    if name == "connect":
-        from .config import connect
+    if name in ("connect", "restore"):
+        from . import config
 
-        return connect
+        return getattr(config, name)
     if name == "Client":
         from .client import Client
 

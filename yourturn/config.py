@@ -52,6 +52,16 @@ def file() -> dict[str, Any]:
 
 def open_store(address: str, create: bool = False) -> Store:
     """A path, sqlite:///path, or postgresql://…"""
+    store = _store(address, create)
+    wish = os.environ.get("YOURTURN_FAULT")
+    if not wish:
+        return store
+    from .store.faults import with_faults
+
+    return with_faults(store, wish)
+
+
+def _store(address: str, create: bool) -> Store:
     if address.startswith(("postgresql://", "postgres://")):
         from .store.postgres import PostgresStore
 
@@ -132,6 +142,15 @@ def connect(
         store.close()
         raise
     return Client(desk, project or env.get("YOURTURN_PROJECT") or None)
+
+
+def restore(
+    file: str, into: str | None = None, *, force: bool = False, as_: str | None = None, env: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Put a backup or an export in the place of a desk, or where there is none yet. Claims and approvals in it are void."""
+    from .restoring import restored
+
+    return restored(file, into, force=force, as_=as_, env=os.environ if env is None else env)
 
 
 def init(

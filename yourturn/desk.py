@@ -324,8 +324,14 @@ class Desk:
         with self.store.reading() as run:
             found = Tx(self.store, run, self.workspace).task_id(project, key, elsewhere or key)
         if found is None:
-            raise NotFound(f"There is no task {elsewhere or key}", hint="See what there is with: turn list")
+            named = elsewhere if elsewhere and not elsewhere.isdigit() else key
+            raise NotFound(f"There is no task {named}", hint="See what there is with: turn list")
         return found
+
+    def elsewhere(self, name: str) -> int | None:
+        """A task's row id, by the id that it had in another tracker."""
+        with self.store.reading() as run:
+            return Tx(self.store, run, self.workspace).task_id("", "", name)
 
     def question(self, number: int) -> Question:
         with self.store.reading() as run:

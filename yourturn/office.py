@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .core import settings
+from .core import law, settings
 from .core.canon import dumps, secret_hash
 from .core.errors import Invalid, NotFound, Precondition
 from .core.fields import NAME
-from .core.model import Action
+from .core.model import SYSTEM, Action
 from .store.base import Tx
 
 
@@ -101,6 +101,25 @@ def _token_revoke(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"token": a["name"]}
 
 
+def standing(tx: Tx) -> dict[int, list[int]]:
+    """What a restore voids: tasks that somebody holds, and open ones with permissions that were given."""
+    found: dict[int, list[int]] = {}
+    for task, question in tx.run(tx.q["standing"], {"workspace": tx.workspace}).fetchall():
+        found.setdefault(task, []).extend([question] if question else [])
+    return found
+
+
+def _restore(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+    """Fence the past. Later than anything that was ever written here, so that before and after can be told apart by time."""
+    here = {"workspace": tx.workspace}
+    void = standing(tx)
+    fenced_at = max(now, tx.run(tx.q["latest_moment"], here).fetchone()[0] + 1)
+    tx.run(tx.q["fence_workspace"], {**here, "at": fenced_at})
+    for task, approvals in void.items():
+        tx.save(law.decide(tx.case(task)[0], Action("fence", SYSTEM, {"approvals": approvals}, task), fenced_at))
+    return {"source": a.get("source", ""), "fenced_at": fenced_at, "tasks": len(void)}
+
+
 _VERBS = {
     "project_create": _project_create,
     "project_set": _project_set,
@@ -108,4 +127,5 @@ _VERBS = {
     "user_remove": _user_remove,
     "token_create": _token_create,
     "token_revoke": _token_revoke,
+    "restore": _restore,
 }

@@ -15,6 +15,7 @@ compared with what the API shows. Each check is a row of CHECKS, like the doctor
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from .audit import verify
@@ -46,16 +47,23 @@ class _Snapshot(Desk):
         return self.reader.log_after(after, limit)
 
 
+@contextmanager
+def as_written(client: Client) -> Iterator[Client]:
+    """A client that sees one moment, without the moves that are owed."""
+    desk = client.desk
+    with desk.store.begin(write=False) as run:
+        snapshot = object.__new__(_Snapshot)
+        snapshot.__dict__.update(desk.__dict__, reader=Reader(desk.store, run, desk.workspace))
+        yield Client(snapshot)
+
+
 class Seen:
     """All that the API shows, and all that the log tells."""
 
     def __init__(self, client: Client) -> None:
         self.problems = verify(client)["problems"]
-        desk = client.desk
-        with desk.store.begin(write=False) as run:
-            snapshot = object.__new__(_Snapshot)
-            snapshot.__dict__.update(desk.__dict__, reader=Reader(desk.store, run, desk.workspace))
-            self._read(Client(snapshot))
+        with as_written(client) as snapshot:
+            self._read(snapshot)
 
     def _read(self, client: Client) -> None:
         self.tasks: dict[str, Row] = {}

@@ -55,6 +55,7 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "updated_at": time(t.updated_at),
         "ended_at": time(t.ended_at),
         "version": t.version,
+        "extra": _json(t.extra),
     }
 
 
@@ -172,7 +173,7 @@ def _readable(name: str, value: Any) -> Any:
     return value
 
 
-_STORED_JSON = frozenset({"labels", "context", "options", "default_value", "action", "metadata", "response"})
+_STORED_JSON = frozenset({"labels", "context", "options", "default_value", "action", "metadata", "response", "extra"})
 
 
 def settings(values: dict[str, Any]) -> dict[str, Any]:

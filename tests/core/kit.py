@@ -44,6 +44,7 @@ class Bench:
     def __init__(self, desk: Client, agent: Client, clock: FakeClock) -> None:
         self.desk, self.agent, self.clock = desk, agent, clock
         self.claims: dict[str, Any] = {}
+        self.ids = 0
         desk.set("review", "ask")
 
     def into(self, state: str, **fields: Any) -> str:
@@ -101,6 +102,11 @@ class Bench:
             self.desk.defer(key)
         return key, asked
 
+    def new_id(self) -> str:
+        """An id of another tracker that was not used yet."""
+        self.ids += 1
+        return f"old-{self.ids}"
+
     def add_need(self, key: str) -> str:
         need = self.ready()
         self.desk.depend(key, need)
@@ -112,6 +118,10 @@ BRING = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELLE
 
 def number(client: Client, key: str) -> int:
     return client.desk.find("PROJ", key)
+
+
+def key_of(client: Client, task: int) -> str:
+    return str(client.desk.look(lambda r: r.task(task)).key)
 
 
 def row(client: Client, key: str) -> Task:

@@ -19,7 +19,7 @@ from yourturn.core.model import (
 )
 from yourturn.core.rules import ASKABLE, OPEN
 
-from .kit import Bench, row
+from .kit import Bench, key_of, number, row
 
 Landing = tuple[str | None, str, str]
 Recipe = Callable[[Bench], str]
@@ -35,6 +35,7 @@ def recipes() -> Iterator[tuple[Landing, Recipe]]:
     yield from _questions()
     yield from _endings()
     yield from _shape()
+    yield from _moves_of_desks()
 
 
 def _births() -> Iterator[tuple[Landing, Recipe]]:
@@ -123,11 +124,47 @@ def _shape() -> Iterator[tuple[Landing, Recipe]]:
         yield (state, "dep_remove", state), lambda b, s=state: _freed(b, b.into(s))
 
 
+def _moves_of_desks() -> Iterator[tuple[Landing, Recipe]]:
+    for state in (READY, DEFERRED, DONE, FAILED, CANCELLED):
+        yield (None, "import", state), lambda b, s=state: _brought(b, s)
+    yield (None, "import", BLOCKED), lambda b: _brought(b, READY, depends_on=[number(b.desk, b.ready())])
+    yield (None, "import", HUMAN), lambda b: _brought(b, READY, questions=[{"kind": "work"}])
+    yield (None, "import", CREATED), _brought_to_be_vetted
+    for state in (*BACK, DEFERRED):
+        to = READY if state == WORKING else state
+        yield (state, "fence", to), lambda b, s=state: _fenced(b, s)
+    yield (WORKING, "fence", BLOCKED), lambda b: _then(_needy(b, b.working()), lambda _: b.desk.do("restore"))
+    yield (HUMAN, "fence", HUMAN), lambda b: _then(b.waiting(WORKING)[0], lambda _: b.desk.do("restore"))
+
+
 # --- the moves ------------------------------------------------------------------------------------------------------
 
 
 def _then(key: str, move: Callable[[str], object]) -> str:
     move(key)
+    return key
+
+
+def _brought(b: Bench, state: str, **fields: object) -> str:
+    done = b.desk.do("import", title="from elsewhere", external_id=b.new_id(), state=state, project="PROJ", **fields)
+    return key_of(b.desk, done.task)
+
+
+def _brought_to_be_vetted(b: Bench) -> str:
+    b.desk.set("vetting", True, "PROJ")
+    try:
+        return _brought(b, READY)
+    finally:
+        b.desk.set("vetting", False, "PROJ")
+
+
+def _fenced(b: Bench, state: str) -> str:
+    """A task in this state with a permission that was given; then the desk is restored."""
+    key, asked = b.waiting(READY if state == DEFERRED else state, kind="permission")
+    b.desk.approve(asked)
+    if state == DEFERRED:
+        b.desk.defer(key)
+    b.desk.do("restore")
     return key
 
 

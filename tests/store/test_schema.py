@@ -153,7 +153,7 @@ WRONG_ROWS = {
     "its own parent": "UPDATE tasks SET parent_id = id",
     "a lease that clockwork cannot find": "UPDATE tasks SET state = 'working', holder = 'w', claimed_by = 'a', claim_hash = 'h', "
     "lease = 1, lease_expires_at = 1, epoch = 1, due_at = NULL WHERE id = 1",
-    "the schema's version twice": "INSERT INTO schema_version (version, applied_at) VALUES (1, 1)",
+    "the schema's version twice": f"INSERT INTO schema_version (version, applied_at) VALUES ({schema.VERSION}, 1)",
 }
 
 
@@ -199,9 +199,10 @@ def test_names_are_free_again_once_gone(desk, address):
 
 # --- versions ---------------------------------------------------------------------------------------------------------
 
+NOW, NEXT, LAST = schema.VERSION, schema.VERSION + 1, schema.VERSION + 2
 STEPS = {
-    2: "CREATE TABLE extra (n INTEGER NOT NULL); INSERT INTO extra (n) VALUES (1);",
-    3: "-- why: to have two\nCREATE TABLE more (id {id}, at {big}) {strict}; INSERT INTO extra (n) VALUES (2);",
+    NEXT: "CREATE TABLE extra (n INTEGER NOT NULL); INSERT INTO extra (n) VALUES (1);",
+    LAST: "-- why: to have two\nCREATE TABLE more (id {id}, at {big}) {strict}; INSERT INTO extra (n) VALUES (2);",
 }
 
 
@@ -228,20 +229,20 @@ def test_every_migration_has_a_number_and_none_is_missing():
 
 
 def test_an_old_desk_names_the_command_that_upgrades_it(store, address):
-    for refuse in (lambda: schema.check(store, known=2), lambda: schema.create(store, known=2, steps=STEPS)):
-        with pytest.raises(SchemaMismatch, match="has schema 1, and this program needs 2") as error:
+    for refuse in (lambda: schema.check(store, known=NEXT), lambda: schema.create(store, known=NEXT, steps=STEPS)):
+        with pytest.raises(SchemaMismatch, match=f"has schema {NOW}, and this program needs {NEXT}") as error:
             refuse()
         assert "turn init --upgrade" in error.value.hint
-    assert _versions(address) == [1]
+    assert _versions(address) == [NOW]
 
 
 def test_an_old_program_names_the_command_that_upgrades_it(store, address):
-    assert schema.create(store, upgrade=True, known=2, steps=STEPS) == 1
+    assert schema.create(store, upgrade=True, known=NEXT, steps=STEPS) == NOW
     for refuse in (lambda: schema.check(store), lambda: schema.create(store), lambda: schema.create(store, upgrade=True)):
-        with pytest.raises(SchemaMismatch, match="has schema 2, and this program only knows 1") as error:
+        with pytest.raises(SchemaMismatch, match=f"has schema {NEXT}, and this program only knows {NOW}") as error:
             refuse()
         assert "pip install --upgrade yourturn" in error.value.hint
-    assert _versions(address) == [1, 2]
+    assert _versions(address) == [NOW, NEXT]
 
 
 def test_an_upgrade_keeps_what_is_there(store, address, desk, agent):
@@ -249,31 +250,31 @@ def test_an_upgrade_keeps_what_is_there(store, address, desk, agent):
     got = agent.claim_next("w1")
     asked = agent.ask("PROJ-1", "Which?", claim=got["claim"])
     before = desk.show("PROJ-1")
-    schema.create(store, upgrade=True, known=3, steps=STEPS)
+    schema.create(store, upgrade=True, known=LAST, steps=STEPS)
     assert desk.show("PROJ-1") == before
     desk.answer(asked["id"], "that")
     assert agent.complete(got["claim"])["state"] == "done"
-    assert schema.create(store, upgrade=True, known=3, steps=STEPS) == 3, "running it again finds nothing to do"
+    assert schema.create(store, upgrade=True, known=LAST, steps=STEPS) == LAST, "running it again finds nothing to do"
 
 
 def test_a_failing_migration_leaves_nothing(store, address):
-    bad = {**STEPS, 3: "CREATE TABLE more (n INTEGER); INSERT INTO extra (n) VALUES (9); INSERT INTO nowhere VALUES (1)"}
+    bad = {**STEPS, LAST: "CREATE TABLE more (n INTEGER); INSERT INTO extra (n) VALUES (9); INSERT INTO nowhere VALUES (1)"}
     with pytest.raises(StoreTrouble):
-        schema.create(store, upgrade=True, known=3, steps=bad)
-    assert _versions(address) == [1, 2], "the first step is whole, the second never was"
+        schema.create(store, upgrade=True, known=LAST, steps=bad)
+    assert _versions(address) == [NOW, NEXT], "the first step is whole, the second never was"
     with raw(address) as run:
         assert run("SELECT n FROM extra") == [(1,)]
     with store.reading() as run:
         assert "more" not in store.tables(run)
-    schema.create(store, upgrade=True, known=3, steps=STEPS)
-    assert _versions(address) == [1, 2, 3]
+    schema.create(store, upgrade=True, known=LAST, steps=STEPS)
+    assert _versions(address) == [NOW, NEXT, LAST]
 
 
 def test_eight_processes_migrate_once(address):
     steps = {str(version): script for version, script in STEPS.items()}
-    actor = ("create_schema", "", {"known": 3, "steps": steps, "upgrade": True})
-    assert set(oks(crowd(address, *[actor] * 8))) <= {1, 2, 3}
-    assert _versions(address) == [1, 2, 3]
+    actor = ("create_schema", "", {"known": LAST, "steps": steps, "upgrade": True})
+    assert set(oks(crowd(address, *[actor] * 8))) <= {NOW, NEXT, LAST}
+    assert _versions(address) == [NOW, NEXT, LAST]
     with raw(address) as run:
         assert run("SELECT n FROM extra ORDER BY n") == [(1,), (2,)]
 
@@ -288,7 +289,7 @@ def test_eight_processes_make_the_tables_once(dialect, new_db, tmp_path):
 def test_eight_processes_make_one_desk(dialect, new_db):
     address = new_db(dialect)
     assert oks(crowd(address, *[("found", "", {})] * 8)) == ["PROJ"] * 8
-    assert _versions(address) == [1]
+    assert _versions(address) == [NOW]
     with raw(address) as run:
         assert run("SELECT name FROM workspaces") == [("default",)]
         assert run("SELECT key FROM projects") == [("PROJ",)]

@@ -331,3 +331,15 @@ def test_sqlite_syncs_fully(tmp_path):
     with temporary_desk(str(tmp_path / "d.db")) as client, client.desk.store.reading() as run:
         assert run("PRAGMA synchronous").fetchone()[0] == 2
         assert run("PRAGMA journal_mode").fetchone()[0] == "wal"
+
+
+@pytest.mark.parametrize("bytes_", [b"\xff\xfe", b'{"a', b"\x00\x01"])
+def test_a_row_of_bytes_that_nobody_wrote(path, bytes_):
+    """Neither text nor JSON: said as damage, with where to look, also by the command."""
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA ignore_check_constraints = ON")
+        db.execute("UPDATE tasks SET labels = CAST(? AS TEXT)", [bytes_])
+    db.close()
+    with _open(path) as desk, pytest.raises(BadDatabase, match="is damaged") as error:
+        desk.list()
+    assert "turn doctor --strict" in error.value.hint

@@ -36,5 +36,13 @@ class Section(NamedTuple):
 
 
 SECTIONS: tuple[Section, ...] = (
+    Section("failpoints", "failpoints"),
     Section("models", "models"),
+    Section("crowd", "crowd"),
+    Section("zombies", "zombies"),
+    Section("reconcilers", "reconcilers"),
+    Section("surroundings", "surroundings"),
+    Section("events", "events"),
+    Section("backup", "backup"),
+    Section("migrations", "migrations"),
 )

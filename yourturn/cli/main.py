@@ -24,6 +24,7 @@ def run() -> NoReturn:
         code = main(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
+        _replied()
     except BrokenPipeError:
         code = 0
     except OSError as error:  # what was said was done; only the report is lost
@@ -34,6 +35,12 @@ def run() -> NoReturn:
     if sys.stderr is not None:
         sys.stderr.flush()
     os._exit(code)  # nothing is left to do: connections are closed, output is flushed
+
+
+def _replied() -> None:
+    from .parse import replied
+
+    replied()
 
 
 def main(argv: list[str]) -> int:
@@ -52,7 +59,8 @@ def main(argv: list[str]) -> int:
         if os.environ.get("YOURTURN_DEBUG"):
             raise
         what = f"{type(bug).__name__}: {bug}".splitlines()[0]
-        _report(YourturnError("This is a bug in turn", reason=what, hint="YOURTURN_DEBUG=1 shows where."), as_json)
+        hint = "YOURTURN_DEBUG=1 shows where; turn doctor --strict shows whether the database is damaged."
+        _report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
         return YourturnError.exit_code
 
 

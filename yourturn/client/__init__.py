@@ -16,11 +16,12 @@ from __future__ import annotations
 from ..core.model import Who
 from .looks import Looks
 from .managing import Managing
+from .moving import Moving
 from .names import Named, Names
 from .saying import Saying
 
 
-class Client(Saying, Looks, Managing):
+class Client(Saying, Looks, Managing, Moving):
     """A desk, spoken to in plain values."""
 
     def as_(self, who: Who) -> Client:

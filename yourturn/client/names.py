@@ -15,7 +15,7 @@ from ..desk import Desk, Done
 from ..store.reads import Reader
 
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)-(\d{1,15})")
-_QUESTION = re.compile(r"[qQ](\d{1,15})")
+_QUESTION = re.compile(r"[qQ](0|[1-9]\d{0,14})")
 _TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")
 
 Named = str | int | dict[str, Any]
@@ -26,10 +26,15 @@ class Names:
         self.desk = desk
         self._project = project_key("project", project) if project else None
         self._first: str | None = None
+        self._known: frozenset[str] = frozenset()
 
     @property
     def who(self) -> Who:
         return self.desk.who
+
+    def replied(self) -> None:
+        """Whoever asked has been told what was done. Nothing depends on it: fault tests want to know."""
+        self.desk.store.replied()
 
     @property
     def project(self) -> str:
@@ -46,8 +51,10 @@ class Names:
     def _within(self, project: str | None) -> str | None:
         """The project that a list is about, if it is about one; a wrong name is no empty list."""
         key = project_key("project", project) if project else self._project
-        if key is not None and key not in self.desk.look(lambda r: r.project_keys()):
-            raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
+        if key is not None and key not in self._known:  # a project is never taken away
+            self._known = frozenset(self.desk.look(lambda r: r.project_keys()))
+            if key not in self._known:
+                raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
         return key
 
     # --- names ------------------------------------------------------------------------------------------------------
@@ -58,10 +65,10 @@ class Names:
             named = named.get("key") or named.get("task") or ""
             if isinstance(named, dict):
                 return self._task(named)
-        text = str(named).strip()
+        text = key = str(named).strip()
         if text.isascii() and text.isdigit() and len(text) < 16:
-            text = f"{self.project}-{int(text)}"
-        found = _KEY.fullmatch(text)
+            key = f"{self.project}-{int(text)}"
+        found = _KEY.fullmatch(key)
         if found:
             return self.desk.find(found[1].upper(), f"{found[1].upper()}-{int(found[2])}", text)
         if not text or not text.isprintable() or len(text) > 200:
@@ -85,7 +92,17 @@ class Names:
             if isinstance(named, dict) and "status" in named:
                 named = named["task"]
             return {"task": self._task(named)}
-        return {"task": self.desk.question(number).task_id, "question": number}
+        try:
+            return {"task": self.desk.question(number).task_id, "question": number}
+        except NotFound as error:
+            return {"task": self._named_like_a_question(named, error)}
+
+    def _named_like_a_question(self, named: Named, error: NotFound) -> int:
+        """q12 is a question's number, unless there is none and a task had that id in another tracker."""
+        found = self.desk.elsewhere(str(named).strip()) if isinstance(named, str) else None
+        if found is None:
+            raise error
+        return found
 
     def _hold(self, claim: Named, worker: str | None, proof: str | None = None) -> dict[str, Any]:
         """task= and the proof of a claim, from whatever names one."""
@@ -127,8 +144,12 @@ class Names:
         """A task with everything that hangs on it; or a question."""
         number = self._question(named)
         if number is not None:
-            return self._shown_question(number)
-        task = self._task(named)
+            try:
+                return self._shown_question(number)
+            except NotFound as error:
+                task = self._named_like_a_question(named, error)
+        else:
+            task = self._task(named)
         return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
 
     def _shown_question(self, number: int) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from . import fields as f
 from .errors import Invalid
-from .model import VERDICTS, Action, Who
+from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
 from .questions import RESPONSE_TYPES
 from .rules import KINDS, OFFICE, REASONS, ROLES, SILENCE
 
@@ -65,6 +65,25 @@ _question = {
     "metadata": f.mapping,
 }
 
+#: What only an import says about a task.
+_imported = {
+    "state": f.choice(READY, DEFERRED, *sorted(ENDED)),
+    "waits": f.flag,
+    "created_by": f.actor,
+    "created_at": f.instant,
+    "ended_at": f.instant,
+    "wake_at": f.instant,
+    "summary": f.text(),
+    "reason": f.text(),
+    "session_id": f.name,
+}
+#: A note or a question of an imported task, with who and when.
+_written = {
+    "author": f.actor, "text": f.text(blank=False), "at": f.instant, "kind": f.choice(*KINDS), "context": f.mapping,
+    "reason": f.choice(*REASONS), "verdict": f.choice(*VERDICTS), "response": f.text(), "by": f.actor, "closed_at": f.instant,
+    "why": f.line(blank=True),
+}  # fmt: skip
+
 _flag = {name: checker for name, checker in _question.items() if name != "blocking"}
 
 
@@ -81,6 +100,11 @@ def _children(field: str, value: Any) -> list[dict[str, Any]]:
     if not all(isinstance(item, dict) for item in found):
         raise Invalid(f"{field} must be titles or objects")
     return [_checked("create", item) for item in found]
+
+
+def _past(field: str, value: Any) -> list[dict[str, Any]]:
+    """Notes and questions of an imported task."""
+    return [{name: _written[name](f"{field} {name}", v) for name, v in item.items() if v is not None} for item in value]
 
 
 def _fields(_: str, value: dict[str, Any]) -> dict[str, Any]:
@@ -110,6 +134,14 @@ VERBS: dict[str, Verb] = {
             "project": f.project_key,
         },
         ("title",),
+    ),
+    "import": Verb(
+        "Write a task down as another tracker knew it, with its history, in the state that it had there.",
+        {
+            **_task, **_imported, "parent": _as_is, "depends_on": f.numbers, "dependents": f.numbers, "external_id": f.line(),
+            "project": f.project_key, "questions": _past, "notes": _past, "extra": f.mapping,
+        },
+        ("title", "external_id", "state"),
     ),
     "vet": Verb("Say that a drafted task is fit to be worked on.", {}),
     "claim": Verb("Take a ready task: nobody else can work on it while your lease lasts.", _claimed, ("worker", "secret")),
@@ -147,6 +179,7 @@ VERBS: dict[str, Verb] = {
     "parent": Verb("All children of a container have ended.", {}),
     "expire": Verb("A lease is over.", {}),
     "timeout": Verb("Nobody answered in time.", {}),
+    "fence": Verb("The desk was restored: claims and approvals from before are void.", {"approvals": f.numbers}),
     # About no task.
     "project_create": Verb("Open a project.", {"project": f.project_key, "name": f.line()}, ("project",)),
     "project_set": Verb(
@@ -169,6 +202,10 @@ VERBS: dict[str, Verb] = {
         ("name", "role", "secret"),
     ),
     "token_revoke": Verb("Make a token worthless.", {"name": f.name}, ("name",)),
+    "restore": Verb(
+        "Say that this desk comes from a backup: claims, links, sessions and approvals from before are void.",
+        {"source": f.line(1000)},
+    ),
 }  # fmt: skip
 
 assert set(OFFICE) <= set(VERBS)

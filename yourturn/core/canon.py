@@ -61,8 +61,8 @@ def clean(text: str, what: str) -> str:
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False)
 #: json makes a new one of these for every value, which costs more than encoding a small one.
 _quickly = (
-    json.encoder.c_make_encoder(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)
-    if json.encoder.c_make_encoder
+    json.encoder.c_make_encoder(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)  # type: ignore[attr-defined]
+    if getattr(json.encoder, "c_make_encoder", None)
     else None
 )
 

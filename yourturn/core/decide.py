@@ -71,8 +71,7 @@ def _people(named: frozenset[str]) -> str:
 
 def decide(case: Case, action: Action, now: int) -> Decision:
     task = case.task
-    if task is not None and task.updated_at > now:
-        now = task.updated_at  # time used for decisions never runs backwards
+    now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)  # time for decisions never runs backwards
     d = Draft(case, action, now)
     may_ever(action.verb, action.who)
     d.holds_claim = task is not None and _proof(task, d)

@@ -38,7 +38,8 @@ from .model import (
 def claim(d: Draft) -> None:
     task = d.case.task
     assert task is not None
-    epoch, lease = task.epoch + 1, d.args.get("lease") or d.settings["lease"]
+    epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1  # none that was handed out before a restore comes again
+    lease = d.args.get("lease") or d.settings["lease"]
     token = f"{task.key}.{epoch}.{d.args['secret']}"
     d.claim = Claim(task.key, d.args["worker"], epoch, token, d.now + lease)
     d.put(
@@ -91,6 +92,19 @@ def park(d: Draft) -> None:
     rest(d)
     if d.args.get("until"):
         d.put(state=DEFERRED, return_state=READY, wake_at=d.args["until"])
+
+
+def fence(d: Draft) -> None:
+    """The desk was restored. What was handed out before, somebody may still hold; here it allows nothing any more."""
+    worker, void = d.get("holder"), [f"Q{number}" for number in d.args.get("approvals", ())]
+    drop_claim(d)
+    if d.state == WORKING:
+        rest(d)
+    d.data |= {"worker": worker} if worker else {}
+    if void:
+        d.data["void"] = void
+        text = f"This desk was restored from a backup. What was allowed before is void ({', '.join(void)}): ask again."
+        d.notes.append(Note(d.action.who.name, text, d.now))
 
 
 # --- questions ------------------------------------------------------------------------------------------------------
@@ -276,32 +290,6 @@ def reopen(d: Draft) -> None:
 
 
 # --- shape ----------------------------------------------------------------------------------------------------------
-
-
-def create(d: Draft) -> None:
-    a, project = d.args, d.case.project
-    number = project.next_number
-    d.put(
-        id=0, project_id=project.id, key=f"{project.key}-{number}", state=READY, return_state=None, outcome=None,
-        title=a["title"], description=a.get("description", ""), priority=a.get("priority", 2),
-        type=a.get("type", "task"), complexity=a.get("complexity", "medium"),
-        parent_id=d.case.parent.id if d.case.parent else None, requires=a.get("requires"), role=a.get("role"),
-        labels=json.dumps(a.get("labels", [])), acceptance=a.get("acceptance", ""), retry_count=0,
-        max_retries=a.get("max_retries") or d.settings["max_retries"], branch=a.get("branch"),
-        session_id=None, workflow=a.get("workflow"), summary="", failure=None, reason="",
-        external_id=a.get("external_id"), holder=None, claimed_by=None, epoch=0, claim_hash=None, lease=None,
-        lease_expires_at=None, wake_at=None, accept_at=None, due_at=None, event_count=0, event_head="", version=0,
-        created_by=d.action.who.name, created_at=d.now, updated_at=d.now, ended_at=None,
-    )  # fmt: skip
-    rest(d)
-    if a.get("draft") or d.settings["vetting"]:
-        d.put(state=CREATED)
-    d.needs_added += [(0, other) for other in a.get("depends_on", ())]
-    if d.case.parent:
-        d.needs_added.append((d.case.parent.id, 0))
-        d.touch.append(d.case.parent.id)
-    if a.get("awaiting"):
-        open_question(d, {"kind": a["awaiting"], "text": a.get("question")})
 
 
 def decompose(d: Draft) -> None:

@@ -90,7 +90,7 @@ class StillWaiting(YourturnError):
 
 
 class StoreTrouble(YourturnError):
-    """The database could not do it: nothing was changed."""
+    """The database could not do it. Nothing was changed, unless the hint says that this cannot be known."""
 
     code, exit_code, http_status = "store", 1, 503
 

@@ -94,6 +94,14 @@ def name(field: str, value: Any) -> str:
     return clean(value, field)
 
 
+def actor(field: str, value: Any) -> str:
+    """Somebody who did something: human:ana, agent:coder, system."""
+    sort, _, who = name(field, value).partition(":")
+    if value != "system" and (sort not in ("human", "agent") or not who or ":" in who):
+        raise Invalid(f"{field} must be somebody", reason=f"got {_quote(value)}", hint="Like human:ana or agent:coder.")
+    return str(value)
+
+
 def project_key(field: str, value: Any) -> str:
     if not isinstance(value, str) or not PROJECT_KEY.fullmatch(value.upper()):
         raise Invalid(

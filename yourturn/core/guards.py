@@ -40,6 +40,11 @@ def open_parent(d: Draft) -> str:
     return f"its parent {parent.key} is '{parent.state}'"
 
 
+def open_parent_if_open(d: Draft) -> str:
+    """What ended elsewhere may have a parent that ended too."""
+    return "" if d.args["state"] in ENDED else open_parent(d)
+
+
 def tries_left(d: Draft) -> str:
     used, most = d.get("retry_count"), d.get("max_retries")
     return "" if used < most else f"no retries left ({used} of {most}); a person's answer or a reopen resets them"

@@ -54,10 +54,13 @@ def drop_claim(d: Draft) -> None:
         d.put(**dict.fromkeys(_CLAIM))
 
 
-def open_question(d: Draft, args: dict[str, object], by: str | None = None, tool: bool = False) -> None:
+def open_question(
+    d: Draft, args: dict[str, object], by: str | None = None, tool: bool = False, at: int | None = None
+) -> None:
     from .questions import make
 
     q = make(d, args, by or d.action.who.name, tool)
+    q = q if at is None else q._replace(asked_at=at)
     d.opened.append(q)
     d.questions.append(q)
     if q.blocking and d.state != HUMAN:

@@ -73,6 +73,7 @@ class Project(NamedTuple):
     name: str
     next_number: int
     settings: dict[str, Any]  #: the project's over the workspace's over the defaults
+    fenced_at: Micros | None = None  #: when this desk was last restored: nothing handed out before counts
 
 
 class Ref(NamedTuple):
@@ -127,6 +128,7 @@ class Task(NamedTuple):
     created_at: Micros
     updated_at: Micros
     ended_at: Micros | None
+    extra: Json | None  #: what another tracker said, and no field here can
 
 
 _AT = {name: at for at, name in enumerate(Task._fields)}

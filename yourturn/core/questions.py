@@ -9,7 +9,7 @@ from typing import Any
 from .canon import digest
 from .draft import Draft
 from .errors import Invalid
-from .model import APPROVED, MINUTE, PENDING, REJECTED, Question
+from .model import ANSWERED, APPROVED, MINUTE, PENDING, REJECTED, WITHDRAWN, Question
 
 YES = frozenset({"yes", "y", "true", "1", "on", "approve", "approved", "ok", "done", "allow", "continue"})
 NO = frozenset({"no", "n", "false", "0", "off", "reject", "rejected", "deny", "stop"})
@@ -51,6 +51,24 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
         asked_by=by, asked_at=d.now, responded_by=None, responded_at=None,
     )  # fmt: skip
     return _with_default(_checked(q, options), args, row.default)
+
+
+def as_closed(q: Question, past: dict[str, Any], at: int) -> Question:
+    """A question that was closed in another tracker: with a person's verdict, or without any."""
+    by, verdict = past["by"], past.get("verdict")
+    if verdict is None:
+        why = past.get("why") or "closed without an answer"
+        return q._replace(status=WITHDRAWN, close_reason=why, responded_by=by, responded_at=at)
+    _, response = fit(q, {"verdict": verdict, "text": past.get("response")})
+    return q._replace(status=ANSWERED, response=json.dumps(response), responded_by=by, responded_at=at)
+
+
+def allows(q: Question, fenced_at: int | None) -> bool:
+    """Does this approval still count? Not if the desk was restored since: what it allowed may have been done already."""
+    if q.kind != "permission" or q.status != ANSWERED or q.responded_at is None:
+        return False
+    said_yes = json.loads(q.response or "{}").get("verdict") == APPROVED
+    return said_yes and (fenced_at is None or q.responded_at >= fenced_at)
 
 
 def _checked(q: Question, options: list[dict[str, Any]]) -> Question:

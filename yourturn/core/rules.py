@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from . import births as birth
 from . import effects as do
 from . import guards as needs
 from .draft import Draft
@@ -72,7 +73,8 @@ ASKABLE = (CREATED, READY, BLOCKED, WORKING, REVIEW, HUMAN)
 _rows: list[tuple[str, tuple[str | None, ...], tuple[str, ...], str, tuple[Callable[[Draft], str], ...], Callable[[Draft], None]]]
 _rows = [
     # verb          from                                    to                                who                    guards                                             effect
-    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth, needs.may_create), do.create),
+    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth, needs.may_create), birth.create),
+    ("import",      (None,),                                (CREATED, READY, BLOCKED, HUMAN, DEFERRED, DONE, FAILED, CANCELLED), "admin", (needs.open_parent_if_open, needs.acyclic_birth), birth.import_),
     ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               (needs.title, needs.right_size),                   do.rest),
     ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
     ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
@@ -108,6 +110,9 @@ _rows = [
     ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
     ("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
     ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               (needs.open_parent,),                              do.reopen),
+    # A desk was restored: what its claims and approvals allowed is void.
+    ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                                do.fence),
+    ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                                do.fence),
     # What informs or describes, and moves nothing.
     ("note",        STATES,                                 ("=",),                           "any",                 (),                                                do.note),
     ("update",      STATES,                                 ("=",),                           "any",                 (needs.may_update, needs.room_for_tries),          do.update),
@@ -137,6 +142,7 @@ OFFICE: dict[str, str] = {
     "user_remove": "admin",
     "token_create": "admin",
     "token_revoke": "admin",
+    "restore": "admin",
 }
 
 #: Fields of `update`: who may change them. An agent can describe what it holds, but never raise a limit or remove a gate.

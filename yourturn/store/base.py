@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from ..core import settings
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
-from ..core.model import RESOLVED, Action, Case, Decision, Project, Question, Ref, Task, altered
+from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Task, altered
 from . import text
 
 _TASK = len(Task._fields)
@@ -63,6 +63,20 @@ class Store:
     def tables(self, run: Any) -> set[str]:
         raise NotImplementedError
 
+    def stream(self, run: Any, body: str) -> Iterable[Any]:
+        """The rows of a query, a few at a time."""
+        raise NotImplementedError
+
+    def copy(self, path: str) -> bool:
+        """A consistent copy of the whole database in one file, checked; False where a database is no file."""
+        return False
+
+    def lock_all(self, run: Any, tables: list[str]) -> None:
+        """Nobody else reads or writes until this transaction ends; where writers queue anyway, that is so already."""
+
+    def renumber(self, run: Any, numbered: list[tuple[str, str]]) -> None:
+        """Rows were written with their numbers: the next ones go on behind them."""
+
     def lock_graph(self, run: Any, workspace: int) -> None:
         """Two new dependencies could close a circle that neither sees; where writers run side by side, they queue here."""
 
@@ -83,6 +97,9 @@ class Store:
     def _unguarded(self, triggers: Iterable[str]) -> list[str]:
         gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"])) - set(triggers)
         return [f"the trigger {name}, which keeps events unchanged, is missing" for name in sorted(gone)]
+
+    def replied(self) -> None:
+        """Whoever asked for the last change has been told: the last failpoint."""
 
     def close(self) -> None:
         raise NotImplementedError
@@ -149,7 +166,7 @@ class Tx:
         return (_among(case, near) if near else case), int(row[-1])
 
     def _project(self, row: Any) -> Project:
-        return Project(row[0], row[1], row[2], row[3], row[4], self.store.settings(row[5], row[6]))
+        return Project(row[0], row[1], row[2], row[3], row[4], self.store.settings(row[5], row[6]), row[7])
 
     def latest(self, case: Case) -> Case:
         """The case with its last question: who speaks of the task's key may come too late for it."""
@@ -181,8 +198,8 @@ class Tx:
         if not wanted:
             return []
         self.write()
-        body = self.q["refs_for_update" if lock else "refs"].replace("{ids}", ",".join(str(int(i)) for i in wanted))
-        found = [Ref._make(r) for r in self.run(body, {"workspace": self.workspace}).fetchall()]
+        args = {"workspace": self.workspace, "ids": ",".join(str(int(i)) for i in wanted)}
+        found = [Ref._make(r) for r in self.run(self.q["refs_for_update" if lock else "refs"], args).fetchall()]
         if len(found) != len(set(wanted)):
             raise NotFound("One of the tasks named is not there")
         return found
@@ -373,7 +390,7 @@ def _urgency(found: tuple[Case, int]) -> tuple[int, int, int]:
 def _among(case: Case, near: Any) -> Case:
     """The case with its neighbours."""
     found: dict[str, list[Ref]] = {"needs": [], "dependent": [], "child": [], "parent": [], "parts": []}
-    for sort, *ref in near:
+    for sort, *ref in sorted(near):
         found[sort].append(Ref._make(ref))
     assert case.task is not None
     return case._replace(
@@ -420,8 +437,13 @@ def _data(decision: Decision) -> dict[str, Any]:
     if decision.closed:
         data["closed"] = [_said(q, ("id", *_CLOSING)) for q in decision.closed]
     if decision.notes:
-        data["notes"] = [{"author": note.author, "text": note.text} for note in decision.notes]
+        data["notes"] = [_noted(note, decision.now) for note in decision.notes]
     return data
+
+
+def _noted(note: Note, now: int) -> dict[str, Any]:
+    """A note that was written elsewhere, before, says when."""
+    return {"author": note.author, "text": note.text, **({"at": note.at} if note.at != now else {})}
 
 
 def _said(q: Question, names: Iterable[str]) -> dict[str, Any]:

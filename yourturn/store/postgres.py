@@ -68,17 +68,24 @@ class PostgresStore(Store):
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
         "moment": "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)",
         "near": "3",
+        "these": "= ANY (CAST(string_to_array(:ids, ',') AS BIGINT[]))",
         "new_id": "nextval(pg_get_serial_sequence('tasks', 'id'))",
         "lock": "FOR NO KEY UPDATE",
         "lock_task": "FOR NO KEY UPDATE OF t",
         "lock_project": "FOR NO KEY UPDATE OF p",
-        "by_ready": "",
+        "by_state": "",
+        "xid_index": "CREATE INDEX events_xid ON events (xid, seq);",
+        "drop_xid_index": "",
+        "take_numbers": "UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace "
+        "RETURNING next_question - :count",
         "skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED",
         "cast_from": "CAST(:from AS BIGINT)",
         "cast_epic": "CAST(:epic AS BIGINT)",
         "cast_low": "CAST(:low AS xid8)",
         "cast_high": "CAST(:high AS xid8)",
         "horizon": "CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT)",
+        "bytewise": 'COLLATE "C"',
+        "raze": "DROP FUNCTION IF EXISTS yourturn_append_only()",
     }
     #: Seconds after which a listener looks by itself.
     pulse = 1.0
@@ -150,6 +157,21 @@ class PostgresStore(Store):
 
     def tables(self, run: Any) -> set[str]:
         return {row[0] for row in run("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()}
+
+    def stream(self, run: Any, body: str) -> Iterator[Any]:
+        run(f"DECLARE yourturn_rows NO SCROLL CURSOR FOR {body}")
+        while page := run("FETCH 1000 FROM yourturn_rows").fetchall():
+            yield from page
+        run("CLOSE yourturn_rows")
+
+    def lock_all(self, run: Any, tables: list[str]) -> None:
+        run(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+
+    def renumber(self, run: Any, numbered: list[tuple[str, str]]) -> None:
+        for table, column in numbered:
+            newest = run(f"SELECT max({column}) FROM {table}").fetchone()[0]
+            if newest is not None:
+                run(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), {int(newest)})")
 
     def lock_graph(self, run: Any, workspace: int) -> None:
         run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})

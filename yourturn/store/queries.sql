@@ -7,12 +7,12 @@ SELECT max(version) FROM schema_version;
 SELECT id, name, settings, created_at FROM workspaces WHERE name = :name;
 
 -- name: task
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace;
 
 -- name: task_for_update
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};
 
@@ -49,23 +49,22 @@ UNION ALL
 SELECT 'parent', t.id, t.key, t.state, t.reason, 0
 FROM tasks c JOIN tasks t ON t.id = c.parent_id WHERE c.id = :id
 UNION ALL
-SELECT 'parts', 0, '', '', '', 0 WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id)
-ORDER BY 1, 2;
+SELECT 'parts', 0, '', '', '', 0 WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id);
 
 -- name: refs
 SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id;
+WHERE p.workspace_id = :workspace AND t.id {these} ORDER BY t.id;
 
 -- name: refs_for_update
 SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE p.workspace_id = :workspace AND t.id IN ({ids}) ORDER BY t.id {lock_task};
+WHERE p.workspace_id = :workspace AND t.id {these} ORDER BY t.id {lock_task};
 
 -- name: project
-SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {now}
+SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {now}
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key;
 
 -- name: project_for_update
-SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {new_id}, {now}
+SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {new_id}, {now}
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key {lock_project};
 
 -- name: reaches
@@ -79,9 +78,9 @@ SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 
 -- name: pick
 -- The next task to work on: priority, then age, then id. A container is never work itself.
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, {near}, {now}
-FROM tasks t {by_ready} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
-WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
+FROM tasks t {by_state} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
+WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries
   {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
 
 -- name: due
@@ -96,7 +95,8 @@ SELECT coalesce(CAST(:now AS {big}), {moment}), EXISTS (
     WHERE t.due_at <= coalesce(CAST(:now AS {big}), {moment}) AND p.workspace_id = :workspace);
 
 -- name: take_numbers
-UPDATE workspaces SET next_question = next_question + :count WHERE id = :workspace RETURNING next_question - :count;
+-- Questions are never taken away: where only one writes at a time, the next number follows the last.
+{take_numbers};
 
 -- name: next_number
 UPDATE projects SET next_number = :number + 1 WHERE id = :id AND next_number = :number;
@@ -192,7 +192,7 @@ SELECT key FROM projects WHERE workspace_id = :workspace ORDER BY id;
 
 -- name: projects
 SELECT p.key, p.name, p.settings, w.settings, p.created_at,
-       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state NOT IN ({ended}))
+       (SELECT count(*) FROM tasks t WHERE t.project_id = p.id AND t.state <> 'done' AND t.state NOT IN ({ended}))
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace ORDER BY p.id;
 
 -- name: events_after
@@ -216,3 +216,35 @@ WHERE e.workspace_id = :workspace AND e.seq > :seq ORDER BY e.seq LIMIT :limit;
 -- name: heads
 SELECT t.id, t.key, t.event_count, t.event_head FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND t.id > :after ORDER BY t.id LIMIT :limit;
+
+-- name: latest_moment
+SELECT max(x.at) FROM (
+    SELECT coalesce(max(e.at), 0) AS at FROM events e WHERE e.workspace_id = :workspace
+    UNION ALL
+    SELECT coalesce(max(t.updated_at), 0) FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace
+    UNION ALL
+    SELECT coalesce(w.fenced_at, 0) FROM workspaces w WHERE w.id = :workspace
+) AS x;
+
+-- name: fence_workspace
+UPDATE workspaces SET fenced_at = :at WHERE id = :workspace;
+
+-- name: standing
+-- Claimed tasks, and permissions that were given to tasks that have not ended, since the last fence.
+SELECT t.id, 0 FROM tasks t JOIN projects p ON p.id = +t.project_id
+WHERE p.workspace_id = :workspace AND t.due_at IS NOT NULL AND t.holder IS NOT NULL
+UNION ALL
+SELECT t.id, q.id FROM questions q JOIN tasks t ON t.id = q.task_id JOIN workspaces w ON w.id = q.workspace_id
+WHERE q.workspace_id = :workspace AND q.kind = 'permission' AND q.status = 'answered' AND q.response LIKE '%"approved"%'
+  AND t.state NOT IN ({ended}) AND q.responded_at >= coalesce(w.fenced_at, 0)
+ORDER BY 1, 2;
+
+-- name: project_named
+SELECT 1 FROM projects WHERE workspace_id = :workspace_id AND key = :key AND id = :id;
+
+-- name: chain_goes_through
+SELECT 1 FROM tasks t JOIN events e ON e.task_id = t.id
+WHERE t.id = :id AND t.key = :key AND e.n = :event_count AND e.hash = :event_head;
+
+-- name: imported
+SELECT id, key, state, extra FROM tasks WHERE project_id = :project AND external_id = :external;

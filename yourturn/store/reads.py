@@ -90,7 +90,7 @@ class Reader:
         if project is not None:
             only(OF_PROJECT if workable or states else f"+{OF_PROJECT}", project=project)
         if states:
-            only(f"t.state IN ({_words(states)})")
+            only(f"t.state IN ({_words(states)})" + " AND t.state <> 'done'" * ("done" not in states))
         if epic is not None:
             only(f"t.parent_id IN ({DESCENDANTS})".format_map(self.store.words), epic=epic)
         if parent is not None:
@@ -102,7 +102,7 @@ class Reader:
         if expiring is not None:
             only("t.due_at <= :expiring AND t.lease_expires_at <= :expiring", expiring=expiring)
         if workable:
-            only("t.state = 'ready' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
+            only("t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
         if role is not None:
             only("(t.role IS NULL OR t.role = :role)", role=role)
         if label is not None:
@@ -114,13 +114,13 @@ class Reader:
             words = "lower(t.title || ' ' || t.description || ' ' || t.key)"
             only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
         if ids is not None:
-            only(f"t.id IN ({_numbers(ids)})")
+            only(f"t.id {self.store.words['these']}", ids=_numbers(ids))
         if after is not None:
             only(_AFTER[workable], after=after)
         order = "t.priority, t.created_at, t.id" if workable else "t.id"
-        index = self.store.words["by_ready"] if workable else ""
+        index = self.store.words["by_state"] if workable else ""
         rows = self._all(
-            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = t.project_id "
+            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if workable or states else '+'}t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
             limit=limit,
             **args,
@@ -139,22 +139,25 @@ class Reader:
 
     def keys(self, numbers: Iterable[int]) -> dict[int, str]:
         """What the tasks with these numbers are called."""
-        return dict(self._all(f"SELECT id, key FROM tasks WHERE id IN ({_numbers(numbers)})"))
+        return dict(self._all(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=_numbers(numbers)))
 
     def details(self, tasks: list[Task]) -> dict[int, Details]:
         """Questions, notes and needs of many tasks, in four queries."""
         if not tasks:
             return {}
-        ids = _numbers(task.id for task in tasks)
+        ids, these = _numbers(task.id for task in tasks), self.store.words["these"]
         found = {task.id: Details([], [], [], None) for task in tasks}
-        for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id IN ({ids}) ORDER BY q.id"):
+        for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id", ids=ids):
             question = Question._make(row)
             found[question.task_id].questions.append(question)
-        for task, *note in self._all(f"SELECT task_id, author, text, at FROM notes WHERE task_id IN ({ids}) ORDER BY id"):
+        for task, *note in self._all(
+            f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id", ids=ids
+        ):
             found[task].notes.append(Note._make(note))
         for task, *ref in self._all(
             f"SELECT d.task_id, t.id, t.key, t.state, t.reason, d.warned FROM deps d JOIN tasks t ON t.id = d.needs_id "
-            f"WHERE d.task_id IN ({ids}) ORDER BY d.task_id, t.id"
+            f"WHERE d.task_id {these} ORDER BY d.task_id, t.id",
+            ids=ids,
         ):
             found[task].needs.append(Ref._make(ref))
         parents = {task.parent_id for task in tasks if task.parent_id}
@@ -171,30 +174,31 @@ class Reader:
         found: dict[int, list[str]] = {}
         if numbers:
             for needs, key in self._all(
-                f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id IN ({numbers}) "
-                f"AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id"
+                f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id "
+                f"WHERE d.needs_id {self.store.words['these']} AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id",
+                ids=numbers,
             ):
                 found.setdefault(needs, []).append(key)
         return found
 
     def finished_by(self, ids: Iterable[int]) -> dict[int, str]:
         """Who completed these."""
+        numbers = _numbers(ids)
+        if not numbers:
+            return {}
+        these = self.store.words["these"]
         rows = self._all(
-            f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id IN ({_numbers(ids)}) AND e.action = 'complete' ORDER BY e.n"
+            f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id {these} AND e.action = 'complete' ORDER BY e.n", ids=numbers
         )
         return dict(rows)
 
     def counts(self, project: str | None = None) -> dict[str, int]:
-        """state -> how many."""
-        where = "AND p.key = :project" if project else ""
+        """state -> how many. What is done is in no index: it is what is left of all."""
+        ours = f"{_OURS} {'AND p.key = :project' * bool(project)}"
         args = {"project": project} if project else {}
-        return dict(
-            self._all(
-                f"SELECT t.state, count(*) FROM tasks t JOIN projects p ON p.id = t.project_id "
-                f"WHERE p.workspace_id = :workspace {where} GROUP BY t.state",
-                **args,
-            )
-        )
+        found = dict(self._all(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
+        done = self._all(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
+        return {**found, "done": done} if done else found
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -406,7 +410,8 @@ _AFTER = {
 
 
 def _numbers(ids: Iterable[Any]) -> str:
-    return ",".join(str(int(i)) for i in ids) or "NULL"
+    """For {these}: a list of ids as one text, so that the statement is the same for any number of them."""
+    return ",".join(str(int(i)) for i in ids)
 
 
 def _words(words: Iterable[str]) -> str:

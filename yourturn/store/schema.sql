@@ -1,8 +1,11 @@
 -- The tables, for SQLite and PostgreSQL alike.
 --
 -- One text serves both; the words in braces are the dialect's (sqlite.py, postgres.py): {id} is a self-numbering primary
--- key, {big} a 64-bit number, {strict} closes a table, {xid} and {this_xid} are the writing transaction, {append_only}
--- makes the database itself refuse to change an event.
+-- key, {big} a 64-bit number, {strict} closes a table, {xid} and {this_xid} are the writing transaction (where only one
+-- writes at a time, they say nothing, and have no index), {append_only} makes the database itself refuse to change an event.
+--
+-- Every index costs a page of each move that touches it, so there is one for "what is in this state", in the order in which
+-- work is taken, and it leaves out what is done.
 --
 -- Everything here is also decided by core/rules.py. The CHECKs and partial unique indexes are the last guard: they make a
 -- bug an error instead of a wrong row.
@@ -25,7 +28,8 @@ CREATE TABLE workspaces (
     next_question  {big} NOT NULL DEFAULT 1,
     event_count    {big} NOT NULL DEFAULT 0,       -- the chain of what concerns no task
     event_head     TEXT NOT NULL DEFAULT '',
-    created_at     {big} NOT NULL
+    created_at     {big} NOT NULL,
+    fenced_at      {big}                           -- when it was last restored: what was handed out before is void
 ) {strict};
 
 CREATE TABLE projects (
@@ -106,6 +110,7 @@ CREATE TABLE tasks (
     created_at        {big} NOT NULL,
     updated_at        {big} NOT NULL,
     ended_at          {big},
+    extra             TEXT,
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
@@ -125,8 +130,7 @@ CREATE TABLE tasks (
     CHECK (wake_at IS NULL OR state = 'deferred'),
     CHECK (accept_at IS NULL OR state = 'review')
 ) {strict};
-CREATE INDEX tasks_ready  ON tasks (project_id, priority, created_at, id) WHERE state = 'ready';
-CREATE INDEX tasks_state  ON tasks (project_id, state, id);
+CREATE INDEX tasks_state ON tasks (project_id, state, priority, created_at, id) WHERE state <> 'done';
 CREATE INDEX tasks_due    ON tasks (due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_external ON tasks (project_id, external_id) WHERE external_id IS NOT NULL;
@@ -215,7 +219,7 @@ CREATE TABLE events (
 ) {strict};
 CREATE UNIQUE INDEX events_chain ON events (task_id, n) WHERE task_id IS NOT NULL;
 CREATE UNIQUE INDEX events_office ON events (workspace_id, n) WHERE task_id IS NULL;
-CREATE INDEX events_xid ON events (xid, seq);
+{xid_index}
 
 -- One effect per idempotency key.
 CREATE TABLE replies (

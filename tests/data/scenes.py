@@ -1,0 +1,54 @@
+"""A desk on which a lot has happened, so that whatever goes out and comes in has something to lose."""
+
+from __future__ import annotations
+
+from yourturn.client import Client
+from yourturn.core.model import Who
+from yourturn.testing import FakeClock
+
+
+def fill(desk: Client, clock: FakeClock, held: bool = False) -> dict[str, str]:
+    """Every state, every kind of question, notes, needs, people, settings. `held`: also claims and a permission that stand.
+
+    Returns the tokens of the claims that are live.
+    """
+    coder = desk.as_(Who("agent:coder", "agent", direct=True))
+    bob = desk.as_(Who("human:bob", "approver", direct=True))
+    desk.create_project("WEB", "Seiten & Ümläute “so”")
+    desk.set("review", "ask", "WEB")
+    desk.set("max_timeout", "10d")
+    desk.set_user("bob", "approver")
+    desk.set_user("eve")
+    desk.remove_user("eve")
+    desk.create_token("ci", "agent")
+    for kind in ("work", "approval", "input", "review", "content", "escalation", "checkpoint", "permission", "recovery"):
+        clock.advance(minutes=1)
+        key = desk.create(f"Waits: {kind}", labels=["waiting", kind], description="Zeile 1\nZeile 2\t“ü”\u2028 \U0001f600")["key"]
+        more = {"options": ["jwt", "sessions"], "default": "jwt", "confidence": 0.1} if kind == "input" else {}
+        coder.ask(key, f"A {kind}?", kind=kind, timeout="9d", metadata={"n": 1, "deep": [{}]}, **more)
+    epic = desk.create("A container", type="epic", external_id="old-1")["key"]
+    first = desk.create("Child 1", parent=epic, acceptance="It works", priority=0)["key"]
+    desk.create("Child 2", parent=epic, depends_on=[first])
+    desk.create("Draft", draft=True, complexity="xlarge")
+    desk.defer(desk.create("Asleep")["key"], until=clock() + 400 * 86_400_000_000, reason="later")
+    failed = desk.create("Failed")["key"]
+    desk.create("Hurt", depends_on=[failed])
+    desk.fail(failed, "no luck")
+    desk.cancel(desk.create("Cancelled")["key"], "not needed")
+    web = desk.create("To accept", project="WEB", key="once")["key"]
+    coder.complete(coder.claim(web, "w1")["claim"], "see the PR")
+    again = desk.create("Rejected once", requires="review")["key"]
+    coder.complete(coder.claim(again, "w2")["claim"], "first try")
+    bob.reject(again, "softer, please")
+    tired = desk.create("Tried too often", max_retries=1)["key"]
+    coder.release(coder.claim(tired, "w3")["claim"], "gave up")
+    desk.note(again, "Remember the tests.")
+    aside = desk.create("Asked aside")["key"]
+    coder.ask(aside, "Verbose?", blocking=False, default="no", response_type="boolean")
+    claims = {}
+    if held:
+        claims = {key: coder.claim(key, "w4", lease="20h")["claim"]["token"] for key in (first, again)}
+        asked = coder.ask(first, "May I?", kind="permission", action={"tool": "Bash"}, claim=claims[first])
+        bob.approve(asked["id"])
+        coder.ask(again, "Which?", claim=claims[again], timeout="9d")
+    return claims

@@ -1,0 +1,98 @@
+"""Upgrades from every released schema, killed after every statement: what both the tests and the long form do."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from tests.store.crowd import raw
+from tests.store.schemas import old_desk
+from yourturn.store.rows import TABLES
+from yourturn.store.sqlite import _LIST, _chain
+
+_UPGRADER = str(Path(__file__).parent / "upgrader.py")
+_SAID = "seq, workspace_id, task_id, n, at, actor, action, data, prev, hash"
+
+
+class Upgrader:
+    """Upgrades in processes of their own."""
+
+    def __enter__(self) -> Upgrader:
+        self.process = subprocess.Popen([sys.executable, _UPGRADER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        return self
+
+    def __call__(self, address: str, kill_after: int = 0) -> int:
+        """How many statements it said, or 0 if it was killed."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps([address, kill_after]) + "\n")
+        self.process.stdin.flush()
+        found = json.loads(self.process.stdout.readline())
+        assert isinstance(found, int), found
+        return found
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.wait(30)
+        self.process.stdout.close()
+
+
+def contents(address: str) -> dict[str, list[Any]]:
+    """Every row of every table; when the upgrade was made is its own business."""
+    with raw(address) as run:
+        found = {table.name: sorted(map(repr, run(f"SELECT * FROM {table.name}"))) for table in TABLES if table.name != "events"}
+        found["events"] = sorted(map(repr, run(f"SELECT {_SAID} FROM events")))
+        found["versions"] = run("SELECT version FROM schema_version ORDER BY version")
+        return found
+
+
+def shape(address: str) -> list[str]:
+    """Tables with their columns and checks, indexes and triggers, as the database itself describes them."""
+    with raw(address) as run:
+        if not run.postgres:
+            rows = run("SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY type, name")
+            return [f"{sort} {name}: {_plain(sql)}" for sort, name, sql in rows]
+        asked = (
+            "SELECT concat_ws(' ', table_name, column_name, data_type, is_nullable, column_default, is_identity, "
+            "ordinal_position) FROM information_schema.columns WHERE table_schema = current_schema()",
+            "SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid) FROM pg_constraint "
+            "WHERE connamespace = current_schema()::regnamespace",
+            "SELECT replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE schemaname = current_schema()",
+            "SELECT replace(pg_get_triggerdef(oid), current_schema() || '.', '') FROM pg_trigger WHERE NOT tgisinternal "
+            "AND tgrelid = 'events'::regclass",
+        )
+        return [f"{n} {row[0]}" for n, sql in enumerate(asked) for row in sorted(run(sql))]
+
+
+def _plain(sql: str) -> str:
+    """Without what only layout decides; and a list of words is the same as a chain of them."""
+    return re.sub(r"\s*([(),])\s*", r"\1", " ".join(_LIST.sub(_chain, sql).split()))
+
+
+def killed_everywhere(new_db: Callable[[], str], version: int) -> tuple[int, list[str]]:
+    """(kills, what was promised and not found): the upgrade is killed after each of its statements, then run again."""
+    wrong = []
+    with Upgrader() as upgrade:
+        whole = new_db()
+        old_desk(whole, version)
+        before = contents(whole)
+        steps = upgrade(whole)
+        wanted, form = contents(whole), shape(whole)
+        for step in range(1, steps + 1):
+            address = new_db()
+            old_desk(address, version)
+            how = f"An upgrade from schema {version} that was killed after statement {step} of {steps}"
+            if upgrade(address, step):
+                wrong.append(f"{how} should be dead, and is not.")
+            if contents(address) not in (before, wanted):
+                wrong.append(f"{how} left half of it behind.")
+            upgrade(address)
+            if contents(address) != wanted or shape(address) != form:
+                wrong.append(f"{how} and run again should end like one that was not, and gives something else.")
+    return steps, wrong
