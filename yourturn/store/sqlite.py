@@ -12,8 +12,8 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from json import JSONDecodeError
 from contextlib import closing, contextmanager
+from json import JSONDecodeError
 from types import TracebackType
 from typing import Any
 
@@ -79,8 +79,8 @@ class SqliteStore(Store):
         "bytewise": "",
         "raze": "",
     }
-    #: Seconds between two looks at the file while watching.
-    pulse = 0.02
+    #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
+    glance, pulse = 0.5, 0.02
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
         super().__init__()
@@ -90,6 +90,7 @@ class SqliteStore(Store):
         self._create = create
         self._local = threading.local()
         self._all: list[sqlite3.Connection] = []
+        self._ripples: list[Any] = []
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
         if path != ":memory:" and not create and not os.path.exists(path):  # noqa: PTH110
@@ -168,12 +169,14 @@ class SqliteStore(Store):
         return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
 
     def wait(self, seconds: float) -> bool:
-        """Until somebody else commits, or the time is over. Looks at a counter in the file's header: almost free."""
+        """Until somebody else commits, or the time is over. What counts is a number in the file's header.
+
+        Where the system tells of a write to the log, nobody looks before; then often, because the commit follows soon.
+        """
         local = self._local
-        db = self.connection()
+        db, ripple = self.connection(), self._ripple(local)
         with trouble(self.path):
-            last = getattr(local, "data_version", None)
-            deadline = time.monotonic() + seconds
+            last, deadline, hurry = getattr(local, "data_version", None), time.monotonic() + seconds, 0.0
             while True:
                 version = db.execute("PRAGMA data_version").fetchone()[0]
                 if version != last:
@@ -182,7 +185,22 @@ class SqliteStore(Store):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                time.sleep(min(self.pulse, left))
+                if not ripple.works:
+                    time.sleep(min(self.pulse, left))
+                elif hurry:
+                    time.sleep(min(hurry, left))
+                    hurry = hurry * 1.5 if hurry < 0.1 else 0.0
+                elif ripple.wait(min(self.glance, left)):
+                    hurry = 0.0005
+
+    def _ripple(self, local: Any) -> Any:
+        found = getattr(local, "ripple", None)
+        if found is None:
+            from .ripple import Ripple
+
+            found = local.ripple = Ripple(f"{self.path}-wal")
+            self._ripples.append(found)
+        return found
 
     def check(self) -> list[str]:
         with self.reading() as run:
@@ -194,6 +212,8 @@ class SqliteStore(Store):
     def close(self) -> None:
         while self._all:
             self._all.pop().close()
+        while self._ripples:
+            self._ripples.pop().close()
         self._local = threading.local()
 
 
