@@ -15,6 +15,7 @@ _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_ver
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
+_BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 
@@ -83,6 +84,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("two make one circle", _POSTGRES, 'run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})', "pass", on(_RACES, "test_a_circle_of_four_that_two_would_close", "postgres")),
     Mutant("another workspace's task", _QUERIES, "WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};", "WHERE t.id = :id {lock_task};", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
     Mutant("another workspace's question", _QUERIES, "WHERE q.workspace_id = :workspace AND q.id = :id;", "WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
+    # --- a desk that was restored
+    Mutant("an epoch from before a restore", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = task.epoch + 1", on(_BACKUP, "test_a_second_restore_hands_out_other_epochs")),
+    Mutant("an approval from before a restore", _QUESTIONS, "return said_yes and (fenced_at is None or q.responded_at >= fenced_at)", "return said_yes", on(_ARCHIVE, "test_an_approval_from_before_a_fence_does_not_count")),
+    Mutant("a claim from before a restore", _EFFECTS, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
     # --- keys
     Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
     Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
