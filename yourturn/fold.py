@@ -160,6 +160,7 @@ _OFFICE: dict[str, Callable[[Fold, Row], None]] = {
     "user_remove": Fold._user_gone,
     "token_create": Fold._token,
     "token_revoke": Fold._token_gone,
+    "restore": lambda fold, data: None,  # what it voids, the tasks' own events say
 }
 
 

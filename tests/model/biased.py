@@ -7,6 +7,7 @@ from typing import Any
 
 from hypothesis.stateful import rule
 
+from yourturn.core.actions import say
 from yourturn.core.model import SYSTEM
 from yourturn.core.rules import ROLES, TRANSITIONS
 
@@ -133,6 +134,13 @@ class Biased(Machine):
         fresh = {"secret": f"s{self.said}x"} if "secret" in action.args else {}
         self.deliver(action._replace(args={**action.args, **fresh}))
 
+    def restores(self, c: dict[str, Any]) -> None:
+        """What was handed out before is void: every claim that is used after this is late."""
+        if c["small"] == 0:
+            self.desk.as_(ADMINS[0]).do(say("restore", ADMINS[0]))
+        else:
+            self.writes_with_a_claim(c)
+
     def time_passes(self, c: dict[str, Any]) -> None:
         self.clock.micros += c["step"]
         if c["flag"]:
@@ -145,5 +153,5 @@ class Biased(Machine):
 SCENES = (
     *3 * ("claims", "moves_on"),
     *2 * ("writes_with_a_claim", "outlives_its_lease", "asks", "answers", "says_what_the_table_does_not_know"),
-    *("answers_again", "reopens", "makes_a_family", "says_it_twice", "time_passes"),
+    *("answers_again", "reopens", "makes_a_family", "says_it_twice", "time_passes", "restores"),
 )

@@ -10,12 +10,14 @@ from yourturn.core.rules import MEANS, OFFICE, TRANSITIONS
 
 Cell = tuple[str | None, str]
 
+#: What makes a task is said of none.
+BIRTHS = frozenset(verb for state, verb in TRANSITIONS if state is None)
 LEGAL: frozenset[Cell] = frozenset(TRANSITIONS)
 ILLEGAL: frozenset[Cell] = frozenset(
     (state, verb)
     for state in STATES
     for verb in VERBS
-    if verb not in OFFICE and verb != "create" and (state, MEANS.get((verb, state), verb)) not in LEGAL
+    if verb not in {*OFFICE, *BIRTHS} and (state, MEANS.get((verb, state), verb)) not in LEGAL
 )
 
 
@@ -29,8 +31,8 @@ class Cells:
         other.reached, other.steps = Counter(self.reached), self.steps
         return other
 
-    def moved(self, state: str | None, verb: str) -> None:
-        self.reached[state, verb] += 1
+    def all_moved(self, moves: list[Cell]) -> None:
+        self.reached.update(moves)
 
     def refused(self, state: str | None, action: Action, code: str) -> None:
         """Refused by the table: also a claim of what waits for others, which says so instead."""

@@ -25,7 +25,7 @@ from yourturn.core.rules import FIELDS, KINDS, OFFICE, ROLES, SILENCE, TRANSITIO
 from yourturn.store.base import Store
 from yourturn.testing import FakeClock
 
-from .cells import Cells
+from .cells import BIRTHS, Cells
 from .ground import Job
 from .watch import START, Watched
 
@@ -38,8 +38,10 @@ CROWD = tuple(
         [Who(f"human:{role}", role, role == "admin")]
     )
 )  # fmt: skip
-WORDS = tuple(verb for verb in VERBS if verb not in OFFICE and verb != "create")
+WORDS = tuple(verb for verb in VERBS if verb not in {*OFFICE, *BIRTHS})
 HOLDERS = tuple(sorted({verb for (_, verb), row in TRANSITIONS.items() if "holder" in row.who}))
+#: What the system says only when its time has come, or a desk was restored. Nobody speaks as the system, so it is not said early.
+BY_THE_CLOCK = ("wake", "accept", "fence")
 MOST_TASKS = 7
 
 _MINUTE = 60_000_000
@@ -104,6 +106,8 @@ class Machine(RuleBasedStateMachine):
             args: dict[str, Any] | None = None) -> Any:  # fmt: skip
         """Said and compared; what was refused as it should be is nothing to stop for."""
         self.said += 1
+        if who == SYSTEM and verb in BY_THE_CLOCK:
+            who = CROWD[-2]
         try:
             action = say(verb, who, task=job.id if job else None, question=question, key=key, **(args or {}))
         except YourturnError:
@@ -223,6 +227,10 @@ class Machine(RuleBasedStateMachine):
             args["depends_on"] = [jobs[c["task"] % len(jobs)].id]
         if jobs and c["other"] % 3 == 0:
             args["parent"] = jobs[c["other"] % len(jobs)].id
+        if c["one"] % 8 == 0:
+            known = {name: value for name, value in args.items() if name in VERBS["import"].args}
+            elsewhere = ("ready", "deferred", "done", "failed", "cancelled")[c["one"] // 8 % 5]
+            return self.say("import", who, args={**known, "external_id": f"old-{self.said}", "state": elsewhere})
         return self.say("create", who, args=args)
 
     def anything(self, verb: str, who: Who, job: Job, c: dict[str, Any], key: str | None = None) -> Any:

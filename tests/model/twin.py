@@ -16,7 +16,7 @@ from typing import Any
 from yourturn.core.model import Action, Who
 from yourturn.core.rules import ROLES, TRANSITIONS
 
-from .ground import Asked, Job, Move, No
+from .ground import ENDED, Asked, Job, Move, No
 from .verbs import Verbs
 
 SYSTEM = Who("system", "system")
@@ -40,6 +40,7 @@ class Twin(Verbs):
 
     def copy(self) -> Twin:
         other = Twin(dict(self.settings))
+        other.fenced = self.fenced
         other.replies = dict(self.replies)
         for job in self.jobs.values():
             twin = copy.copy(job)
@@ -53,7 +54,7 @@ class Twin(Verbs):
         """Raises No, or is afterwards what the desk should be. Work on a copy."""
         may_ever(a.verb, a.who)
         if a.task is None:
-            job = self._born(a.args, a.who, now)
+            job = (self._brought if a.verb == "import" else self._born)(a.args, a.who, max(now, self.fenced))
         else:
             job = self.jobs[a.task]
             if a.question is not None and all(q.id != a.question for q in job.asked):
@@ -68,7 +69,7 @@ class Twin(Verbs):
         return job
 
     def _say(self, job: Job, a: Action, now: int, known: list[Asked]) -> None:
-        m = Move(a.verb, a.who, a.args, max(now, job.updated), clock=now)
+        m = Move(a.verb, a.who, a.args, max(now, job.updated, self.fenced), clock=now)
         m.holds = self._proof(job, m)
         if m.verb in ("approve", "reject") and job.state == "review" and a.question is None:
             m.verb = "accept" if m.verb == "approve" else "reject"
@@ -166,7 +167,7 @@ class Twin(Verbs):
     def _pay(self, job: Job, now: int) -> bool:
         moved = False
         while (owed := self._owed(job, now)) is not None:
-            owed.now = max(now, job.updated)
+            owed.now = max(now, job.updated, self.fenced)
             self._step(job, owed)
             moved = True
         return moved
@@ -195,6 +196,14 @@ class Twin(Verbs):
                 seen.add(task)
                 moved += self.pay_one(task, now)
         return moved
+
+    def restore(self, at: int) -> None:
+        """From now on nothing counts that was handed out before: claims, and permissions that were given since the last time."""
+        last, self.fenced = self.fenced, at
+        for job in self.jobs.values():
+            given = [q for q in job.asked if q.kind == "permission" and q.verdict == "approved" and (q.closed_at or 0) >= last]
+            if job.state not in ENDED and (job.holder or given):
+                self._step(job, Move("fence", SYSTEM, {"approvals": given}, at))
 
     def next(self, role: str | None = None) -> Job | None:
         """Whom the next worker gets."""

@@ -8,7 +8,7 @@ from yourturn.core.fields import duration
 from yourturn.core.model import Who
 from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
 
-from .ground import Asked, Ground, Job, Move, No
+from .ground import ENDED, Asked, Ground, Job, Move, No
 
 YES, NO = ("yes", "ok"), ("no", "stop")
 #: Numbers of tasks that the real desk has not numbered yet.
@@ -27,7 +27,8 @@ def judge(q: Asked, args: dict[str, Any]) -> str:
             return "approved"
         if value not in YES + NO:
             raise No("invalid")
-        return "rejected" if value in NO and KINDS[q.kind].response_type == "approval" else "approved"
+        verdict = "approval" in (q.answers, KINDS[q.kind].response_type)  # else it is only information
+        return "rejected" if value in NO and verdict else "approved"
     if q.answers == "choice" and value not in q.options:
         raise No("invalid")
     if q.answers == "number" and not str(value).isdigit():
@@ -41,30 +42,57 @@ class Verbs(Ground):
     # --- births and shape -------------------------------------------------------------------------------------------
 
     def _born(self, args: dict[str, Any], who: Who, now: int) -> Job:
-        parent, needs = args.get("parent"), args.get("depends_on") or []
-        self._open_parent(parent)
-        if parent is not None and any(self.waits_for(other, parent) for other in needs):
-            raise No("precondition")
+        self._open_parent(args.get("parent"))
+        self._no_circle(args)
         tries = args.get("max_retries") or self.settings["max_retries"]
         if not who.is_person and (tries > self.settings["max_retries"] or args.get("workflow")):
             raise No("not_allowed")
+        job = self._written(args, now)
+        if args.get("draft") or self.settings["vetting"]:
+            job.state = "created"
+        if args.get("awaiting"):
+            self._open(job, {"kind": args["awaiting"]}, who.name, now)
+        self.moves.append((None, "create"))
+        return job
+
+    def _brought(self, args: dict[str, Any], who: Who, now: int) -> Job:
+        """From another tracker, in the state that it had there."""
+        if args["state"] not in ENDED:
+            self._open_parent(args.get("parent"))
+        self._no_circle(args)
+        job = self._written(args, now)
+        if self.settings["vetting"]:
+            job.state = "created"
+        if args["state"] == "deferred":
+            job.back, job.state = "created" if job.state == "created" else "ready", "deferred"
+        elif args["state"] in ENDED:
+            job.state, job.ended = args["state"], now
+            job.failure = "error" if args["state"] == "failed" else None
+        for asked in args.get("questions", ()):
+            self._open(job, asked, who.name, now)
+        self.moves.append((None, "import"))
+        return job
+
+    def _no_circle(self, args: dict[str, Any]) -> None:
+        parent = args.get("parent")
+        if parent is not None and any(self.waits_for(other, parent) for other in args.get("depends_on") or ()):
+            raise No("precondition")
+
+    def _written(self, args: dict[str, Any], now: int) -> Job:
+        parent = args.get("parent")
         job = Job(
             UNBORN + len(self.jobs), "ready", now, args.get("type", "task"), args.get("complexity", "medium"), parent,
-            args.get("requires"), args.get("role"), bool(args.get("workflow")), args.get("priority", 2), now, 0, tries,
+            args.get("requires"), args.get("role"), bool(args.get("workflow")), args.get("priority", 2), now, 0,
+            args.get("max_retries") or self.settings["max_retries"],
         )  # fmt: skip
-        job.needs = dict.fromkeys(needs, False)
+        job.needs = dict.fromkeys(args.get("depends_on") or (), False)
         self.jobs[job.id] = job
         if self.open_needs(job):
             job.state = "blocked"
-        if args.get("draft") or self.settings["vetting"]:
-            job.state = "created"
         if parent is not None:
             self.jobs[parent].needs[job.id] = False
             self.touched.add(parent)
-        if args.get("awaiting"):
-            self._open(job, {"kind": args["awaiting"]}, who.name, now)
         job.events = 1
-        self.moves.append((None, "create"))
         return job
 
     def _decompose(self, job: Job, m: Move) -> None:
@@ -73,7 +101,7 @@ class Verbs(Ground):
         self._drop(job)
         job.state, job.back, job.outcome = "blocked", None, None
         for child in m.args["children"]:
-            self._born({"priority": job.priority, **child, "parent": job.id}, m.who, m.clock)
+            self._born({"priority": job.priority, **child, "parent": job.id}, m.who, max(m.clock, self.fenced))
 
     def _vet(self, job: Job, m: Move) -> None:
         if job.complexity == "xlarge":
@@ -147,7 +175,7 @@ class Verbs(Ground):
         if self.open_needs(job) or job.tries >= job.limit or (wish or 0) > self.settings["max_lease"]:
             raise No("precondition")
         lease = wish or self.settings["lease"]
-        job.state, job.epoch = "working", job.epoch + 1
+        job.state, job.epoch = "working", max(job.epoch, self.fenced) + 1
         job.holder, job.claimer = m.args["worker"], m.who.name
         job.token = None  # the reply will say
         job.lease, job.ends = lease, m.now + lease
@@ -181,6 +209,12 @@ class Verbs(Ground):
         self._rest(job)
         if m.args.get("until"):
             job.state, job.back, job.wake = "deferred", "ready", m.args["until"]
+
+    def _fence(self, job: Job, m: Move) -> None:
+        self._drop(job)
+        if job.state == "working":
+            self._rest(job)
+        job.notes += bool(m.args.get("approvals"))
 
     # --- questions --------------------------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@ from yourturn.core.actions import say
 from yourturn.core.canon import secret_hash
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Action, Who
+from yourturn.core.rules import OFFICE
 from yourturn.desk import Desk, Done
 from yourturn.store.base import Store
 from yourturn.testing import FakeClock
@@ -88,11 +89,8 @@ class Watched(Desk):
 
     def do(self, action: Action, look: Callable[..., Any] | None = None) -> Any:
         now = self.now()
-        if action.task is None and action.verb != "create":
-            done = super().do(action)
-            if action.verb == "project_set":
-                self.twin.settings[action.args["setting"]] = settings.check(action.args["setting"], action.args["value"])
-            return done
+        if action.verb in OFFICE:
+            return self._manage(action)
         words = f"{action.who.name} {action.verb} {action.task or ''} {action.question or ''} {_short(action.args)}".strip()
         state = self._truly(action.task, now)
         both = lambda r, done: (done, look(r, done) if look else done)  # noqa: E731
@@ -102,9 +100,23 @@ class Watched(Desk):
             raise found
         done, seen = found
         self._heard(done)
-        if action.verb == "heartbeat":
-            self.cells.moved(state, "heartbeat")
         return seen
+
+    def _manage(self, action: Action) -> Any:
+        done = Desk.do(self, action)
+        if action.verb == "project_set":
+            self.twin.settings[action.args["setting"]] = settings.check(action.args["setting"], action.args["value"])
+        if action.verb == "restore":
+            self.trace.append("the desk is restored")
+            with self.store.reading() as run:
+                at = run("SELECT fenced_at FROM workspaces WHERE id = :id", {"id": self.workspace}).fetchone()[0]
+            late = [job.id for job in self.twin.jobs.values() if job.updated >= at] if at >= self.now() else ["the clock"]
+            self._same("what is not before the fence", late, [])
+            trial = self.twin.copy()
+            trial.restore(at)
+            self._adopt(trial)
+            self.cells.all_moved(trial.moves)
+        return done
 
     def claim_next(self, worker: str, **args: Any) -> Any:
         now, look = self.now(), args.pop("look", None)
@@ -163,9 +175,7 @@ class Watched(Desk):
             self.box["inside"] = False
         self._same("the refusal", "none: the move was made", wanted or "none: the move was made")
         self._adopt(trial)
-        for state, verb in trial.moves:
-            if verb != "heartbeat":
-                self.cells.moved(state, verb)
+        self.cells.all_moved(trial.moves)
         return found
 
     def _adopt(self, trial: Twin) -> None:

@@ -15,6 +15,7 @@ _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_ver
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
+_BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 
@@ -44,7 +45,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any token is the claim", _DECIDE, "alive and secret_hash(token) == task.claim_hash and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
     Mutant("a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
-    Mutant("an epoch comes back", _EFFECTS, "epoch, lease = task.epoch + 1,", "epoch, lease = task.epoch or 1,", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
+    Mutant("an epoch comes back", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a debt is not paid first", _DESK, "            case = self._pay(tx, case, now, touched)\n", "            pass\n", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
     Mutant("tries are not counted", _EFFECTS, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("one try too many", _EFFECTS, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
@@ -55,7 +56,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- the same fences, found by the random machines alone
     Mutant("machines: any token is the claim", _DECIDE, "alive and secret_hash(token) == task.claim_hash and worker", "alive and worker", (_MODELS,)),
     Mutant("machines: a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", (_MODELS,)),
-    Mutant("machines: an epoch comes back", _EFFECTS, "epoch, lease = task.epoch + 1,", "epoch, lease = task.epoch or 1,", (_MODELS,)),
+    Mutant("machines: an epoch comes back", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", (_MODELS,)),
     # --- questions
     Mutant("the last answer wins", _DECIDE, "if d.question is not None and d.question.status != PENDING:", "if False:", on(_VERDICTS, "test_the_second_answer_is_told_who_won_when_and_with_what")),
     Mutant("any choice will do", _QUESTIONS, "if q.allow_other and isinstance(value, str) and value.strip():", "if isinstance(value, str) and value.strip():", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
@@ -68,7 +69,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("dependents hear nothing", _LANDING, "d.touch += [ref.id for ref in d.case.dependents]", "pass", on(_FAMILY, "test_a_chain_moves_one_link_at_a_time")),
     Mutant("a parent ends before its child", _GUARDS, 'return f"open children: {keys(d.case.children)}" if d.case.children else ""', 'return ""', on(_FAMILY, "test_a_parent_cannot_be_done_while_a_child_is_open")),
     Mutant("a circle is allowed", _GUARDS, '    circle = d.args.get("circle")\n    if circle and any(', "    circle = []\n    if circle and any(", on(_FAMILY, "test_a_circle_is_refused_however_long_also_through_parents")),
-    Mutant("time runs backwards", _DECIDE, "if task is not None and task.updated_at > now:", "if False:", on(_FENCES, "test_a_clock_that_is_set_back_decides_nothing_earlier")),
+    Mutant("time runs backwards", _DECIDE, "now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)", "now = max(now, case.project.fenced_at or 0)", on(_FENCES, "test_a_clock_that_is_set_back_decides_nothing_earlier")),
     Mutant("a read writes", _DESK, "                    raise _Undo\n", "                    return seen\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
     # --- rows: comparing, locking, isolating
     Mutant("the version is not compared", _BASE, "WHERE id = :task AND version = :was", "WHERE id = :task", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
@@ -83,6 +84,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("two make one circle", _POSTGRES, 'run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})', "pass", on(_RACES, "test_a_circle_of_four_that_two_would_close", "postgres")),
     Mutant("another workspace's task", _QUERIES, "WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};", "WHERE t.id = :id {lock_task};", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
     Mutant("another workspace's question", _QUERIES, "WHERE q.workspace_id = :workspace AND q.id = :id;", "WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
+    # --- a desk that was restored
+    Mutant("an epoch from before a restore", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = task.epoch + 1", on(_BACKUP, "test_a_second_restore_hands_out_other_epochs")),
+    Mutant("an approval from before a restore", _QUESTIONS, "return said_yes and (fenced_at is None or q.responded_at >= fenced_at)", "return said_yes", on(_ARCHIVE, "test_an_approval_from_before_a_fence_does_not_count")),
+    Mutant("a claim from before a restore", _EFFECTS, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
     # --- keys
     Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
     Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),

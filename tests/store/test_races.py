@@ -187,7 +187,9 @@ def _while_open(desk, verb, task, meanwhile, **args):
     found = []
     thread = threading.Thread(target=lambda: found.append(meanwhile()))
     with store.begin() as run:
-        desk.desk._move(Tx(store, run, desk.desk.workspace), say(verb, desk.who, task=task, **args))
+        tx = Tx(store, run, desk.desk.workspace)
+        desk.desk._move(tx, say(verb, desk.who, task=task, **args))
+        tx.write()
         thread.start()
         thread.join(0.3)
         assert thread.is_alive(), "they wait for each other"
