@@ -70,7 +70,9 @@ def shape(address: str) -> list[str]:
 
 
 def _plain(sql: str) -> str:
-    """Without what only layout decides."""
+    """Without what only layout decides, and whether a list of words is written as IN or as a chain of ORs."""
+    chain = lambda m: "(" + " OR ".join(f"{m[1]} = {word.strip()}" for word in m[2].split(",")) + ")"  # noqa: E731
+    sql = re.sub(r"(\w+) IN \(([^()]*)\)", chain, sql)
     return re.sub(r"\s*([(),])\s*", r"\1", " ".join(sql.split()))
 
 
