@@ -65,7 +65,10 @@ def dump(store: Store, run: Any, secrets: bool) -> Iterator[Row]:
 
 def rebuild(store: Store, run: Any) -> None:
     """Empty tables of the newest schema, whatever was there. Undone if the transaction is."""
-    for table in ("schema_version", *(table.name for table in TABLES))[::-1]:
+    names = [table.name for table in TABLES[::-1]]
+    if schema.version_in(store, run) == schema.VERSION and store.clear(run, names):
+        return
+    for table in (*names, "schema_version"):
         run(f"DROP TABLE IF EXISTS {table}")
     store.script(run, statements(store.words["raze"], {}) + statements(read("schema.sql"), store.words))
     run(
@@ -108,7 +111,7 @@ def _batches(rows: Iterable[Row], known: dict[str, set[str]]) -> Iterator[tuple[
 
 
 def alone(store: Store, run: Any) -> None:
-    """Nobody else is at this desk until the transaction ends. In the order in which a move meets the tables."""
+    """Nobody else writes here until the transaction ends. In the order in which a move meets the tables."""
     there = store.tables(run)
     ours = [table.name for table in TABLES if table.name in there]
     if ours:
