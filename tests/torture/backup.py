@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 from yourturn.audit import verify
@@ -26,6 +26,8 @@ from . import Place, Tally
 WRITERS, BACKUPS = 4, 60
 NAMES = ("desk.backup", "desk.jsonl", "desk.jsonl.gz")
 ENV = {"USER": "ana"}
+#: Epochs beyond this were handed out after a restore.
+FENCED = 10**12
 
 
 def run(place: Place) -> Tally:
@@ -45,9 +47,30 @@ def run(place: Place) -> Tally:
             said = f"backup {number} (seed {place.seed}, {place.dialect}, {Path(file).suffix})"
             tally.violations += [f"{said}: {what}" for what in _examined(place, file, known)]
             tally.runs += 1
+        tally.violations += [f"{what} (seed {place.seed}, {place.dialect})" for what in _replaced(place, address, folder, heard)]
+        tally.runs += 1
         if not heard.alive():
             tally.violations.append(f"A writer died while backups were made (seed {place.seed}): {heard.words()}")
     return tally
+
+
+def _replaced(place: Place, address: str, folder: Path, heard: _Heard) -> Iterator[str]:
+    """A restore in the midst of it: what was acknowledged on the old desk is in the file that is kept, all of it."""
+    with chdir(folder), connect(address, as_="human:ana", env={}) as desk:
+        desk.backup("before.backup")
+        found = restore("before.backup", address, force=True, env=ENV)
+        known = len(heard)
+        while len(heard) < known + 4 and heard.alive():
+            heard.changed.wait(0.2)
+        bad = [check["words"] for check in examine(desk) if check["status"] == "bad"]
+        if bad:
+            yield f"A desk that was restored while others wrote is not sound: {'; '.join(bad)}"
+        old = place.new_db()
+        restore(found["aside"], old, env=ENV)
+    with connect(old, as_="human:ana", env={}) as kept:
+        lost = {key for key, token in heard if int(token.split(".")[1]) < FENCED} - {task["key"] for task in _all(kept)}
+    if lost:
+        yield f"Acknowledged before a restore replaced the desk, and not in the file that was kept: {', '.join(sorted(lost)[:5])}"
 
 
 def _examined(place: Place, file: str, known: list[tuple[str, str]]) -> Iterator[str]:
@@ -85,7 +108,7 @@ def _all(desk: Client) -> list[dict[str, object]]:
 
 
 class _Heard(list[tuple[str, str]]):
-    """(key, claim) of everything that was acknowledged so far."""
+    """(key, claim's token) of everything that was acknowledged so far."""
 
     def __init__(self) -> None:
         super().__init__()

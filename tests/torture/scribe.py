@@ -6,7 +6,7 @@ import sys
 import time
 
 from yourturn.config import connect
-from yourturn.core.errors import Busy
+from yourturn.core.errors import Busy, ClaimLost, NotFound
 
 
 def main(address: str, name: str) -> None:
@@ -25,8 +25,8 @@ def main(address: str, name: str) -> None:
                 elif number % 3 == 2:
                     desk.complete(claim, "done")
                 desk.note("PROJ-1", f"{name} was here")
-            except Busy:
-                continue
+            except (Busy, ClaimLost, NotFound):
+                continue  # somebody was faster, or the desk was restored
             time.sleep(0.005)  # the desk should grow with the backups, not run away from them
 
 

@@ -72,7 +72,11 @@ class Store:
         return False
 
     def lock_all(self, run: Any, tables: list[str]) -> None:
-        """Nobody else reads or writes until this transaction ends; where writers queue anyway, that is so already."""
+        """Nobody else writes until this transaction ends; where writers queue anyway, that is so already."""
+
+    def clear(self, run: Any, tables: list[str]) -> bool:
+        """Take all rows away, and leave readers what they are reading; False where dropping the tables does that as well."""
+        return False
 
     def renumber(self, run: Any, numbered: list[tuple[str, str]]) -> None:
         """Rows were written with their numbers: the next ones go on behind them."""

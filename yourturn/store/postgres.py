@@ -88,6 +88,7 @@ class PostgresStore(Store):
         "cast_low": "CAST(:low AS xid8)",
         "cast_high": "CAST(:high AS xid8)",
         "horizon": "CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT)",
+        "drop_xid_index": "",
         "bytewise": 'COLLATE "C"',
         "raze": "DROP FUNCTION IF EXISTS yourturn_append_only()",
     }
@@ -169,7 +170,14 @@ class PostgresStore(Store):
         run("CLOSE yourturn_rows")
 
     def lock_all(self, run: Any, tables: list[str]) -> None:
-        run(f"LOCK TABLE {', '.join(tables)} IN ACCESS EXCLUSIVE MODE")
+        run(f"LOCK TABLE {', '.join(tables)} IN EXCLUSIVE MODE")
+
+    def clear(self, run: Any, tables: list[str]) -> bool:
+        run("ALTER TABLE events DISABLE TRIGGER events_fixed")
+        for table in tables:
+            run(f"DELETE FROM {table}")
+        run("ALTER TABLE events ENABLE TRIGGER events_fixed")
+        return True
 
     def renumber(self, run: Any, numbered: list[tuple[str, str]]) -> None:
         for table, column in numbered:

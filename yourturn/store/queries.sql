@@ -226,6 +226,9 @@ SELECT max(x.at) FROM (
     SELECT coalesce(w.fenced_at, 0) FROM workspaces w WHERE w.id = :workspace
 ) AS x;
 
+-- name: renumber_questions
+UPDATE workspaces SET next_question = 1 + coalesce((SELECT max(q.id) FROM questions q WHERE q.workspace_id = workspaces.id), 0);
+
 -- name: fence_workspace
 UPDATE workspaces SET fenced_at = :at WHERE id = :workspace;
 

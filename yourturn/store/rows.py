@@ -1,8 +1,8 @@
 """All rows of a database, as they are: out of one and into another.
 
 Everything that is stored keeps its numbers on the way, because the hashes of the history cover them. Only what a database
-makes for itself stays behind (the slot of an event in the log), and, unless they are asked for, secrets: tokens, and the
-hashes that prove claims.
+makes for itself stays behind (the slot of an event in the log, the number of the next question), and, unless they are
+asked for, secrets: tokens, and the hashes that prove claims.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Table(NamedTuple):
 
 #: In the order in which they refer to each other.
 TABLES: tuple[Table, ...] = (
-    Table("workspaces", ("id",)),
+    Table("workspaces", ("id",), left_out=("next_question",)),
     Table("projects", ("id",)),
     Table("users", ("id",)),
     Table("tokens", ("id",), secret=("*",)),
@@ -65,10 +65,12 @@ def dump(store: Store, run: Any, secrets: bool) -> Iterator[Row]:
 
 def rebuild(store: Store, run: Any) -> None:
     """Empty tables of the newest schema, whatever was there. Undone if the transaction is."""
-    for table in ("schema_version", *(table.name for table in TABLES))[::-1]:
+    names = [table.name for table in TABLES[::-1]]
+    if schema.version_in(store, run) == schema.VERSION and store.clear(run, names):
+        return
+    for table in (*names, "schema_version"):
         run(f"DROP TABLE IF EXISTS {table}")
-    for statement in statements(store.words["raze"], {}) + statements(read("schema.sql"), store.words):
-        run(statement)
+    store.script(run, statements(store.words["raze"], {}) + statements(read("schema.sql"), store.words))
     run(
         "INSERT INTO schema_version (version, applied_at) VALUES (:version, :at)",
         {"version": schema.VERSION, "at": time.time_ns() // 1000},
@@ -84,6 +86,7 @@ def load(store: Store, run: Any, rows: Iterable[Row]) -> dict[str, int]:
         args = {f"{column}_{i}": row[column] for i, row in enumerate(batch) for column in shape}
         run(f"INSERT INTO {name} ({', '.join(shape)}) VALUES {values}", args)
         counts[name] += len(batch)
+    run(store.query["renumber_questions"])
     store.renumber(run, [(table.name, table.order[0]) for table in TABLES if table.numbered])
     return counts
 
@@ -108,7 +111,7 @@ def _batches(rows: Iterable[Row], known: dict[str, set[str]]) -> Iterator[tuple[
 
 
 def alone(store: Store, run: Any) -> None:
-    """Nobody else is at this desk until the transaction ends. In the order in which a move meets the tables."""
+    """Nobody else writes here until the transaction ends. In the order in which a move meets the tables."""
     there = store.tables(run)
     ours = [table.name for table in TABLES if table.name in there]
     if ours:

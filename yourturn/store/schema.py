@@ -33,10 +33,10 @@ def migrations(folder: str | None = None) -> dict[int, str]:
 def version_of(store: Store) -> int:
     """0: empty. Raises BadDatabase when something else lives there."""
     with store.reading() as run:
-        return _version(store, run)
+        return version_in(store, run)
 
 
-def _version(store: Store, run: Any) -> int:
+def version_in(store: Store, run: Any) -> int:
     tables = store.tables(run)
     if "schema_version" in tables:
         return int(run(store.query["version"]).fetchone()[0] or 0)
@@ -78,7 +78,7 @@ def create(store: Store, upgrade: bool = False, known: int = VERSION, steps: dic
 def _step(store: Store, script: str, before: int, after: int) -> None:
     with store.begin("migrate") as run:
         store.script(run, [])
-        if _version(store, run) != before:
+        if version_in(store, run) != before:
             return  # another process was faster
         store.script(run, statements(script, store.words))
         run(
