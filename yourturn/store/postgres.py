@@ -88,7 +88,6 @@ class PostgresStore(Store):
         "cast_low": "CAST(:low AS xid8)",
         "cast_high": "CAST(:high AS xid8)",
         "horizon": "CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT)",
-        "drop_xid_index": "",
         "bytewise": 'COLLATE "C"',
         "raze": "DROP FUNCTION IF EXISTS yourturn_append_only()",
     }

@@ -79,7 +79,6 @@ class SqliteStore(Store):
         "cast_low": "CAST(:low AS INTEGER)",
         "cast_high": "CAST(:high AS INTEGER)",
         "horizon": "'1'",
-        "drop_xid_index": "DROP INDEX events_xid;",
         "bytewise": "",
         "raze": "",
     }
