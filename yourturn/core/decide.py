@@ -218,8 +218,7 @@ def _too_late(d: Draft) -> Decision:
 
 
 def _decision(d: Draft) -> Decision:
-    task, verb = d.case.task, d.action.verb
-    changed = d.set
+    task, changed = d.case.task, d.set
     if task is not None:
         changed = {name: value for name, value in d.set.items() if getattr(task, name) != value}
     if not d.silent:
@@ -230,7 +229,7 @@ def _decision(d: Draft) -> Decision:
         changed["due_at"] = due_at
         after = altered(after, {"due_at": due_at})
     return Decision(
-        action=Action(verb, d.action.who, d.args, d.action.task, d.action.question, d.action.key),
+        action=d.action if d.args is d.action.args else d.action._replace(args=d.args),
         before=task,
         task=after,
         case=Case(

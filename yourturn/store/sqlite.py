@@ -114,6 +114,8 @@ class SqliteStore(Store):
         db = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's own knows only ASCII
+            db.execute("PRAGMA page_size = 2048")  # of a new file: a move writes few small rows on many pages
+            db.execute("PRAGMA wal_autocheckpoint = 4000")
             db.execute("PRAGMA foreign_keys = ON")
             db.execute("PRAGMA recursive_triggers = ON")
             db.execute("PRAGMA synchronous = FULL")
