@@ -96,12 +96,13 @@ class Fold:
         born = story is None
         if story is None:
             story = self.tasks[key] = Story(key)
+            story.row["created_at"] = data.get("created_at", event["at"])
         was = {} if born else dict(story.row)
         if data["to"] == HUMAN != was.get("state"):
             story.stay = set()
         story.row.update(data.get("set", ()), state=data["to"])
         closed, opened = list(self._close(story, data)), list(self._open(story, event))
-        story.notes += [{**note, "at": event["at"]} for note in data.get("notes", ())]
+        story.notes += [{"at": event["at"], **note} for note in data.get("notes", ())]
         for task, needs in data.get("needs_added", ()):
             self.tasks[task].needs[needs] = None
         for task, needs in data.get("needs_removed", ()):
@@ -160,7 +161,7 @@ _OFFICE: dict[str, Callable[[Fold, Row], None]] = {
     "user_remove": Fold._user_gone,
     "token_create": Fold._token,
     "token_revoke": Fold._token_gone,
-    "restore": lambda fold, data: None,  # what it voids, the tasks' own events say
+    "restore": lambda fold, data: None,
 }
 
 
