@@ -71,6 +71,7 @@ class Raw:
 
             self.db: Any = psycopg.connect(address, autocommit=True)
             self.refusals: tuple[type[Exception], ...] = (psycopg.IntegrityError, psycopg.errors.RaiseException)
+            self.deadlocks: tuple[type[Exception], ...] = (psycopg.errors.DeadlockDetected,)
         else:
             import sqlite3
 

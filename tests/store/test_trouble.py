@@ -143,6 +143,37 @@ def test_a_locked_table(dialect, address, open_desk):
             holder("ROLLBACK")
 
 
+def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk):
+    """Somebody locks one table after the other; a look holds one and waits for the other."""
+    if dialect != "postgres":
+        pytest.skip("readers of SQLite wait for nobody")
+    desk.create("A")
+    with raw(address) as run:
+        run("BEGIN")
+        run("LOCK TABLE projects IN ACCESS EXCLUSIVE MODE")
+        said: list[object] = []
+
+        def look() -> None:
+            try:
+                said.append(desk.desk.find("PROJ", "PROJ-1"))
+            except YourturnError as error:
+                said.append(error)
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        with raw(address) as other:
+            while not other.one("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+                pass
+        try:
+            run("LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE")
+        except run.deadlocks:
+            pass
+        run("ROLLBACK")
+        thread.join(30)
+    assert len(said) == 1
+    assert isinstance(said[0], int) or (isinstance(said[0], Busy) and "Try again" in said[0].hint)
+
+
 def test_a_read_only_connection(path):
     with _open(path) as desk:
         desk.desk.store.connection().execute("PRAGMA query_only = ON")

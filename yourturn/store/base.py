@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from ..core import settings
 from ..core.canon import dumps, link
-from ..core.errors import NotFound, Precondition
+from ..core.errors import Busy, NotFound, Precondition
 from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Task, altered
 from . import text
 
@@ -35,8 +35,11 @@ DESCENDANTS = (
 )
 
 
-class Again(Exception):
-    """The transaction lost a race and left nothing behind: run it again."""
+class Again(Busy):
+    """The transaction lost a race and left nothing behind: run it again. A look that nobody runs again is told so."""
+
+    def __init__(self, why: str = "") -> None:
+        super().__init__("Somebody else was faster", reason=why, hint="Nothing was changed. Try again.")
 
 
 class Store:
