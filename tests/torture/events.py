@@ -75,7 +75,7 @@ class Writer:
         first = self.say(lambda mark: self.client.create(mark))
         second = self.say(lambda mark: self.client.create(mark, depends_on=[first]))
         self.say(lambda mark: self.client.close(first["key"], mark))
-        claim = self.client.claim(second["key"], self.name)
+        claim = patient(lambda: self.client.claim(second["key"], self.name))
         self.say(lambda mark: self.client.complete(claim, mark))
 
     def family(self) -> None:
