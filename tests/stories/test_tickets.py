@@ -139,6 +139,7 @@ def test_reopen_is_for_admins(turn: Turn) -> None:
     assert turn("reopen", "PROJ-1")["state"] == "created"
     turn("vet", "PROJ-1")
     turn("close", "PROJ-1")
+    assert turn("reopen", "PROJ-1", "--as", "human:ben", exit=5)["code"] == "not_allowed"
     assert turn("reopen", "PROJ-1")["state"] == "ready"
     turn("user", "add", "vic", "--role", "viewer")
     assert turn("note", "PROJ-1", "x", "--as", "human:vic", exit=5)["code"] == "not_allowed"
