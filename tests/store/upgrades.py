@@ -64,8 +64,9 @@ def shape(address: str) -> list[str]:
             "SELECT conrelid::regclass || ': ' || pg_get_constraintdef(oid) FROM pg_constraint "
             "WHERE connamespace = current_schema()::regnamespace",
             "SELECT replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE schemaname = current_schema()",
-            "SELECT replace(pg_get_triggerdef(oid), current_schema() || '.', '') FROM pg_trigger WHERE NOT tgisinternal "
-            "AND tgrelid = 'events'::regclass",
+            "SELECT replace(pg_get_triggerdef(t.oid), current_schema() || '.', '') FROM pg_trigger t "
+            "JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace",
+            "SELECT proname || ': ' || prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace",
         )
         return [f"{n} {row[0]}" for n, sql in enumerate(asked) for row in sorted(run(sql))]
 

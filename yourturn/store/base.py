@@ -102,8 +102,8 @@ class Store:
         return []
 
     def _unguarded(self, triggers: Iterable[str]) -> list[str]:
-        gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"])) - set(triggers)
-        return [f"the trigger {name}, which keeps events unchanged, is missing" for name in sorted(gone)]
+        gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"] + self.words["fit"])) - set(triggers)
+        return [f"the trigger {name}, which guards the rows, is missing" for name in sorted(gone)]
 
     def close(self) -> None:
         raise NotImplementedError

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, ReadOnly, StoreTrouble, Usage
+from . import fit
 from .base import Again, Store
 
 try:
@@ -65,6 +66,8 @@ class PostgresStore(Store):
         "office_slot": "GREATEST(pg_current_xact_id(), "
         "(SELECT e.xid FROM events e WHERE e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = CAST(:n AS BIGINT) - 1))",
         "append_only": _APPEND_ONLY,
+        "fit": fit.triggers(),
+        "drop_checks": fit.DROP_CHECKS,
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
         "moment": "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)",
         "near": "3",
@@ -89,7 +92,7 @@ class PostgresStore(Store):
         "cast_high": "CAST(:high AS xid8)",
         "horizon": "CAST(pg_snapshot_xmin(pg_current_snapshot()) AS TEXT)",
         "bytewise": 'COLLATE "C"',
-        "raze": "DROP FUNCTION IF EXISTS yourturn_append_only()",
+        "raze": f"DROP FUNCTION IF EXISTS yourturn_append_only(), {', '.join(f'yourturn_fit_{name}()' for name in fit.TABLES)}",
     }
     #: Seconds after which a listener looks by itself.
     pulse = 1.0
@@ -157,7 +160,7 @@ class PostgresStore(Store):
     def script(self, run: Any, statements: list[str]) -> None:
         run("SELECT pg_advisory_xact_lock(7258001)")
         for statement in statements:
-            run(statement)
+            run(fit.bare(statement))
 
     def tables(self, run: Any) -> set[str]:
         return {row[0] for row in run("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()}
@@ -206,8 +209,9 @@ class PostgresStore(Store):
         """What the database itself finds wrong."""
         with self.reading() as run:
             guards = run(
-                "SELECT tgname FROM pg_trigger WHERE tgrelid = CAST('events' AS regclass) "
-                "AND tgenabled IN ('O', 'A') AND NOT tgisinternal"
+                "SELECT t.tgname FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
+                "WHERE c.relnamespace = CAST(current_schema() AS regnamespace) "
+                "AND t.tgenabled IN ('O', 'A') AND NOT t.tgisinternal"
             )
             wrong = self._unguarded(row[0] for row in guards.fetchall())
             invalid = run(

@@ -56,6 +56,8 @@ class SqliteStore(Store):
         "slot": "0",
         "office_slot": "0",
         "append_only": _APPEND_ONLY,
+        "fit": "",
+        "drop_checks": "",
         "now": "0",
         "moment": "0",
         "near": "EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending') "
