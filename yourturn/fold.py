@@ -96,12 +96,13 @@ class Fold:
         born = story is None
         if story is None:
             story = self.tasks[key] = Story(key)
+            story.row["created_at"] = data.get("created_at", event["at"])
         was = {} if born else dict(story.row)
         if data["to"] == HUMAN != was.get("state"):
             story.stay = set()
         story.row.update(data.get("set", ()), state=data["to"])
         closed, opened = list(self._close(story, data)), list(self._open(story, event))
-        story.notes += [{**note, "at": event["at"]} for note in data.get("notes", ())]
+        story.notes += [{"at": event["at"], **note} for note in data.get("notes", ())]
         for task, needs in data.get("needs_added", ()):
             self.tasks[task].needs[needs] = None
         for task, needs in data.get("needs_removed", ()):

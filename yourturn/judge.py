@@ -109,9 +109,11 @@ def _turns(fold: Fold, m: Move) -> Iterator[str]:
 
 
 def _questions(fold: Fold, m: Move) -> Iterator[str]:
-    """How a question may begin."""
+    """How a question may begin. One that comes from another tracker has begun, and perhaps ended, there."""
     for q in m.opened:
-        if q["status"] != PENDING or q["asked_at"] != m.event["at"] or q["asked_by"] not in (m.event["actor"], "system"):
+        if m.verb == "import":
+            yield from _brought(q, m.event["at"])
+        elif q["status"] != PENDING or q["asked_at"] != m.event["at"] or q["asked_by"] not in (m.event["actor"], "system"):
             yield f"{q['id']} does not begin as it should: {q['status']}, by {q['asked_by']} at {q['asked_at']}"
         kind, default = KINDS[q["kind"]], q.get("default_value")
         if default is not None and (not kind.default or q["response_type"] == "approval"):
@@ -120,6 +122,16 @@ def _questions(fold: Fold, m: Move) -> Iterator[str]:
             yield f"{q['id']} does not block, so it needs a default and no timeout"
         if q["kind"] == "permission" and q.get("digest") != digest(q["text"] if q.get("action") is None else q["action"]):
             yield f"the digest of {q['id']} is not that of what it shows"
+
+
+def _brought(q: Row, at: str) -> Iterator[str]:
+    """Not from the future, and what was answered there was answered by a person, with what fits."""
+    if not q["asked_at"] <= q.get("responded_at", at) <= at:
+        yield f"{q['id']} was asked at {q['asked_at']} and closed at {q.get('responded_at')}, and that is not before now"
+    if q["status"] == ANSWERED:
+        if not q["responded_by"].startswith("human:"):
+            yield f"{q['responded_by']} answered {q['id']}: only people answer"
+        yield from _unfit(q, q.get("response"))
 
 
 def _answers(fold: Fold, m: Move) -> Iterator[str]:

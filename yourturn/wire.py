@@ -158,6 +158,8 @@ def _data(data: dict[str, Any], named: dict[int, Any]) -> dict[str, Any]:
     for name in _NEEDS:
         if name in data:
             found[name] = [[named.get(number) for number in pair] for pair in data[name]]
+    if "notes" in data:
+        found["notes"] = [{**note, "at": time(note["at"])} if "at" in note else note for note in data["notes"]]
     if "set" in data:
         found["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
         if "parent_id" in data["set"]:

@@ -50,7 +50,8 @@ def _lines(text: str) -> list[str]:
 
 
 def well(desk: Client) -> list[dict[str, str]]:
-    return [check for check in examine(desk) if check["status"] != "ok" and check["check"] not in ("overdue", "readers")]
+    found = examine(desk, strict=True)
+    return [check for check in found if check["status"] != "ok" and check["check"] not in ("overdue", "readers")]
 
 
 @pytest.mark.parametrize("there", DIALECTS)

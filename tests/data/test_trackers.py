@@ -111,7 +111,7 @@ def test_every_combination_of_a_tick(desk, tmp_path, clock):
     again = desk.import_(source)
     assert (again["imported"], again["unchanged"], again["differ"]) == (0, len(CASES), [])
     assert everything(desk) == before
-    assert [check for check in examine(desk) if check["status"] == "bad"] == [] and verify(desk)["ok"]
+    assert [check for check in examine(desk, strict=True) if check["status"] == "bad"] == [] and verify(desk)["ok"]
     desk.approve("c11")
     assert desk.show("c11")["state"] == "done"
     assert desk.claim("a01", "w1")["task"]["key"] == desk.show("a01")["key"]
@@ -188,7 +188,7 @@ def test_parents_and_blockers(desk, tmp_path):
     for name in ("y01", "x01", "p01", "pre"):
         desk.close(name)
     assert desk.show("kid")["state"] == "ready" and desk.show("epc")["state"] == "blocked"
-    assert [check for check in examine(desk) if check["status"] == "bad"] == []
+    assert [check for check in examine(desk, strict=True) if check["status"] == "bad"] == []
 
 
 def test_keys_and_the_order_of_work_follow_age(desk, tmp_path):
@@ -312,7 +312,7 @@ def test_a_beehive(desk, tmp_path):
     assert desk.show("tm-h")["questions"][0]["status"] == "cancelled"
     assert desk.answer("tm-a", "JWT")["response"]["value"] == "JWT"
     assert desk.import_(str(tmp_path / "hive" / ".bh" / "backlog.json"))["unchanged"] == 9
-    assert [check for check in examine(desk) if check["status"] == "bad"] == []
+    assert [check for check in examine(desk, strict=True) if check["status"] == "bad"] == []
 
 
 def test_beads(desk, tmp_path):
@@ -358,7 +358,7 @@ def test_beads(desk, tmp_path):
     assert two["parent"] == one["key"] and two["extra"]["fields"]["dependencies"] == [tie("bd-2", "bd-9", "related")]
     assert (six["reason"], six["notes"][0]["author"]) == ("Merged", "human:bo")
     assert desk.show("bd-7")["type"] == "task" and desk.show("bd-7")["extra"]["fields"]["issue_type"] == "molecule"
-    assert [check for check in examine(desk) if check["status"] == "bad"] == []
+    assert [check for check in examine(desk, strict=True) if check["status"] == "bad"] == []
 
 
 # --- what is wrong ----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from yourturn.config import connect, init
+from yourturn.config import connect, init, replied, restore
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import Usage
 from yourturn.core.rules import OFFICE
@@ -19,7 +19,7 @@ from yourturn.store.faults import POINTS
 
 from ..conftest import TURN
 from ..core.kit import Bench
-from ..torture.operations import FOUNDING, OPERATIONS, company
+from ..torture.operations import FOUNDING, OPERATIONS, RESTORING, company
 
 #: Changes that are no verb.
 OTHERS = {"claim_next", "reconcile", "init", "migrate"}
@@ -28,7 +28,7 @@ UNTOLD = {"heartbeat", "claim_next", "reconcile"}
 
 
 def test_every_change_has_a_recipe():
-    assert {operation.verb for operation in OPERATIONS} | set(FOUNDING) == set(VERBS) | set(OFFICE) | OTHERS
+    assert {operation.verb for operation in OPERATIONS} | {*FOUNDING, *RESTORING} == set(VERBS) | set(OFFICE) | OTHERS
 
 
 def test_every_change_passes_all_points(desk, agent, clock, address, monkeypatch, tmp_path):
@@ -45,7 +45,7 @@ def test_every_change_passes_all_points(desk, agent, clock, address, monkeypatch
             on.setenv("YOURTURN_FAULT", f"record:{diary}")
             with connect(address, as_=operation.who, project="PROJ", clock=clock, env={}) as faulty:
                 operation.act(faulty, facts, None)
-                faulty.replied()
+                replied()
         assert diary.read_text().splitlines() == [f"{operation.change}:{point}" for point in POINTS], operation.verb
         diary.unlink()
         told = {event["action"] for event in desk.history(after=last)}
@@ -56,11 +56,27 @@ def test_making_a_desk_passes_all_points(dialect, new_db, monkeypatch, tmp_path)
     diary = tmp_path / "diary"
     monkeypatch.setenv("YOURTURN_FAULT", f"record:{diary}")
     client, _ = init(new_db(dialect), "PROJ", None, {"USER": "ana"})
-    client.replied()
+    replied()
     client.close()
     *passed, a, b, c = diary.read_text().splitlines()
     assert passed == [f"{change}:{point}" for change in FOUNDING for point in POINTS[:-1]]
     assert [a, b, c] == [f"{change}:after-reply" for change in FOUNDING]
+
+
+def test_restoring_passes_all_points(desk, agent, dialect, new_db, monkeypatch, tmp_path):
+    diary, file = tmp_path / "diary", str(tmp_path / "desk.jsonl")
+    desk.create("A")
+    agent.claim_next("w1")
+    desk.export(file)
+    target = new_db(dialect)
+    init(target, "PROJ", None, {"USER": "ana"})[0].close()
+    with monkeypatch.context() as on:
+        on.setenv("YOURTURN_FAULT", f"record:{diary}")
+        restore(file, target, env={"USER": "ana"})
+        replied()
+    assert diary.read_text().splitlines() == [f"restore:{point}" for point in POINTS]
+    with connect(target, as_="human:ana", env={}) as new:
+        assert set(RESTORING) <= {event["action"] for event in new.history()}
 
 
 def test_a_look_passes_none(desk, address, monkeypatch, tmp_path):
@@ -70,7 +86,7 @@ def test_a_look_passes_none(desk, address, monkeypatch, tmp_path):
         faulty.list(), faulty.inbox(), faulty.show("PROJ-1"), faulty.history()
         with pytest.raises(Exception, match="PROJ-9"):
             faulty.close("PROJ-9")
-        faulty.replied()
+        replied()
     assert not (tmp_path / "diary").exists()
 
 
@@ -84,11 +100,11 @@ def test_a_refused_change_never_comes_to_its_commit(desk, address, monkeypatch, 
 
 _OFF = """
 import sys
-from yourturn.config import connect, init
+from yourturn.config import connect, init, replied, restore
 init(sys.argv[1], "PROJ", None, {"USER": "ana"})[0].close()
 desk = connect(sys.argv[1], as_="human:ana", env={})
 desk.create("A")
-desk.replied()
+replied()
 assert "yourturn.store.faults" not in sys.modules
 assert type(desk.desk.store).__module__ in ("yourturn.store.sqlite", "yourturn.store.postgres")
 desk.close()

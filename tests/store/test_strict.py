@@ -40,6 +40,8 @@ def _life(desk, agent, clock):
     desk.create("M")
     agent.complete(agent.claim("PROJ-13", "w5")["claim"], "it is finished")
     desk.create_token("ci")
+    desk.create_token("old")
+    desk.revoke_token("old")
     desk.create("N")
     agent.ask("PROJ-14", "How many?", response_type="number", blocking=False, default=3)
     clock.advance(minutes=11)
@@ -185,7 +187,11 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "a longer circle": ("circles", f"{_DEPS} (8, 9), (9, 13), (13, 8)"),
     "a role": ("office", "UPDATE users SET role = 'admin' WHERE name = 'bob'"),
     "a person is gone": ("office", "DELETE FROM users"),
-    "a token is gone": ("office", "DELETE FROM tokens"),
+    "a token appears": (
+        "office",
+        "INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at) VALUES (1, 'x', 'human:eve', 'admin', 'x', 1)",
+    ),
+    "a token lives again": ("office", "UPDATE tokens SET revoked_at = NULL WHERE name = 'old'"),
     "a token of another": ("office", "UPDATE tokens SET role = 'admin'"),
     "a project is renamed": ("office", "UPDATE projects SET name = 'Z'"),
     "an agent is an admin": ("office", "UPDATE events SET actor = 'agent:coder' WHERE action = 'user_set'"),

@@ -84,7 +84,7 @@ def _examined(place: Place, file: str, known: list[tuple[str, str]]) -> Iterator
         claimed = [key for key, task in tasks.items() if task["claim"]]
         if claimed:
             yield f"a restore voids claims, and {', '.join(claimed[:5])} still has one"
-        bad = [check for check in examine(new) if check["status"] == "bad"]
+        bad = [check for check in examine(new, strict=True) if check["status"] == "bad"]
         if bad or not verify(new)["ok"]:
             yield f"not sound: {'; '.join(check['words'] for check in bad)}"
         if found["tasks"] != len(tasks):

@@ -112,6 +112,7 @@ def run(place: Place) -> Tally:
                     stage = Stage(place.new_db(), nursery, Path(folder))
                 _every_point(stage, number, crowded, tally, place)
             _founding(place, nursery, Path(folder), tally)
+            _restoring(place, nursery, Path(folder), tally)
         if stage is not None:
             stage.close()
     return tally
@@ -192,7 +193,7 @@ def _founding(place: Place, nursery: Nursery, folder: Path, tally: Tally) -> Non
                 tally.violations.append(f"init killed at {change}:{point} (seed {place.seed}): {words}")
 
             fault = f"{change}:{point}"
-            ended = nursery(address=address, operation=None, facts={}, fault=fault, key=None, at=0, ledger=str(ledger))
+            ended = nursery(address=address, operation="init", facts={}, fault=fault, key=None, at=0, ledger=str(ledger))
             if ended != -signal.SIGKILL:
                 wrong(f"it should be killed, and ended with {ended}: {ledger.read_text() if ledger.exists() else ''}")
                 continue
@@ -207,6 +208,52 @@ def _founding(place: Place, nursery: Nursery, folder: Path, tally: Tally) -> Non
                 wrong(f"said again, it should finish, and failed: {error}")
                 continue
             _well(address, wrong)
+
+
+def _restoring(place: Place, nursery: Nursery, folder: Path, tally: Tally) -> None:
+    """The old desk or the new one, whole; and nothing that was handed out before counts on the new one."""
+    file, ledger, address = folder / "desk.jsonl", folder / "ledger", place.new_db()
+    init(address, "PROJ", None, {"USER": "ana"})[0].close()
+    with connect(address, as_="human:ana", env={}) as desk:
+        token = desk.claim(desk.create("From the backup"), "w1")["claim"]["token"]
+        desk.export(str(file))
+    for point in POINTS:
+        target = place.new_db()
+        init(target, "PROJ", None, {"USER": "ana"})[0].close()
+        ledger.unlink(missing_ok=True)
+        tally.runs += 1
+
+        def wrong(words: str, point: str = point) -> None:
+            tally.violations.append(f"restore killed at {point} (seed {place.seed}): {words}")
+
+        def order(fault: str, target: str = target) -> int:
+            facts = {"file": str(file)}
+            return nursery(address=target, operation="restore", facts=facts, fault=fault, key=None, at=0, ledger=str(ledger))
+
+        with connect(target, as_="human:ana", env={}) as desk:
+            desk.create("Was here")
+            if order(f"restore:{point}") != -signal.SIGKILL:
+                wrong("it should be killed, and was not")
+                continue
+            tally.kills += 1
+            if ledger.exists() != (point == "after-reply"):
+                wrong("its reply is in the ledger, or is missing there")
+            there = [task["title"] for task in desk.list()]
+            if there != (["From the backup"] if point in _LATE else ["Was here"]):
+                wrong(f"there is {there}")
+            if point not in _LATE and order("record:/dev/null") != 0:
+                wrong("said again, it should succeed")
+        with connect(target, as_="human:ana", env={}) as desk:
+            if (task := desk.show("PROJ-1"))["title"] != "From the backup" or task["claim"]:
+                wrong(f"there should be what was in the backup, unclaimed, and there is {task}")
+            try:
+                desk.heartbeat(token)
+                wrong("a claim from before still counts")
+            except YourturnError:
+                pass
+        _well(target, wrong)
+        for aside in folder.glob("*.before-restore.*"):
+            aside.unlink()
 
 
 def _well(address: str, wrong: Any) -> None:

@@ -47,13 +47,17 @@ class Nursery:
 
 def _act(order: dict[str, Any]) -> None:
     from tests.torture.operations import OPERATIONS
-    from yourturn.config import connect, init
+    from yourturn.config import connect, init, replied, restore
     from yourturn.core.errors import YourturnError
 
     os.environ["YOURTURN_FAULT"] = order["fault"]
+    os.chdir(Path(order["ledger"]).parent)
     try:
-        if order["operation"] is None:
+        desk: Any = None
+        if order["operation"] == "init":
             desk, said = init(order["address"], "PROJ", None, {"USER": "ana"})
+        elif order["operation"] == "restore":
+            said = restore(order["facts"]["file"], order["address"], force=True, env={"USER": "ana"})
         else:
             operation = OPERATIONS[order["operation"]]
             at = order["at"]
@@ -61,12 +65,12 @@ def _act(order: dict[str, Any]) -> None:
             said = operation.act(desk, order["facts"], order["key"])
         reply: Any = {"ok": said}
     except YourturnError as error:
-        reply, desk = {"error": f"{error.code}: {error}"}, None
+        reply = {"error": f"{error.code}: {error}"}
     file = os.open(order["ledger"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     os.write(file, (json.dumps(reply) + "\n").encode())
     os.close(file)
+    replied()
     if desk is not None:
-        desk.replied()
         desk.close()
 
 

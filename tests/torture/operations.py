@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.core.kit import Bench
@@ -33,6 +34,7 @@ class Operation(NamedTuple):
 
 
 AGENT = "agent:coder"
+BEADS = str(Path(__file__).parent / "issues.jsonl")
 OPERATIONS: list[Operation] = []
 
 
@@ -88,6 +90,10 @@ def _word(b: Bench) -> Facts:
     return {"word": f"x{next(_fresh)}"}
 
 
+def _project(b: Bench) -> Facts:
+    return {"word": b.desk.create_project(f"X{next(_fresh)}")["key"]}
+
+
 def _user(b: Bench) -> Facts:
     return {"word": b.desk.set_user(f"u{next(_fresh)}")["name"]}
 
@@ -109,6 +115,7 @@ _add("wake", _task("deferred"), lambda c, f, k: c.wake(f["task"]))
 _add("cancel", _task("working"), lambda c, f, k: c.cancel(f["task"], "not needed"))
 _add("close", _task("ready"), lambda c, f, k: c.close(f["task"]))
 _add("reopen", _task("done"), lambda c, f, k: c.reopen(f["task"]))
+_add("import", _project, lambda c, f, k: c.import_(BEADS, from_="beads", project=f["word"]))
 # --- claims
 _add("claim", _task("ready"), lambda c, f, k: c.claim(f["task"], "w9", key=k), AGENT, keyed=True)
 _add("claim_next", _task("ready", priority=0), lambda c, f, k: c.claim_next("w9"), AGENT)
@@ -153,6 +160,8 @@ _add("token_revoke", _token, lambda c, f, k: c.revoke_token(f["word"]))
 
 #: Made before there is a desk to set a scene on (founding.py): `turn init` is three changes.
 FOUNDING = ("migrate", "init", "project_create")
+#: A whole desk in the place of another (restoring.py), where the system fences whatever was handed out before.
+RESTORING = ("restore", "fence")
 
 
 def company(b: Bench, facts: Facts) -> None:

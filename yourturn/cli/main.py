@@ -24,7 +24,8 @@ def run() -> NoReturn:
         code = main(sys.argv[1:])
         if sys.stdout is not None:
             sys.stdout.flush()
-        _replied()
+        if "YOURTURN_FAULT" in os.environ:
+            _replied()
     except BrokenPipeError:
         code = 0
     except OSError as error:  # what was said was done; only the report is lost
@@ -38,7 +39,7 @@ def run() -> NoReturn:
 
 
 def _replied() -> None:
-    from .parse import replied
+    from ..config import replied
 
     replied()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..core.errors import Invalid, Usage
 from ..core.rules import ROLES
-from .parse import connect, opened
+from .parse import connect
 from .parse import show as out
 
 
@@ -33,7 +33,7 @@ def init(a: Namespace) -> int:
     from ..config import init
 
     desk, about = init(a.db, a.key or a.project, a.name, os.environ, a.upgrade)
-    opened(desk).close()
+    desk.close()
     word = "Made a desk" if about["created"] else "There is a desk"
     return out(a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"'])
 

@@ -104,25 +104,10 @@ def given(text: str | None) -> str | None:
         raise Invalid("Standard input is not valid UTF-8", reason=f"byte {error.start}") from None
 
 
-#: The desks that this command has spoken to.
-_opened: list[Any] = []
-
-
 def connect(args: argparse.Namespace) -> Any:
     from ..config import connect
 
-    return opened(connect(args.db, as_=args.as_, project=args.project))
-
-
-def opened(desk: Any) -> Any:
-    _opened.append(desk)
-    return desk
-
-
-def replied() -> None:
-    """What the command did has been reported."""
-    while _opened:
-        _opened.pop().replied()
+    return connect(args.db, as_=args.as_, project=args.project)
 
 
 def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:

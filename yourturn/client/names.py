@@ -32,10 +32,6 @@ class Names:
     def who(self) -> Who:
         return self.desk.who
 
-    def replied(self) -> None:
-        """Whoever asked has been told what was done. Nothing depends on it: fault tests want to know."""
-        self.desk.store.replied()
-
     @property
     def project(self) -> str:
         """The default project: the one that was named, else the desk's first."""

@@ -102,9 +102,6 @@ class Store:
         gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"])) - set(triggers)
         return [f"the trigger {name}, which keeps events unchanged, is missing" for name in sorted(gone)]
 
-    def replied(self) -> None:
-        """Whoever asked for the last change has been told: the last failpoint."""
-
     def close(self) -> None:
         raise NotImplementedError
 

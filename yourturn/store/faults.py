@@ -10,7 +10,8 @@ A change goes through five named points, and at each of them a process can be ki
 
 `YOURTURN_FAULT` turns them on, for tests: `claim:before-commit` kills the process there as `kill -9` would,
 `stop:claim:before-commit` stops it as a machine that falls asleep would, `record:/a/file` writes down which points were
-passed. The word before the point is the change: a verb, or claim_next, reconcile, init, migrate.
+passed. The word before the point is the change: a verb, or claim_next, reconcile, init, migrate, restore. Who has told what
+was done says so with `config.replied()`: the command does, before it ends.
 
 When the variable is not set, config.open_store hands out the plain store and this file is not even imported: a failpoint
 that is off is not there.
@@ -54,12 +55,11 @@ class Faulty:
         self._diary = diary
         self._point = point
         self._sign = sign
-        self._untold: list[str] = []
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.inner, name)
 
-    def _reached(self, what: str, point: str) -> None:
+    def reached(self, what: str, point: str) -> None:
         here = f"{what}:{point}"
         if self._diary:
             file = os.open(self._diary, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
@@ -74,18 +74,24 @@ class Faulty:
             with self.inner.begin(what, write=write) as run:
                 yield run
             return
-        self._reached(what, "before-begin")
+        self.reached(what, "before-begin")
         with self.inner.begin(what, write=write) as run:
-            yield _Run(run, lambda: self._reached(what, "first-write"))
+            yield _Run(run, lambda: self.reached(what, "first-write"))
             run.flush()
-            self._reached(what, "before-commit")
-        self._untold.append(what)
-        self._reached(what, "after-commit")
+            self.reached(what, "before-commit")
+        _untold.append((self, what))
+        self.reached(what, "after-commit")
 
-    def replied(self) -> None:
-        told, self._untold = self._untold, []
-        for what in told:
-            self._reached(what, "after-reply")
+
+#: Changes of this process that nobody has been told of.
+_untold: list[tuple[Faulty, str]] = []
+
+
+def replied() -> None:
+    """Whoever asked has been told."""
+    while _untold:
+        store, what = _untold.pop(0)
+        store.reached(what, "after-reply")
 
 
 class _Run:
