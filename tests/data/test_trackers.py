@@ -12,7 +12,8 @@ import pytest
 from tests.core.kit import everything
 from yourturn.audit import verify
 from yourturn.config import connect, init
-from yourturn.core.errors import Invalid, NotFound, Precondition, Usage
+from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition, Usage
+from yourturn.core.model import Who
 from yourturn.doctor import examine
 from yourturn.testing import temporary_desk
 
@@ -243,6 +244,17 @@ def test_old_ids_work_wherever_a_task_is_named(desk, agent, tmp_path):
         desk.show("999")
     desk.create("Mine", key=None)
     assert desk.show("1")["key"] == "PROJ-1", "a key of the desk goes first"
+
+
+def test_only_an_admin_imports(desk, agent, tmp_path):
+    source = folder(tmp_path, tick("a01"))
+    before = everything(desk)
+    for who in (Who("human:bob", "approver", direct=True), Who("human:eve", "viewer"), Who("agent:x", "agent")):
+        with pytest.raises(NotAllowed):
+            desk.as_(who).import_(source)
+        with pytest.raises(NotAllowed):
+            desk.as_(who).do("import", title="T", external_id="x", state="done", project="PROJ")
+    assert everything(desk) == before
 
 
 def test_a_dry_run_and_a_desk_with_vetting(desk, tmp_path):
