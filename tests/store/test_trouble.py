@@ -376,19 +376,18 @@ def test_a_row_of_bytes_that_nobody_wrote(path, bytes_):
     assert "turn doctor --strict" in error.value.hint
 
 
-def test_a_debt_that_cannot_be_paid_holds_up_nobody_else(desk, agent, clock, address):
-    """A row that was changed by hand: its own move fails for ever, and everybody else's work goes on."""
-    desk.create("A", max_retries=1)
-    agent.claim("PROJ-1", "w1")
-    desk.create("B")
-    desk.create("C")
-    agent.claim("PROJ-3", "w3")
+def test_a_debt_that_cannot_be_paid_holds_up_nobody_else(desk, agent, clock, address, dialect):
+    """A row that the database does not let go of: its own move fails for ever, and everybody else's work goes on."""
+    for title in "ABC":
+        desk.create(title)
+    for key in ("PROJ-1", "PROJ-3"):
+        agent.claim(key, "w1")
     with raw(address) as run:
-        run(
-            "INSERT INTO questions (workspace_id, id, task_id, kind, blocking, text, reason, urgency, response_type, on_timeout, "
-            "status, asked_by, asked_at) VALUES (1, 99, 1, 'escalation', 1, '?', 'retry_exhausted', 'high', 'text', 'keep', "
-            "'pending', 'system', 1)"
-        )
+        if dialect == "postgres":
+            run("CREATE FUNCTION stuck() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'stuck'; END $$")
+            run("CREATE TRIGGER stuck BEFORE UPDATE ON tasks FOR EACH ROW WHEN (NEW.id = 1) EXECUTE FUNCTION stuck()")
+        else:
+            run("CREATE TRIGGER stuck BEFORE UPDATE ON tasks WHEN NEW.id = 1 BEGIN SELECT RAISE(ABORT, 'stuck'); END")
     clock.advance(hours=2)
     assert desk.reconcile() == {"moved": 1, "failed": 1}
     assert {agent.claim_next(worker)["task"]["key"] for worker in ("w4", "w5")} == {"PROJ-2", "PROJ-3"}

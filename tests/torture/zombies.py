@@ -97,7 +97,7 @@ def run(place: Place) -> Tally:
     tally = Tally()
     luck = random.Random(f"zombies {place.dialect} {place.seed}")
     writes = list(WRITES) if place.scale >= 0.05 else FEW
-    cells = [(write, situation) for write in writes for situation in SITUATIONS] * max(1, round(8 * place.scale))
+    cells = [(write, situation) for write in writes for situation in SITUATIONS] * max(1, round(4 * place.scale))
     luck.shuffle(cells)
     with tempfile.TemporaryDirectory(prefix="yourturn-zombies-") as folder, Herd(Path(folder) / "herd") as herd:
         address = place.new_db()
