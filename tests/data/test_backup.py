@@ -25,6 +25,12 @@ NAMES = ("desk.backup", "desk.jsonl", "desk.jsonl.gz")
 ENV = {"USER": "ana"}
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path, monkeypatch):
+    """What a restore moves aside lands in the folder where you are, if the desk is on a server."""
+    monkeypatch.chdir(tmp_path)
+
+
 def open_(address: str, clock=None) -> Client:
     return connect(address, as_="human:ana", clock=clock, env={})
 
