@@ -420,10 +420,13 @@ class _Link:
         return name
 
 
-#: What is acknowledged is on disk, whatever the server's default; a stronger one is left alone. Quotes are plain.
+#: What is acknowledged is on disk, whatever the server's default; a stronger one is left alone. Quotes are plain. A desk is
+#: small when its statements are planned for good, and may be large when they run: so there is an index for all of them.
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');
-SET standard_conforming_strings = on
+SET standard_conforming_strings = on;
+SET enable_seqscan = off;
+SET jit = off
 """
 
 
