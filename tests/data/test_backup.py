@@ -213,3 +213,20 @@ def test_a_backup_of_an_older_schema_is_upgraded_on_the_way_in(tmp_path, new_db,
         assert schema.version_of(new.desk.store) == schema.VERSION
         assert new.show("PROJ-1")["awaiting"] == "work"
         well(new)
+
+
+def test_a_desk_of_an_older_schema_can_be_replaced_and_is_kept(desk, clock, new_db, dialect, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    fill(desk, clock)
+    desk.backup(str(tmp_path / "b"))
+    target, again = new_db(dialect), new_db(dialect)
+    old_desk(target, 1)
+    with pytest.raises(Precondition, match="it holds 26 tasks"):
+        restore(str(tmp_path / "b"), target, env=ENV)
+    found = restore(str(tmp_path / "b"), target, force=True, env=ENV)
+    with open_(target, clock) as new:
+        assert new.show("PROJ-1")["title"] == "Waits: work"
+        well(new)
+    assert restore(found["aside"], again, env=ENV)["tasks"] == 26
+    with open_(again, lambda: told(1)["now"]) as old:
+        well(old)
