@@ -13,7 +13,8 @@ system owes. The door pays a case's debts before it decides anything about it, s
 has reconciled. `reconcile()` pays everybody's. A read shows the state as if they were paid: when something is due, it pays
 inside a transaction that it then rolls back. So nothing depends on a daemon.
 
-*Losing a race* (`Again`) leaves nothing behind, and the whole move runs again on fresh rows.
+*Losing a race* (`Again`) leaves nothing behind, and the whole move runs again on fresh rows. A move of a task that this
+process has just moved is decided on what it remembers (store/recent.py), and loses the race if that was old.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ Clock = Callable[[], int]
 _ATTEMPTS = 12
 #: Said of a task's key, these may come too late for its last question.
 _MAY_BE_LATE = frozenset({"answer", "approve", "reject", "withdraw"})
+#: These bring neighbours in, or ask about them: they look at the rows themselves.
+_NEIGHBOURLY = frozenset({"dep_add", "dep_remove", "decompose", "reopen"})
 
 
 class Done(NamedTuple):
@@ -120,7 +123,7 @@ class Desk:
                 return None
             case, database = found
             assert case.task is not None
-            done = self._decide(tx, case, action._replace(task=case.task.id), self.now(database))
+            done = self._decide(tx, case, action._replace(task=case.task.id), self.now(database), database)
             return self._seen(tx, done, look)
 
         for _ in range(_ATTEMPTS):
@@ -131,15 +134,25 @@ class Desk:
         raise Busy("The desk cannot keep up with what is due", hint="Nothing was changed. Try again.")
 
     def _transact(self, what: str, move: Callable[[Tx], T]) -> T:
+        recent = self.store.recent
         for attempt in range(_ATTEMPTS):
+            tx = None
             try:
                 with self.store.begin(what) as run:
                     tx = Tx(self.store, run, self.workspace)
                     done = move(tx)
                     tx.write()
-                    return done
-            except Again:
-                time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
+            except Exception as error:
+                if tx is not None and tx.recalled:  # what was remembered may be old: look before anybody is refused
+                    recent.forget(tx.recalled)
+                elif isinstance(error, Again):
+                    time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
+                else:
+                    raise
+            else:
+                if tx.final is not None:
+                    recent.remember(*tx.final)
+                return done
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
 
     def _move(self, tx: Tx, action: Action) -> Done:
@@ -159,7 +172,7 @@ class Desk:
     def _first(self, tx: Tx, action: Action) -> tuple[Done, int]:
         case, database = self._case(tx, action)
         now = self.now(database)
-        return self._decide(tx, case, action, now), now
+        return self._decide(tx, case, action, now, database), now
 
     def _case(self, tx: Tx, action: Action) -> tuple[Case, int]:
         if action.task is None:
@@ -168,6 +181,10 @@ class Desk:
             self.store.lock_graph(tx.run, self.workspace)
             start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)
             action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
+        if action.verb not in _NEIGHBOURLY and "restart" not in action.args:
+            recalled = tx.recall(action.task, action.question)
+            if recalled is not None and (recalled[0].questions or action.verb not in _MAY_BE_LATE):
+                return recalled
         case, database = tx.case(action.task, action.question)
         if case.parent is not None and (action.verb == "reopen" or action.args.get("restart")):
             case = case._replace(parent=tx.refs([case.parent.id], lock=True)[0])
@@ -182,12 +199,12 @@ class Desk:
             action.args["circle"] = [ref for ref in tx.refs(needs) if ref.id == parent or tx.reaches(ref.id, parent)]
         return tx.new_case(action.args["project"], parent, needs)
 
-    def _decide(self, tx: Tx, case: Case, action: Action, now: int) -> Done:
+    def _decide(self, tx: Tx, case: Case, action: Action, now: int, database: int) -> Done:
         touched: set[int] = set()
         if case.task is not None:
             case = self._pay(tx, case, now, touched)
         decision = tx.save(law.decide(case, action, now))
-        self._follow(tx, decision, now, touched)
+        tx.final = (self._follow(tx, decision, now, touched), database)
         number = decision.opened[0].id if decision.opened else action.question
         if number is None and decision.closed:
             number = decision.closed[0].id
@@ -203,15 +220,18 @@ class Desk:
             case = decision.case
         return case
 
-    def _follow(self, tx: Tx, decision: Decision, now: int, touched: set[int]) -> None:
+    def _follow(self, tx: Tx, decision: Decision, now: int, touched: set[int]) -> Case:
+        """The moves that this one causes. Returns the case as it is then."""
         touched.update(decision.touch)
+        case = decision.case
         for action in decision.after:
             child = action._replace(args={"project": decision.case.project.key, **action.args})
             born = tx.save(law.decide(self._new_case(tx, child)[0], child, now))
             touched.update(born.touch)
         if not decision.after:  # whose children were just born is loaded again, because they touch it
-            self._pay(tx, decision.case, now, touched)
+            case = self._pay(tx, case, now, touched)
         self._settle(tx, touched, now)
+        return case
 
     def _settle(self, tx: Tx, touched: set[int], now: int) -> None:
         """Pay the neighbours, and whom that touches, until nobody is owed anything."""

@@ -74,6 +74,7 @@ class Project(NamedTuple):
     next_number: int
     settings: dict[str, Any]  #: the project's over the workspace's over the defaults
     fenced_at: Micros | None = None  #: when this desk was last restored: nothing handed out before counts
+    said: tuple[Json, Json] = ("{}", "{}")  #: the project's own settings and the workspace's, as they are stored
 
 
 class Ref(NamedTuple):

@@ -17,6 +17,7 @@ from ..core.canon import dumps, link
 from ..core.errors import Busy, NotFound, Precondition
 from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Task, altered
 from . import text
+from .recent import Recent
 
 _TASK = len(Task._fields)
 _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
@@ -51,6 +52,7 @@ class Store:
 
     def __init__(self) -> None:
         self.query = text.queries(self.words)
+        self.recent = Recent()
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
 
     def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:
@@ -87,6 +89,9 @@ class Store:
     def lock_graph(self, run: Any, workspace: int) -> None:
         """Two new dependencies could close a circle that neither sees; where writers run side by side, they queue here."""
 
+    def lock_version(self, run: Any, task: int, version: int) -> None:
+        """A task that was remembered, not read, is locked before anything else is: where writers run side by side, in order."""
+
     def lock_key(self, run: Any, workspace: int, key: str) -> None:
         """Two requests with one idempotency key: the second waits here for the first one's reply."""
 
@@ -120,7 +125,7 @@ class Store:
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("fresh", "last", "moved", "q", "run", "store", "unasked", "virtual", "workspace")
+    __slots__ = ("final", "fresh", "last", "moved", "q", "recalled", "run", "store", "unasked", "virtual", "workspace")
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False) -> None:
         self.store = store
@@ -131,9 +136,18 @@ class Tx:
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
-        self.moved: dict[int, tuple[int, dict[str, Any]]] = {}  #: what changed on a task since which version, not written yet
+        self.recalled = 0  #: the task whose case was remembered, not read
+        self.final: tuple[Case, int] | None = None  #: the case that this transaction leaves behind, and the database's time
+        self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
 
     # --- loading ----------------------------------------------------------------------------------------------------
+
+    def recall(self, task: int, question: int | None) -> tuple[Case, int] | None:
+        """The case as this process remembers it; what is written on it compares."""
+        found = self.store.recent.recall(task, self.workspace, question)
+        if found is not None:
+            self.recalled = task
+        return found
 
     def case(self, task: int, question: int | None = None) -> tuple[Case, int]:
         """The case of a task, locked, and the database's time (0 where it has none of its own)."""
@@ -170,7 +184,7 @@ class Tx:
         return (_among(case, near) if near else case), int(row[-1])
 
     def _project(self, row: Any) -> Project:
-        return Project(row[0], row[1], row[2], row[3], row[4], self.store.settings(row[5], row[6]), row[7])
+        return Project(row[0], row[1], row[2], row[3], row[4], self.store.settings(row[5], row[6]), row[7], (row[5], row[6]))
 
     def latest(self, case: Case) -> Case:
         """The case with its last question: who speaks of the task's key may come too late for it."""
@@ -266,7 +280,7 @@ class Tx:
         if before is None:
             changed["id"] = self._insert(changed)
         else:
-            self._keep(before, changed)
+            self._keep(decision, before, changed)
         prev, task = task.event_head, altered(task, changed)
         for q in decision.opened:
             fields = q._asdict() | {"workspace_id": self.workspace, "task_id": task.id}
@@ -296,6 +310,8 @@ class Tx:
             self.unasked += count
             first = -self.unasked
         else:
+            if self.recalled:
+                self.store.lock_version(self.run, decision.task.id, decision.task.version)
             first = self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0]
         opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
         fresh = iter(opened)
@@ -319,22 +335,28 @@ class Tx:
         if row:
             raise Precondition(f"Cannot create {external}", reason=f"it is here already, as {row[0]}")
 
-    def _keep(self, before: Task, fields: dict[str, Any]) -> None:
+    def _keep(self, decision: Decision, before: Task, fields: dict[str, Any]) -> None:
         """Moves of one task in one transaction are one write to its row."""
         fields["version"] = before.version + 1
-        version, earlier = self.moved.get(before.id, (before.version, None))
-        self.moved[before.id] = (version, fields if earlier is None else {**earlier, **fields})
+        was, earlier = self.moved.get(before.id, (None, None))
+        if was is None:
+            was = {"task": before.id, "was": before.version}
+            if before.id == self.recalled:
+                project = decision.case.project
+                was |= {"own": project.said[0], "shared": project.said[1], "fence": project.fenced_at or 0}
+        self.moved[before.id] = (was, fields if earlier is None else {**earlier, **fields})
 
     def write(self) -> None:
         """Write what was kept, before anybody looks at it. Compare-and-set: the rows are as they were when they were read."""
         while self.moved:
-            task, (version, fields) = self.moved.popitem()
-            names = tuple(fields)
+            was, fields = self.moved.popitem()[1]
+            names = (*fields, *was)
             text = _UPDATES.get(names)
             if text is None:
-                put = ", ".join(f"{name} = :{name}" for name in names)
-                text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE id = :task AND version = :was"
-            self.run.must(text, {**fields, "task": task, "was": version})
+                put = ", ".join(f"{name} = :{name}" for name in fields)
+                same = "id = :task AND version = :was" + _AS_REMEMBERED * ("own" in was)
+                text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE {same}"
+            self.run.must(text, {**fields, **was})
 
     def _close(self, q: Question) -> None:
         """Compare-and-set: only a question that is still pending can change."""
@@ -342,8 +364,11 @@ class Tx:
 
     def _save_needs(self, decision: Decision) -> None:
         new = decision.task.id
+        if decision.needs_added:
+            self.write()
         for task, other in decision.needs_added:
             self.run.later(self.q["insert_dep"], {"task": task or new, "needs": other or new})
+            self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})  # see recent.py
         for task, other in decision.needs_removed:
             self.run.later(self.q["delete_dep"], {"task": task, "needs": other})
         if decision.action.args.get("warned"):
@@ -418,6 +443,10 @@ _CLOSE = (
     "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
 )
 _UPDATES: dict[tuple[str, ...], str] = {}
+_AS_REMEMBERED = (
+    " AND EXISTS (SELECT 1 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.id = tasks.project_id "
+    "AND p.settings = :own AND w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence)"
+)
 
 
 def _data(decision: Decision) -> dict[str, Any]:

@@ -190,6 +190,10 @@ class PostgresStore(Store):
     def lock_graph(self, run: Any, workspace: int) -> None:
         run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})
 
+    def lock_version(self, run: Any, task: int, version: int) -> None:
+        locked = "SELECT 1 FROM tasks WHERE id = :task AND version = :version FOR NO KEY UPDATE"
+        run.later(f"WITH locked AS ({locked}) SELECT 1 / count(*) FROM locked", {"task": task, "version": version})
+
     def lock_key(self, run: Any, workspace: int, key: str) -> None:
         run.later("SELECT pg_advisory_xact_lock(hashtextextended(:key, :id))", {"key": key, "id": workspace})
 

@@ -107,6 +107,9 @@ INSERT INTO notes (task_id, author, text, at) VALUES (:task, :author, :text, :at
 -- name: insert_dep
 INSERT INTO deps (task_id, needs_id) VALUES (:task, :needs) ON CONFLICT DO NOTHING;
 
+-- name: raise_version
+UPDATE tasks SET version = version + 1 WHERE id = :id;
+
 -- name: delete_dep
 DELETE FROM deps WHERE task_id = :task AND needs_id = :needs;
 

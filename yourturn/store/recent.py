@@ -1,0 +1,53 @@
+"""Cases as this process last saw them, so that it need not read them again before each move.
+
+A case that was just written is known. The next move of the same task is decided on what is remembered, and the write
+compares: the task's version, which grows with everything that changes the task or its questions, the settings, and the
+fence. If any of them is not what was remembered, nothing is written and the move runs again on fresh rows. The same happens
+when the decision is an error: nobody is refused because of old news.
+
+Only tasks that stand alone are remembered. A neighbour can change without touching the task's row; whoever gets a first
+neighbour has its version raised (base._save_needs), so a remembered loner that is none any more is noticed too.
+
+The database's clock is remembered with the case and goes on by this machine's monotonic one. So it can be off by the time
+that a message takes, which moves a deadline by as much and can let nobody in: who comes second meets another version.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ..core.model import PENDING, Case
+
+#: How many are remembered, and for how many seconds.
+SIZE, KEPT = 512, 30.0
+
+
+class Recent:
+    def __init__(self) -> None:
+        self._cases: dict[int, tuple[Case, int, float]] = {}
+
+    def recall(self, task: int, workspace: int, question: int | None) -> tuple[Case, int] | None:
+        """The case and the database's time, if both are still known."""
+        found = self._cases.get(task)
+        if found is None:
+            return None
+        case, database, at = found
+        passed = time.monotonic() - at
+        if passed > KEPT or case.project.workspace_id != workspace:
+            return None
+        if question is not None and all(q.id != question for q in case.questions):
+            return None
+        return case, database + round(passed * 1_000_000) if database else 0
+
+    def remember(self, case: Case, database: int) -> None:
+        assert case.task is not None
+        if case.needs or case.children or case.dependents or case.parent or case.is_parent:
+            self.forget(case.task.id)
+            return
+        asked = tuple(q for q in case.questions if q.status == PENDING)
+        if len(self._cases) >= SIZE:
+            self._cases.clear()
+        self._cases[case.task.id] = (case._replace(questions=asked), database, time.monotonic())
+
+    def forget(self, task: int) -> None:
+        self._cases.pop(task, None)
