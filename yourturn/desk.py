@@ -139,7 +139,7 @@ class Desk:
             tx = None
             try:
                 with self.store.begin(what) as run:
-                    tx = Tx(self.store, run, self.workspace)
+                    tx = Tx(self.store, run, self.workspace, recent=True)
                     done = move(tx)
                     tx.write()
             except Exception as error:
@@ -229,7 +229,7 @@ class Desk:
             born = tx.save(law.decide(self._new_case(tx, child)[0], child, now))
             touched.update(born.touch)
         if not decision.after:  # whose children were just born is loaded again, because they touch it
-            case = self._pay(tx, case, now, touched)
+            case = self._pay(tx, decision.case, now, touched)
         self._settle(tx, touched, now)
         return case
 

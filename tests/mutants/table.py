@@ -15,6 +15,7 @@ _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_ver
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
+_RECENT = "tests/store/test_recent.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
@@ -72,7 +73,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("time runs backwards", _DECIDE, "now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)", "now = max(now, case.project.fenced_at or 0)", on(_FENCES, "test_a_clock_that_is_set_back_decides_nothing_earlier")),
     Mutant("a read writes", _DESK, "                    raise _Undo\n", "                    return seen\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
     # --- rows: comparing, locking, isolating
-    Mutant("the version is not compared", _BASE, "WHERE id = :task AND version = :was", "WHERE id = :task", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
+    Mutant("the version is not compared", _BASE, '"id = :task AND version = :was"', '"id = :task AND :was = :was"', on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
+    Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_somebody_waits_for_it_now")),
+    Mutant("remembered settings are good", _BASE, '"AND p.settings = :own AND w.settings = :shared AND', '"AND :own = :own AND :shared = :shared AND', on(_RECENT, "test_settings_that_changed")),
+    Mutant("old news refuse", _DESK, "if tx is not None and tx.recalled:", "if tx is not None and tx.recalled and isinstance(error, Again):", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self.execute(text, args).rowcount != 1:\n            raise Again\n", "self.execute(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _POSTGRES, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),

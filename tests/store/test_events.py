@@ -58,7 +58,7 @@ REFUSED = {
         f"REPLACE INTO events {_COPY.format('NULL')} WHERE task_id IS NULL AND n = 1",
         "UPDATE OR REPLACE events SET n = 1 WHERE task_id = 1 AND n = 2",
     ],
-    "postgres": [*_EVERYWHERE, "TRUNCATE events", "TRUNCATE tasks CASCADE", "TRUNCATE workspaces CASCADE"],
+    "postgres": [*_EVERYWHERE, "TRUNCATE events", "TRUNCATE events, tasks, workspaces CASCADE"],
 }
 
 

@@ -125,9 +125,9 @@ class Store:
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("final", "fresh", "last", "moved", "q", "recalled", "run", "store", "unasked", "virtual", "workspace")
+    __slots__ = ("final", "fresh", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual", "workspace")
 
-    def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False) -> None:
+    def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
         self.store = store
         self.run = run
         self.q = store.query
@@ -136,6 +136,7 @@ class Tx:
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
+        self.recent = recent  #: may be decided on what this process remembers
         self.recalled = 0  #: the task whose case was remembered, not read
         self.final: tuple[Case, int] | None = None  #: the case that this transaction leaves behind, and the database's time
         self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
@@ -144,7 +145,7 @@ class Tx:
 
     def recall(self, task: int, question: int | None) -> tuple[Case, int] | None:
         """The case as this process remembers it; what is written on it compares."""
-        found = self.store.recent.recall(task, self.workspace, question)
+        found = self.store.recent.recall(task, self.workspace, question) if self.recent else None
         if found is not None:
             self.recalled = task
         return found

@@ -1,0 +1,88 @@
+"""What a process remembers of a task is only ever a guess: whatever changed meanwhile, the next move is decided on the truth."""
+
+from __future__ import annotations
+
+import pytest
+
+from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Precondition
+
+
+@pytest.fixture
+def other(open_desk):
+    return open_desk("human:bob")
+
+
+@pytest.fixture
+def task(desk):
+    """Just written by `desk`, so remembered there."""
+    key = desk.create("A")["key"]
+    assert desk.desk.store.recent.recall(desk._task(key), desk.desk.workspace, None) is not None
+    return key
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
+def test_the_second_move_reads_nothing_before_it_writes(desk, task, dialect):
+    said = []
+    desk.desk.store.connection().set_trace_callback(said.append)
+    desk.do("note", task=1, text="hm")
+    assert [sql.split()[0] for sql in said if not sql.startswith("--")][:2] == ["BEGIN", "INSERT"]
+
+
+def test_a_state_that_changed(desk, other, task):
+    other.cancel(task)
+    with pytest.raises(IllegalMove, match="it is 'cancelled'"):
+        desk.claim(task, "w1")
+    other.reopen(task)
+    other.vet(task)
+    assert desk.claim(task, "w1")["task"]["state"] == "working"
+
+
+def test_a_refusal_is_never_old_news(desk, other, task):
+    token = desk.claim(task, "w1")["claim"]["token"]
+    other.release(task, worker="w1")
+    with pytest.raises(ClaimLost):
+        desk.complete(token)
+    assert desk.claim(task, "w2")["claim"]["epoch"] == 2
+
+
+def test_a_question_that_was_answered(desk, other, task):
+    asked = desk.ask(task, "Which?")
+    other.answer(asked["id"], "that one")
+    with pytest.raises(AlreadyClosed, match="human:bob"):
+        desk.answer(asked["id"], "this one")
+    assert desk.claim(task, "w1")["task"]["state"] == "working"
+
+
+def test_settings_that_changed(desk, other, task):
+    other.set("lease", "2h", project="PROJ")
+    desk.claim(task, "w1")
+    assert desk.desk.look(lambda r: r.task(1)).lease == 2 * 3600 * 1_000_000
+
+
+def test_somebody_waits_for_it_now(desk, other, task):
+    waits = other.create("B", depends_on=[task])["key"]
+    desk.close(task)
+    assert other.show(waits)["state"] == "ready"
+    third, fourth = desk.create("C")["key"], desk.create("D")["key"]
+    other.depend(fourth, third)
+    desk.close(third)
+    assert other.show(fourth)["state"] == "ready"
+
+
+def test_it_has_a_child_now(desk, other, task):
+    other.create("part", parent=task)
+    with pytest.raises(Precondition, match="open children"):
+        desk.close(task)
+
+
+def test_only_tasks_that_stand_alone_are_remembered(desk, task):
+    second = desk.create("B", depends_on=[task])["key"]
+    assert desk.desk.store.recent.recall(desk._task(second), desk.desk.workspace, None) is None
+
+
+def test_not_for_long_and_not_for_others(desk, task, monkeypatch):
+    recent, number = desk.desk.store.recent, desk._task(task)
+    assert recent.recall(number, desk.desk.workspace + 1, None) is None
+    assert recent.recall(number, desk.desk.workspace, 1) is None
+    monkeypatch.setattr("yourturn.store.recent.KEPT", -1.0)
+    assert recent.recall(number, desk.desk.workspace, None) is None
