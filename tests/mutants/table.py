@@ -81,7 +81,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("who changed nothing won (postgres)", _POSTGRES, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
-    Mutant("a lost race is swallowed", _DESK, "            except Again:\n                time.sleep(", "            except Again:\n                return None  # type: ignore\n                time.sleep(", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
+    Mutant("a lost race is swallowed", _DESK, "                elif isinstance(error, Again):\n                    time.sleep(", "                elif isinstance(error, Again):\n                    return None  # type: ignore\n                    time.sleep(", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
     Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
     Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
