@@ -116,9 +116,9 @@ class Desk:
         unpaid = 0  # what cannot be paid holds up nobody else
 
         def move(tx: Tx) -> Any:
-            if not unpaid and tx.anything_due(self._given())[1]:
+            owed, found = tx.pick(self._given(), project, epic, role)
+            if owed and not unpaid:
                 raise _Owed
-            found = tx.pick(project, epic, role)
             if found is None:
                 return None
             case, database = found

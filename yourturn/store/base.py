@@ -29,6 +29,16 @@ _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at"
 #: One project, so that the planner can use the indexes that begin with it.
 OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
 
+#: What else there is to read of a task: 1 if it has open questions, 2 if it has neighbours. (coalesce keeps planners from
+#: walking the whole inbox.)
+NEAR = (
+    "CASE WHEN EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND coalesce(q.status, '') = 'pending') "
+    "THEN 1 ELSE 0 END + "
+    "CASE WHEN t.parent_id IS NOT NULL OR EXISTS (SELECT 1 FROM deps d WHERE d.task_id = t.id) "
+    "OR EXISTS (SELECT 1 FROM deps d WHERE d.needs_id = t.id) OR EXISTS (SELECT 1 FROM tasks k WHERE k.parent_id = t.id) "
+    "THEN 2 ELSE 0 END"
+)
+
 #: An epic and everything below it that can itself be a parent.
 DESCENDANTS = (
     "WITH RECURSIVE under (id) AS (SELECT {cast_epic} UNION SELECT k.id FROM tasks k JOIN under ON k.parent_id = under.id) "
@@ -46,7 +56,6 @@ class Again(Busy):
 class Store:
     dialect = ""
     url = ""
-    together = False  #: several questions in one go are cheaper than asking only what is needed
     words: dict[str, str] = {}
     pulse = 1.0
 
@@ -152,29 +161,19 @@ class Tx:
 
     def case(self, task: int, question: int | None = None) -> tuple[Case, int]:
         """The case of a task, locked, and the database's time (0 where it has none of its own)."""
-        return self._found(question, self.q["task_for_update"], {"id": task, "workspace": self.workspace}, task)
-
-    def _found(self, question: int | None, text: str, args: dict[str, Any], task: int) -> tuple[Case, int]:
-        """One round trip: the row is locked first, and what is read after that is what the lock protects."""
         self.write()
-        if self.store.together:
-            rows, asked, near = self.run.many((text, args), *self._around(task))
-        else:
-            rows, asked, near = self.run(text, args).fetchall(), None, None
-        if not rows:
+        row = self.run(self.q["task_for_update"], {"id": task, "workspace": self.workspace}).fetchone()
+        if row is None:
             raise NotFound(f"There is no task number {task}")
-        return self._case(rows[0], question, asked, near)
+        return self._case(row, question)
 
-    def _around(self, task: int) -> list[tuple[str, Any]]:
-        return [(self.q["pending"], {"id": task}), (self.q["neighbours"], {"id": task})]
-
-    def _case(self, row: Any, question: int | None, asked: Any, near: Any) -> tuple[Case, int]:
-        """`asked` and `near` have been read already, or the row says whether there are any."""
+    def _case(self, row: Any, question: int | None = None) -> tuple[Case, int]:
+        """The row is locked, and says what else there is; what is read now is what the lock protects."""
         task = Task._make(row[:_TASK])
-        if asked is None:
-            pending, neighbours = self._around(task.id)
-            asked = self.run(*pending).fetchall() if row[-2] & 1 else ()
-            near = self.run(*neighbours).fetchall() if row[-2] & 2 else ()
+        more = [(self.q[name], {"id": task.id}) for bit, name in ((1, "pending"), (2, "neighbours")) if row[-2] & bit]
+        found = self.run.many(*more) if more else []
+        asked = found[0] if row[-2] & 1 else ()
+        near = found[-1] if row[-2] & 2 else ()
         questions = [Question._make(r) for r in asked]
         if question is not None and all(q.id != question for q in questions):
             named = self.question(question)
@@ -238,12 +237,14 @@ class Tx:
     def reaches(self, start: int, goal: int) -> bool:
         return self.run(self.q["reaches"], {"from": start, "to": goal}).fetchone() is not None
 
-    def pick(self, project: str | None, epic: int | None = None, role: str | None = None) -> tuple[Case, int] | None:
-        """The next task to work on, locked; None when there is none. Without a project: the best of all projects."""
+    def pick(
+        self, now: int | None, project: str | None, epic: int | None = None, role: str | None = None
+    ) -> tuple[bool, tuple[Case, int] | None]:
+        """Is something due? And the next task to work on, locked, or None. Without a project: the best of all projects."""
         if project is None:
             keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
-            found = [case for case in (self.pick(key, epic, role) for key in keys) if case]
-            return min(found, key=_urgency, default=None)
+            found = [self.pick(now, key, epic, role) for key in keys]
+            return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
         only = f"AND {OF_PROJECT}"
         args = {"workspace": self.workspace, "project": project}
         if epic is not None:
@@ -252,10 +253,10 @@ class Tx:
         if role is not None:
             only += " AND (t.role IS NULL OR t.role = :role)"
             args["role"] = role
-        row = self.run(self.q["pick"].replace("{only}", only), args).fetchone()
-        if row is None:
-            return None
-        return self._case(row, None, *(self.run.many(*self._around(row[0])) if self.store.together else (None, None)))
+        owed, rows = self.run.many(
+            (self.q["anything_due"], {"now": now, "workspace": self.workspace}), (self.q["pick"].replace("{only}", only), args)
+        )
+        return bool(owed[0][1]), self._case(rows[0]) if rows else None
 
     def anything_due(self, now: int | None) -> tuple[int, bool]:
         """What time it is, by the database's clock if none is given; and is something due?"""

@@ -28,7 +28,7 @@ WHERE p.workspace_id = :workspace AND t.external_id = :key ORDER BY t.id LIMIT 1
 SELECT key FROM tasks WHERE project_id = :project AND external_id = :external;
 
 -- name: pending
-SELECT {question} FROM questions q WHERE q.task_id = :id AND q.status = 'pending' ORDER BY q.id;
+SELECT {question} FROM questions q WHERE q.task_id = :id AND coalesce(q.status, '') = 'pending' ORDER BY q.id;
 
 -- name: latest
 SELECT {question} FROM questions q WHERE q.task_id = :id ORDER BY q.responded_at DESC, q.id DESC LIMIT 1;

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
-from .base import Again, Store
+from .base import NEAR, Again, Store
 
 _APPEND_ONLY = """
 ;;
@@ -60,9 +60,7 @@ class SqliteStore(Store):
         "drop_checks": "",
         "now": "0",
         "moment": "0",
-        "near": "EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending') "
-        "+ 2 * (t.parent_id IS NOT NULL OR EXISTS (SELECT 1 FROM deps d WHERE d.task_id = t.id) "
-        "OR EXISTS (SELECT 1 FROM deps d WHERE d.needs_id = t.id) OR EXISTS (SELECT 1 FROM tasks k WHERE k.parent_id = t.id))",
+        "near": NEAR,
         "new_id": "NULL",
         "these": "IN (SELECT value FROM json_each('[' || :ids || ']'))",
         "lock": "",
