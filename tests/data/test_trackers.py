@@ -478,3 +478,15 @@ def test_odd_titles_and_times_are_kept(small, tmp_path):
     assert small.show("a03")["created_at"] == small.show("a03")["ended_at"] == now, "nothing here is from the future"
     assert small.show("a04")["extra"]["fields"]["owner"] == {"deep": [1, {"x": None}]}
     assert small.claim("a04", "w1")["task"]["state"] == "working"
+
+
+def test_several_lines_are_no_tick(desk, tmp_path):
+    """Without a type, a line of beads looks like a tick; but a tick has a file of its own."""
+    source = tmp_path / "issues.jsonl"
+    source.write_text('{"id": "bd-1", "title": "A", "status": "open"}\nno JSON\n{"id": "bd-2", "status": "open"}\n')
+    with pytest.raises(Invalid) as error:
+        desk.import_(str(source))
+    assert "issues.jsonl:2: the record is not JSON" in error.value.reason
+    assert "issues.jsonl:3: title is missing" in error.value.reason
+    source.write_text('{"id": "bd-1", "title": "A", "status": "open"}\n')
+    assert desk.import_(str(source))["imported"] == 1 and desk.show("bd-1")["extra"]["source"] == "beads"

@@ -8,6 +8,7 @@ raised together: a person repairs a file once. What no field of a task can say i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,7 +31,7 @@ class Tracker(NamedTuple):
 TRACKERS: dict[str, Tracker] = {
     "ticks": Tracker((".tick/issues", "issues", "."), False, ticks.item, lambda r: "status" in r and "issue_type" not in r),
     "beehive": Tracker((".bh/backlog.json", "backlog.json"), True, beehive.item, lambda r: "state" in r),
-    "beads": Tracker((".beads/issues.jsonl", "issues.jsonl"), True, beads.item, lambda r: "status" in r and "issue_type" in r),
+    "beads": Tracker((".beads/issues.jsonl", "issues.jsonl"), True, beads.item, lambda r: "status" in r),
 }
 
 
@@ -88,19 +89,19 @@ def _files(folder: Path, name: str) -> list[Path]:
 
 
 def _guess(file: Path) -> str:
-    """By what the first record says."""
+    """By what the first record says, and whether it is the only one."""
     problems: list[str] = []
     for lines in (True, False):
-        for _, text in _records(file, lines, problems):
-            try:
-                record = loads(text)
-            except Invalid:
-                break
-            if isinstance(record, dict):
-                for name, tracker in TRACKERS.items():
-                    if tracker.looks(record):
-                        return name
-            break
+        texts = [text for _, text in islice(_records(file, lines, problems), 2)]
+        several = len(texts) > 1 or file.suffix == ".jsonl"
+        try:
+            record = loads(texts[0] if texts else "")
+        except Invalid:
+            continue
+        if isinstance(record, dict):
+            for name, tracker in TRACKERS.items():
+                if tracker.looks(record) and (tracker.lines or not (lines and several)):
+                    return name
     raise Invalid(f"{file} is of no tracker that is known here", hint=f"Say which: --from {' or '.join(TRACKERS)}")
 
 
