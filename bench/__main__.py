@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from importlib import import_module
@@ -19,6 +20,7 @@ def main(argv: list[str]) -> int:
     asked.add_argument("--quick", action="store_true", help="short and small, to see that it works; writes no page")
     asked.add_argument("--dialect", choices=DIALECTS, action="append", help="only this database")
     a = asked.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its server is stopped, too
     unknown = set(a.part) - {part.name for part in PARTS}
     if unknown:
         asked.error(f"there is no part {', '.join(sorted(unknown))}")

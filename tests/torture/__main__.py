@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -47,6 +48,7 @@ def main(argv: list[str]) -> int:
     asked.add_argument("--seed", type=int, default=None)
     asked.add_argument("--dialect", choices=("sqlite", "postgres"))
     a = asked.parse_args(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that its server is stopped, too
     seed = a.seed if a.seed is not None else random.randrange(2**32)
     print(f"seed {seed}, scale {a.scale:g}\n")
     print(f"{'section':<14}{'database':<10}{'runs':>8}{'kills':>8}{'violations':>12}{'seconds':>9}")
