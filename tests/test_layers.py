@@ -84,11 +84,11 @@ def test_the_core_is_pure(path):
 def test_only_the_store_speaks_to_databases():
     for path in MODULES:
         if path.parts[0] != "store":
-            assert not {name[0] for name in _imports(path)} & {"sqlite3", "psycopg", "psycopg_pool"}, path
+            assert not {name[0] for name in _imports(path)} & {"sqlite3", "psycopg"}, path
 
 
 def test_the_package_needs_nothing_but_python():
-    """PostgreSQL is the only extra so far, and only its own module asks for it."""
+    """PostgreSQL is the only extra so far, and only its own modules ask for it."""
     for path in MODULES:
         outside = {name[0] for name in _imports(path)} - sys.stdlib_module_names - {"yourturn", "__future__"}
-        assert outside <= ({"psycopg", "psycopg_pool"} if path.name == "postgres.py" else set()), path
+        assert outside <= ({"psycopg"} if path.name in ("postgres.py", "link.py") else set()), path

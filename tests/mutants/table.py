@@ -8,6 +8,7 @@ _RULES, _DECIDE, _EFFECTS, _GUARDS = (f"yourturn/core/{name}.py" for name in ("r
 _LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
 _DESK, _OFFICE, _BASE = "yourturn/desk.py", "yourturn/office.py", "yourturn/store/base.py"
 _SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
+_LINK = "yourturn/store/link.py"
 _SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
 
 _MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
@@ -78,7 +79,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("remembered settings are good", _BASE, '"AND p.settings = :own AND w.settings = :shared AND', '"AND :own = :own AND :shared = :shared AND', on(_RECENT, "test_settings_that_changed")),
     Mutant("old news refuse", _DESK, "if tx is not None and tx.recalled:", "if tx is not None and tx.recalled and isinstance(error, Again):", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self.execute(text, args).rowcount != 1:\n            raise Again\n", "self.execute(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
-    Mutant("who changed nothing won (postgres)", _POSTGRES, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
+    Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                elif isinstance(error, Again):\n                    time.sleep(", "                elif isinstance(error, Again):\n                    return None  # type: ignore\n                    time.sleep(", on(_FENCES, "test_whoever_loses_a_race_runs_again")),

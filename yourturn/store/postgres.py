@@ -17,11 +17,9 @@ number of rows), and a string stops at its first error, so the COMMIT behind it 
 from __future__ import annotations
 
 import re
-import select
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from types import TracebackType
 from typing import Any
 
@@ -32,6 +30,8 @@ from .base import NEAR, Again, Store
 try:
     import psycopg
     from psycopg import errors as pg
+
+    from .link import Link
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
 
@@ -46,9 +46,6 @@ CREATE TRIGGER events_kept BEFORE TRUNCATE ON events FOR EACH STATEMENT EXECUTE 
 ;;
 """
 
-_PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
-#: A text that was said so often on one connection is prepared there; at most so many are.
-_OFTEN, _PREPARED = 3, 200
 
 
 class PostgresStore(Store):
@@ -103,13 +100,13 @@ class PostgresStore(Store):
         self._address = url
         self._patience = patience
         self._places = threading.BoundedSemaphore(size)
-        self._idle: list[_Link] = []
+        self._idle: list[Link] = []
         self._local = threading.local()
         self._listeners: list[Any] = []
 
     # --- connections ------------------------------------------------------------------------------------------------
 
-    def _take(self) -> _Link:
+    def _take(self) -> Link:
         if not self._places.acquire(timeout=self._patience):
             raise Busy(f"All connections to {self.url} are in use", hint="Nothing was changed. Try again.")
         try:
@@ -119,12 +116,12 @@ class PostgresStore(Store):
                     if link.alive():
                         return link
                     link.db.close()
-            return _Link(self._connect())
+            return Link(self._connect())
         except BaseException:
             self._places.release()
             raise
 
-    def _give(self, link: _Link) -> None:
+    def _give(self, link: Link) -> None:
         if link.db.closed:
             while self._idle:  # what broke one connection broke the others
                 with suppress(IndexError):
@@ -282,7 +279,7 @@ class _Transaction:
         self.begin = begin
         self.write = write
 
-    def __enter__(self) -> _Link:
+    def __enter__(self) -> Link:
         link = self.link = self.store._take()
         link.queue = [self.begin] if self.begin else []
         link.begun = link.ending = False
@@ -313,117 +310,6 @@ class _Transaction:
         raise error
 
 
-class _Link:
-    """One connection, and what has been said on it but not sent."""
-
-    __slots__ = ("begun", "count", "cursor", "db", "ending", "names", "poll", "queue", "seen", "telling")
-
-    def __init__(self, db: Any) -> None:
-        self.db = db
-        self.cursor = db.cursor()
-        self.queue: list[str] = []
-        self.names: dict[str, str] = {}
-        self.seen: dict[str, int] = {}
-        self.count = 0
-        self.poll = select.poll()
-        self.poll.register(db.fileno(), select.POLLIN)
-        self.begun = self.ending = self.telling = False
-
-    def __call__(self, text: str, args: Any = None) -> Any:
-        """Say this and whatever waits, now; the cursor stands on the answer to this."""
-        self._say(text, args)
-        self.flush()
-        return self.cursor
-
-    def later(self, text: str, args: Any = None) -> None:
-        """Say this with what comes next."""
-        self._say(text, args)
-
-    def must(self, text: str, args: Any = None) -> None:
-        """Later; and the whole transaction fails with Again unless exactly one row changes."""
-        self.later(f"WITH moved AS ({text} RETURNING 1) SELECT 1 / count(*) FROM moved", args)
-
-    def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
-        """Several questions in one go, answered in order, each with a snapshot of its own."""
-        for text, args in asked:
-            self._say(text, args)
-        self.flush()
-        cursor = self.cursor
-        found = []
-        for at in range(-len(asked), 0):
-            cursor.set_result(at)
-            found.append(cursor.fetchall())
-        return found
-
-    def flush(self) -> None:
-        """Send what was said; afterwards the cursor stands on the last answer."""
-        if self.queue:
-            script = ";".join(self.queue)
-            self.queue = []
-            self.begun = True
-            try:
-                self.cursor.execute(script)
-            except psycopg.Error:
-                self.names.clear()  # one of them may not have been prepared
-                raise
-            self.cursor.set_result(-1)
-
-    def commit(self) -> None:
-        if self.begun or len(self.queue) > 1:
-            self.queue.append("COMMIT")
-            self.ending = True
-            self.flush()
-
-    def tell(self) -> None:
-        """Wake whoever listens, without waiting: it is committed, whether or not anybody hears of it."""
-        with suppress(psycopg.Error):
-            self.db.pgconn.send_query(b"SELECT pg_notify('yourturn', '')")
-            self.telling = True
-
-    def undo(self) -> None:
-        self.queue = []
-        if self.begun and not self.db.closed:
-            try:
-                self.cursor.execute("ROLLBACK" if self.names else "ROLLBACK; DEALLOCATE ALL")
-            except psycopg.Error:
-                self.db.close()
-
-    def alive(self) -> bool:
-        """Something to read on a connection that has asked nothing is its end."""
-        if self.telling:
-            self.telling = False
-            with suppress(psycopg.Error):
-                while self.db.pgconn.get_result() is not None:
-                    pass
-        return not self.db.closed and not self.poll.poll(0)
-
-    def _say(self, text: str, args: Any) -> None:
-        pieces, names, distinct, body = _shape(text)
-        if not names and not text.startswith("SELECT"):
-            self.queue.append(text)
-            return
-        name = self.names.get(text) or self._prepared(text, body)
-        if name is None:
-            values = [*(_literal(args[name]) for name in names), ""]
-            self.queue.append("".join(part for pair in zip(pieces, values, strict=True) for part in pair))
-        elif names:
-            self.queue.append(f"EXECUTE {name}({','.join([_literal(args[name]) for name in distinct])})")
-        else:
-            self.queue.append(f"EXECUTE {name}")
-
-    def _prepared(self, text: str, body: str) -> str | None:
-        often = self.seen.get(text, 0) + 1
-        self.seen[text] = often
-        if len(self.seen) > 1000:
-            self.seen.clear()
-        if often < _OFTEN or len(self.names) >= _PREPARED:
-            return None
-        self.count += 1
-        name = self.names[text] = f"yt{self.count}"
-        self.queue.insert(int(self.queue[:1] != [] and self.queue[0].startswith("BEGIN")), f"PREPARE {name} AS {body}")
-        return name
-
-
 #: What is acknowledged is on disk, whatever the server's default; a stronger one is left alone. Quotes are plain. A desk is
 #: small when its statements are planned for good, and may be large when they run: so there is an index for all of them.
 _SESSION = """
@@ -432,27 +318,3 @@ SET standard_conforming_strings = on;
 SET enable_seqscan = off;
 SET jit = off
 """
-
-
-@lru_cache(1024)
-def _shape(text: str) -> tuple[list[str], list[str], list[str], str]:
-    """The text between the parameters, their names, each name once, and the text with $1, $2, …"""
-    parts = _PARAMETER.split(text)
-    pieces, names = parts[::2], parts[1::2]
-    distinct = list(dict.fromkeys(names))
-    return pieces, names, distinct, _PARAMETER.sub(lambda found: f"${distinct.index(found[1]) + 1}", text)
-
-
-def _literal(value: Any) -> str:
-    """A value as SQL text. Quotes are doubled, and backslashes are plain characters (standard_conforming_strings)."""
-    if isinstance(value, str):
-        if "\x00" in value:
-            raise ValueError("PostgreSQL keeps no NUL characters")
-        return "'" + value.replace("'", "''") + "'"
-    if value is None:
-        return "NULL"
-    if isinstance(value, int):
-        return str(int(value)) if value >= 0 else f"({int(value)})"
-    if isinstance(value, float):
-        return f"'{value!r}'"
-    raise TypeError(f"{type(value).__name__} is no value for SQL")
