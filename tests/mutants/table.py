@@ -76,6 +76,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- rows: comparing, locking, isolating
     Mutant("the version is not compared", _BASE, '"id = :task AND version = :was"', '"id = :task AND :was = :was"', on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_somebody_waits_for_it_now")),
+    Mutant("an ended neighbour is none", "yourturn/store/recent.py", "if not case.alone:", "if case.needs or case.children or case.dependents or case.parent or case.is_parent:", on(_RECENT, "test_an_ended_neighbour_is_one")),
     Mutant("remembered settings are good", _BASE, '"AND p.settings = :own AND w.settings = :shared AND', '"AND :own = :own AND :shared = :shared AND', on(_RECENT, "test_settings_that_changed")),
     Mutant("old news refuse", _DESK, "if tx is not None and tx.recalled:", "if tx is not None and tx.recalled and isinstance(error, Again):", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self.execute(text, args).rowcount != 1:\n            raise Again\n", "self.execute(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),

@@ -75,6 +75,15 @@ def test_it_has_a_child_now(desk, other, task):
         desk.close(task)
 
 
+def test_an_ended_neighbour_is_one(desk, other, task):
+    child = other.create("part", parent=task)["key"]
+    other.close(child)
+    desk.ask(task, "Which?")
+    other.reopen(child)
+    with pytest.raises(Precondition, match="open children"):
+        desk.close(task)
+
+
 def test_only_tasks_that_stand_alone_are_remembered(desk, task):
     second = desk.create("B", depends_on=[task])["key"]
     assert desk.desk.store.recent.recall(desk._task(second), desk.desk.workspace, None) is None

@@ -234,7 +234,7 @@ def _decision(d: Draft) -> Decision:
         task=after,
         case=Case(
             d.case.project, after, tuple(d.questions), tuple(d.needs), d.case.children, d.case.dependents, d.case.parent,
-            d.case.is_parent,
+            d.case.is_parent, d.case.alone and not d.needs_added and not d.after,
         ),
         now=d.now,
         set=changed,

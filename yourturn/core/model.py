@@ -217,6 +217,7 @@ class Case(NamedTuple):
     dependents: tuple[Ref, ...] = ()  #: open tasks that wait for this one
     parent: Ref | None = None
     is_parent: bool = False  #: has, or had, children (asked for epics only)
+    alone: bool = False  #: has, and had, no neighbours at all
 
     def pending(self) -> list[Question]:
         return [q for q in self.questions if q.status == PENDING]

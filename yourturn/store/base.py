@@ -180,7 +180,7 @@ class Tx:
             if named.task_id != task.id:
                 raise NotFound(f"{task.key} has no question {named.name}")
             questions.append(named)
-        case = Case(self._project((task.project_id, *row[_TASK:-2])), task, tuple(questions))
+        case = Case(self._project((task.project_id, *row[_TASK:-2])), task, tuple(questions), alone=not row[-2] & 2)
         return (_among(case, near) if near else case), int(row[-1])
 
     def _project(self, row: Any) -> Project:
@@ -202,7 +202,7 @@ class Tx:
         self.fresh = row[-2]
         waits = [near[other] for other in sorted(set(needs)) if near[other].state not in RESOLVED]
         return (
-            Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None),
+            Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None, alone=not near),
             int(row[-1]),
         )
 

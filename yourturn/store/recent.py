@@ -5,8 +5,9 @@ compares: the task's version, which grows with everything that changes the task 
 fence. If any of them is not what was remembered, nothing is written and the move runs again on fresh rows. The same happens
 when the decision is an error: nobody is refused because of old news.
 
-Only tasks that stand alone are remembered. A neighbour can change without touching the task's row; whoever gets a first
-neighbour has its version raised (base._save_needs), so a remembered loner that is none any more is noticed too.
+Only tasks that stand alone are remembered, with no neighbours, not even ended ones, which could be reopened. A neighbour can
+change without touching the task's row; whoever gets a first neighbour has its version raised (base._save_needs), so a
+remembered loner that is none any more is noticed too.
 
 The database's clock is remembered with the case and goes on by this machine's monotonic one. So it can be off by the time
 that a message takes, which moves a deadline by as much and can let nobody in: who comes second meets another version.
@@ -41,7 +42,7 @@ class Recent:
 
     def remember(self, case: Case, database: int) -> None:
         assert case.task is not None
-        if case.needs or case.children or case.dependents or case.parent or case.is_parent:
+        if not case.alone:
             self.forget(case.task.id)
             return
         asked = tuple(q for q in case.questions if q.status == PENDING)
