@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from .core import law
-from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound
+from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound, StoreTrouble
 from .core.model import Action, Case, Claim, Decision, Event, Question, Who
 from .store.base import Again, Store, Tx
 from .store.reads import Reader
@@ -143,12 +143,14 @@ class Desk:
                     done = move(tx)
                     tx.write()
             except Exception as error:
-                if tx is not None and tx.recalled:  # what was remembered may be old: look before anybody is refused
-                    recent.forget(tx.recalled)
-                elif isinstance(error, Again):
+                recalled = tx.recalled if tx is not None else 0
+                recent.forget(recalled)
+                if isinstance(error, StoreTrouble) and not isinstance(error, Again):
+                    raise  # it may even have been made
+                if not recalled:  # what was remembered may be old: look before anybody is refused
+                    if not isinstance(error, Again):
+                        raise
                     time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
-                else:
-                    raise
             else:
                 if tx.final is not None:
                     recent.remember(*tx.final)
@@ -181,7 +183,7 @@ class Desk:
             self.store.lock_graph(tx.run, self.workspace)
             start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)
             action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
-        if action.verb not in _NEIGHBOURLY and "restart" not in action.args:
+        if action.verb not in _NEIGHBOURLY and not action.args.get("restart"):
             recalled = tx.recall(action.task, action.question)
             if recalled is not None and (recalled[0].questions or action.verb not in _MAY_BE_LATE):
                 return recalled

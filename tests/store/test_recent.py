@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Precondition
+from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Precondition, StoreTrouble
+
+from .crowd import raw
 
 
 @pytest.fixture
@@ -95,3 +97,21 @@ def test_not_for_long_and_not_for_others(desk, task, monkeypatch):
     assert recent.recall(number, desk.desk.workspace, 1) is None
     monkeypatch.setattr("yourturn.store.recent.KEPT", -1.0)
     assert recent.recall(number, desk.desk.workspace, None) is None
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_a_commit_that_is_not_confirmed_is_not_said_again(desk, task, address, dialect):
+    """It may have been made: whoever remembered the task is told so, like everybody else."""
+    with raw(address) as run:
+        run("CREATE SEQUENCE tried")
+        run(
+            "CREATE FUNCTION die() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN PERFORM nextval('tried'), pg_terminate_backend(pg_backend_pid()); RETURN NULL; END $$"
+        )
+        run(
+            "CREATE CONSTRAINT TRIGGER late AFTER INSERT ON notes DEFERRABLE INITIALLY DEFERRED "
+            "FOR EACH ROW EXECUTE FUNCTION die()"
+        )
+        with pytest.raises(StoreTrouble, match="does not answer"):
+            desk.note(task, "once")
+        assert run.one("SELECT last_value FROM tried") == 1
