@@ -31,8 +31,9 @@ from .core.errors import Invalid, NotAllowed, Precondition, StoreTrouble
 from .core.model import Action, Who
 from .desk import Desk
 from .store import rows, schema
-from .store.base import Store, Tx
+from .store.base import Store
 from .store.rows import Row
+from .store.tx import Tx
 
 FORMAT, VERSION = "yourturn", 1
 Progress = Callable[[int], None]

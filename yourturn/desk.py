@@ -27,8 +27,9 @@ from typing import Any, NamedTuple, TypeVar
 from .core import law
 from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound, StoreTrouble
 from .core.model import Action, Case, Claim, Decision, Event, Question, Who
-from .store.base import Again, Store, Tx
+from .store.base import Again, Store
 from .store.reads import Reader
+from .store.tx import Tx
 
 T = TypeVar("T")
 Clock = Callable[[], int]

@@ -23,14 +23,7 @@ def found(
 ) -> tuple[Client, dict[str, Any]]:
     key = project_key("key", key) if key else None
     address = db or env.get("YOURTURN_DB") or str(Path.cwd() / FOLDER / FILE)
-    if "://" not in address or address.startswith("sqlite:///"):
-        folder = Path(address.removeprefix("sqlite:///")).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if folder.name == FOLDER and not (folder / ".gitignore").exists():
-                (folder / ".gitignore").write_text("*\n")
-        except OSError as error:
-            raise StoreTrouble(f"{folder} cannot be made", reason=error.strerror or str(error)) from None
+    make_folder(address)
     store = open_store(address, create=True)
     try:
         before = schema.create(store, upgrade)
@@ -49,6 +42,18 @@ def found(
         store.close()
         raise
     return client, {"db": store.url, "project": client.project, "schema": schema.VERSION, "created": before == 0}
+
+
+def make_folder(address: str) -> None:
+    """Where the file will be, if a database is a file."""
+    if "://" not in address or address.startswith("sqlite:///"):
+        folder = Path(address.removeprefix("sqlite:///")).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            if folder.name == FOLDER and not (folder / ".gitignore").exists():
+                (folder / ".gitignore").write_text("*\n")
+        except OSError as error:
+            raise StoreTrouble(f"{folder} cannot be made", reason=error.strerror or str(error)) from None
 
 
 def _folder_key() -> str:

@@ -18,7 +18,7 @@ from .core import law
 from .core.errors import Invalid
 from .core.model import ENDED, RESOLVED, REVIEW
 from .desk import Desk
-from .store.base import Tx
+from .store.tx import Tx
 from .trackers import read, refusal
 from .trackers.record import Item
 

@@ -10,7 +10,7 @@ from .core.canon import dumps, secret_hash
 from .core.errors import Invalid, NotFound, Precondition
 from .core.fields import NAME
 from .core.model import SYSTEM, Action
-from .store.base import Tx
+from .store.tx import Tx
 
 
 def manage(tx: Tx, action: Action, now: int) -> None:

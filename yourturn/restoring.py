@@ -24,9 +24,10 @@ from typing import Any
 
 from . import archive
 from .config import FILE, FOLDER, identity, locate, open_store
-from .core.errors import BadDatabase, Busy, Invalid, NoDesk, NotAllowed, Precondition, SchemaMismatch, StoreTrouble
+from .core.errors import BadDatabase, Busy, Invalid, NoDesk, NotAllowed, Precondition, SchemaMismatch
 from .core.model import Who
 from .desk import Desk
+from .founding import make_folder
 from .store import rows, schema
 from .store.base import Again, Store
 from .store.rows import Row
@@ -87,14 +88,7 @@ def _address(into: str | None, env: Mapping[str, str]) -> str:
         address = locate(into, env)
     except NoDesk:
         address = str(Path.cwd() / FOLDER / FILE)
-    if "://" not in address or address.startswith("sqlite:///"):
-        folder = Path(address.removeprefix("sqlite:///")).parent
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            if folder.name == FOLDER and not (folder / ".gitignore").exists():
-                (folder / ".gitignore").write_text("*\n")
-        except OSError as error:
-            raise StoreTrouble(f"{folder} cannot be made", reason=error.strerror or str(error)) from None
+    make_folder(address)
     return address
 
 

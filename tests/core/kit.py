@@ -20,7 +20,7 @@ from yourturn.core.model import (
     Task,
 )
 from yourturn.core.rules import MEANS
-from yourturn.store.base import Tx
+from yourturn.store.tx import Tx
 from yourturn.testing import FakeClock
 
 #: The least that a verb takes.

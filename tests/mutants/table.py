@@ -6,7 +6,7 @@ from . import Mutant
 
 _RULES, _DECIDE, _EFFECTS, _GUARDS = (f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards"))
 _LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
-_DESK, _OFFICE, _BASE = "yourturn/desk.py", "yourturn/office.py", "yourturn/store/base.py"
+_DESK, _OFFICE, _BASE = "yourturn/desk.py", "yourturn/office.py", "yourturn/store/tx.py"
 _SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
 _LINK = "yourturn/store/link.py"
 _SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"

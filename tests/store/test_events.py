@@ -12,8 +12,8 @@ from yourturn.core.actions import say
 from yourturn.core.canon import link
 from yourturn.core.errors import Invalid, YourturnError
 from yourturn.core.model import Question, Task
-from yourturn.store.base import Tx
 from yourturn.store.reads import Reader
+from yourturn.store.tx import Tx
 
 from .crowd import gathered, oks, raw
 

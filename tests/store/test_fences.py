@@ -13,7 +13,8 @@ from yourturn.core.decide import decide
 from yourturn.core.errors import NotFound, Precondition
 from yourturn.core.model import SYSTEM
 from yourturn.desk import Desk
-from yourturn.store.base import Again, Tx
+from yourturn.store.base import Again
+from yourturn.store.tx import Tx
 
 from .crowd import raw
 

@@ -9,7 +9,7 @@ import pytest
 
 from yourturn import audit, doctor
 from yourturn.core.actions import say
-from yourturn.store.base import Tx
+from yourturn.store.tx import Tx
 
 from .crowd import crowd, oks, raw
 

@@ -6,7 +6,7 @@ fence. If any of them is not what was remembered, nothing is written and the mov
 when the decision is an error: nobody is refused because of old news.
 
 Only tasks that stand alone are remembered, with no neighbours, not even ended ones, which could be reopened. A neighbour can
-change without touching the task's row; whoever gets a first neighbour has its version raised (base._save_needs), so a
+change without touching the task's row; whoever gets a first neighbour has its version raised (tx._save_needs), so a
 remembered loner that is none any more is noticed too.
 
 The database's clock is remembered with the case and goes on by this machine's monotonic one. So it can be off by the time

@@ -1,0 +1,375 @@
+"""One open transaction of the door: loading a case, saving a decision. Plain SQL from queries.sql, for both dialects.
+
+Nothing outside the door gets hold of one. What changes on a task's row is kept until somebody looks, or until the end, so
+that the moves of one task in one transaction are one write to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from ..core.canon import dumps, link
+from ..core.errors import NotFound, Precondition
+from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Task, altered
+from .base import DESCENDANTS, OF_PROJECT, Store
+
+_TASK = len(Task._fields)
+_QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
+#: All that can change on a question.
+_CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
+
+
+class Tx:
+    """One transaction: load cases, save decisions."""
+
+    __slots__ = ("final", "fresh", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual", "workspace")
+
+    def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
+        self.store = store
+        self.run = run
+        self.q = store.query
+        self.workspace = workspace
+        self.last: tuple[int | None, int] = (None, 0)  #: the event written last: the next one's slot is not before its
+        self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
+        self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
+        self.unasked = 0
+        self.recent = recent  #: may be decided on what this process remembers
+        self.recalled = 0  #: the task whose case was remembered, not read
+        self.final: tuple[Case, int] | None = None  #: the case that this transaction leaves behind, and the database's time
+        self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
+
+    # --- loading ----------------------------------------------------------------------------------------------------
+
+    def recall(self, task: int, question: int | None) -> tuple[Case, int] | None:
+        """The case as this process remembers it; what is written on it compares."""
+        found = self.store.recent.recall(task, self.workspace, question) if self.recent else None
+        if found is not None:
+            self.recalled = task
+        return found
+
+    def case(self, task: int, question: int | None = None) -> tuple[Case, int]:
+        """The case of a task, locked, and the database's time (0 where it has none of its own)."""
+        self.write()
+        row = self.run(self.q["task_for_update"], {"id": task, "workspace": self.workspace}).fetchone()
+        if row is None:
+            raise NotFound(f"There is no task number {task}")
+        return self._case(row, question)
+
+    def _case(self, row: Any, question: int | None = None) -> tuple[Case, int]:
+        """The row is locked, and says what else there is; what is read now is what the lock protects."""
+        task = Task._make(row[:_TASK])
+        more = [(self.q[name], {"id": task.id}) for bit, name in ((1, "pending"), (2, "neighbours")) if row[-2] & bit]
+        found = self.run.many(*more) if more else []
+        asked = found[0] if row[-2] & 1 else ()
+        near = found[-1] if row[-2] & 2 else ()
+        questions = [Question._make(r) for r in asked]
+        if question is not None and all(q.id != question for q in questions):
+            named = self.question(question)
+            if named.task_id != task.id:
+                raise NotFound(f"{task.key} has no question {named.name}")
+            questions.append(named)
+        case = Case(self._project((task.project_id, *row[_TASK:-2])), task, tuple(questions), alone=not row[-2] & 2)
+        return (_among(case, near) if near else case), int(row[-1])
+
+    def _project(self, row: Any) -> Project:
+        return Project(row[0], row[1], row[2], row[3], row[4], self.store.settings(row[5], row[6]), row[7], (row[5], row[6]))
+
+    def latest(self, case: Case) -> Case:
+        """The case with its last question: who speaks of the task's key may come too late for it."""
+        assert case.task is not None
+        row = self.run(self.q["latest"], {"id": case.task.id}).fetchone()
+        return case._replace(questions=(Question._make(row),)) if row else case
+
+    def new_case(self, project: str, parent: int | None, needs: Iterable[int]) -> tuple[Case, int]:
+        """The case of a task that does not exist yet. Its neighbours are locked: none ends unseen while it joins them."""
+        self.write()
+        near = {ref.id: ref for ref in self.refs({*needs, *([parent] if parent else [])}, lock=True)}
+        row = self.run(self.q["project_for_update"], {"workspace": self.workspace, "key": project}).fetchone()
+        if row is None:
+            self._no_project(project)
+        self.fresh = row[-2]
+        waits = [near[other] for other in sorted(set(needs)) if near[other].state not in RESOLVED]
+        return (
+            Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None, alone=not near),
+            int(row[-1]),
+        )
+
+    def _no_project(self, key: str) -> NoReturn:
+        known = ", ".join(r[0] for r in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall())
+        hint = f"There is: {known or 'none'}. Make one with: turn project create {key}"
+        raise NotFound(f"There is no project {key}", hint=hint)
+
+    def refs(self, ids: Iterable[int], lock: bool = False) -> list[Ref]:
+        wanted = list(ids)
+        if not wanted:
+            return []
+        self.write()
+        args = {"workspace": self.workspace, "ids": ",".join(str(int(i)) for i in wanted)}
+        found = [Ref._make(r) for r in self.run(self.q["refs_for_update" if lock else "refs"], args).fetchall()]
+        if len(found) != len(set(wanted)):
+            raise NotFound("One of the tasks named is not there")
+        return found
+
+    def question(self, number: int) -> Question:
+        row = self.run(self.q["question"], {"workspace": self.workspace, "id": number}).fetchone()
+        if row is None:
+            raise NotFound(f"There is no question Q{number}")
+        return Question._make(row)
+
+    def task_id(self, project: str, key: str, elsewhere: str) -> int | None:
+        row = self.run(self.q["task_id"], {"workspace": self.workspace, "project": project, "key": key}).fetchone()
+        if row is None:
+            row = self.run(self.q["task_id_elsewhere"], {"workspace": self.workspace, "key": elsewhere}).fetchone()
+        return row[0] if row else None
+
+    def reaches(self, start: int, goal: int) -> bool:
+        return self.run(self.q["reaches"], {"from": start, "to": goal}).fetchone() is not None
+
+    def pick(
+        self, now: int | None, project: str | None, epic: int | None = None, role: str | None = None
+    ) -> tuple[bool, tuple[Case, int] | None]:
+        """Is something due? And the next task to work on, locked, or None. Without a project: the best of all projects."""
+        if project is None:
+            keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
+            found = [self.pick(now, key, epic, role) for key in keys]
+            return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
+        only = f"AND {OF_PROJECT}"
+        args = {"workspace": self.workspace, "project": project}
+        if epic is not None:
+            only += f" AND t.parent_id IN ({DESCENDANTS})".format_map(self.store.words)
+            args["epic"] = epic
+        if role is not None:
+            only += " AND (t.role IS NULL OR t.role = :role)"
+            args["role"] = role
+        owed, rows = self.run.many(
+            (self.q["anything_due"], {"now": now, "workspace": self.workspace}), (self.q["pick"].replace("{only}", only), args)
+        )
+        return bool(owed[0][1]), self._case(rows[0]) if rows else None
+
+    def anything_due(self, now: int | None) -> tuple[int, bool]:
+        """What time it is, by the database's clock if none is given; and is something due?"""
+        at, something = self.run(self.q["anything_due"], {"now": now, "workspace": self.workspace}).fetchone()
+        return int(at), bool(something)
+
+    def due(self, now: int, limit: int) -> list[int]:
+        args = {"now": now, "workspace": self.workspace, "limit": limit}
+        return [row[0] for row in self.run(self.q["due"], args).fetchall()]
+
+    # --- saving -----------------------------------------------------------------------------------------------------
+
+    def save(self, decision: Decision) -> Decision:
+        """Write a decision and its event. Compares the version that the decision was made on."""
+        if decision.opened:
+            self._numbered(decision)
+        task, before, changed = decision.task, decision.before, decision.set
+        if not decision.silent:
+            n, verb, who, at = task.event_count + 1, decision.action.verb, decision.action.who.name, decision.now
+            body = dumps(_data(decision))
+            head = link(task.event_head, task.key, n, at, who, verb, body)
+            changed["event_count"], changed["event_head"] = n, head
+        if before is None:
+            changed["id"] = self._insert(changed)
+        else:
+            self._keep(decision, before, changed)
+        prev, task = task.event_head, altered(task, changed)
+        for q in decision.opened:
+            fields = q._asdict() | {"workspace_id": self.workspace, "task_id": task.id}
+            self.run.later(_INSERT_QUESTION, fields)
+        for q in decision.closed:
+            self._close(q)
+        for note in decision.notes:
+            self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
+        decision.task, decision.case = task, decision.case._replace(task=task)
+        if decision.needs_added or decision.needs_removed or decision.action.args.get("warned") or before is not None:
+            self._save_needs(decision)
+        if not decision.silent:
+            self.run.later(
+                self.q["insert_event"],
+                {
+                    "workspace": self.workspace, "task": task.id, "n": n, "at": at, "actor": who, "action": verb,
+                    "data": body, "prev": prev, "hash": head, "after_task": self.last[0], "after_n": self.last[1],
+                },
+            )  # fmt: skip
+            self.last = (task.id, n)
+        return decision
+
+    def _numbered(self, decision: Decision) -> None:
+        """Give the questions that were opened their numbers."""
+        count = len(decision.opened)
+        if self.virtual:
+            self.unasked += count
+            first = -self.unasked
+        else:
+            if self.recalled:
+                self.store.lock_version(self.run, decision.task.id, decision.task.version)
+            first = self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0]
+        opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
+        fresh = iter(opened)
+        questions = tuple(next(fresh) if q.id == 0 else q for q in decision.case.questions)
+        decision.opened, decision.case = opened, decision.case._replace(questions=questions)
+
+    def _insert(self, fields: dict[str, Any]) -> int:
+        """The new row's id: taken from the database before, or given by it now."""
+        if fields["external_id"]:
+            self._new_elsewhere(fields["project_id"], fields["external_id"])
+        number = int(fields["key"].rpartition("-")[2])
+        self.run.must(self.q["next_number"], {"id": fields["project_id"], "number": number})
+        new, self.fresh = self.fresh, None
+        if new is None:
+            return int(self.run(_INSERT_TASK, {**fields, "id": None}).lastrowid)
+        self.run.later(_INSERT_TASK, {**fields, "id": new})
+        return int(new)
+
+    def _new_elsewhere(self, project: int, external: str) -> None:
+        row = self.run(self.q["external"], {"project": project, "external": external}).fetchone()
+        if row:
+            raise Precondition(f"Cannot create {external}", reason=f"it is here already, as {row[0]}")
+
+    def _keep(self, decision: Decision, before: Task, fields: dict[str, Any]) -> None:
+        """Moves of one task in one transaction are one write to its row."""
+        fields["version"] = before.version + 1
+        was, earlier = self.moved.get(before.id, (None, None))
+        if was is None:
+            was = {"task": before.id, "was": before.version}
+            if before.id == self.recalled:
+                project = decision.case.project
+                was |= {"own": project.said[0], "shared": project.said[1], "fence": project.fenced_at or 0}
+        self.moved[before.id] = (was, fields if earlier is None else {**earlier, **fields})
+
+    def write(self) -> None:
+        """Write what was kept, before anybody looks at it. Compare-and-set: the rows are as they were when they were read."""
+        while self.moved:
+            was, fields = self.moved.popitem()[1]
+            names = (*fields, *was)
+            text = _UPDATES.get(names)
+            if text is None:
+                put = ", ".join(f"{name} = :{name}" for name in fields)
+                same = "id = :task AND version = :was" + _AS_REMEMBERED * ("own" in was)
+                text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE {same}"
+            self.run.must(text, {**fields, **was})
+
+    def _close(self, q: Question) -> None:
+        """Compare-and-set: only a question that is still pending can change."""
+        self.run.must(_CLOSE, {**q._asdict(), "workspace": self.workspace})
+
+    def _save_needs(self, decision: Decision) -> None:
+        new = decision.task.id
+        if decision.needs_added:
+            self.write()
+        for task, other in decision.needs_added:
+            self.run.later(self.q["insert_dep"], {"task": task or new, "needs": other or new})
+            self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})  # see recent.py
+        for task, other in decision.needs_removed:
+            self.run.later(self.q["delete_dep"], {"task": task, "needs": other})
+        if decision.action.args.get("warned"):
+            self.run.later(self.q["warn_dep"], {"task": new, "needs": decision.action.args["warned"]})
+        if decision.before is not None and decision.before.ended_at is not None and decision.task.ended_at is None:
+            self.run.later(self.q["unwarn_deps"], {"needs": new})
+
+    # --- idempotency ------------------------------------------------------------------------------------------------
+
+    def reply(self, action: Action) -> Any:
+        args = {"workspace": self.workspace, "key": action.key, "actor": action.who.name}
+        return self.run(self.q["reply"], args).fetchone()
+
+    def renew_claim(self, task: Task, claim_hash: str) -> None:
+        self.run.later(self.q["renew_claim"], {"id": task.id, "epoch": task.epoch, "hash": claim_hash})
+
+    def remember(self, action: Action, request: str, task: int | None, question: int | None, epoch: int | None, at: int) -> None:
+        self.run.later(
+            self.q["insert_reply"],
+            {
+                "workspace": self.workspace, "key": action.key, "actor": action.who.name, "request": request, "task": task,
+                "question": question, "epoch": epoch, "at": at,
+            },
+        )  # fmt: skip
+
+    # --- what concerns no task --------------------------------------------------------------------------------------
+
+    def office_event(self, action: Action, data: dict[str, Any], at: int) -> None:
+        name, n, head, _ = self.run(self.q["office_head"], {"workspace": self.workspace}).fetchone()
+        body = dumps(data)
+        fresh = link(head, name, n + 1, at, action.who.name, action.verb, body)
+        self.run.later(self.q["move_office_head"], {"workspace": self.workspace, "n": n + 1, "hash": fresh})
+        self.run.later(
+            self.q["insert_office_event"],
+            {
+                "workspace": self.workspace, "n": n + 1, "at": at, "actor": action.who.name, "action": action.verb,
+                "data": body, "prev": head, "hash": fresh,
+            },
+        )  # fmt: skip
+
+
+def _urgency(found: tuple[Case, int]) -> tuple[int, int, int]:
+    task = found[0].task
+    assert task is not None
+    return task.priority, task.created_at, task.id
+
+
+def _among(case: Case, near: Any) -> Case:
+    """The case with its neighbours."""
+    found: dict[str, list[Ref]] = {"needs": [], "dependent": [], "child": [], "parent": [], "parts": []}
+    for sort, *ref in sorted(near):
+        found[sort].append(Ref._make(ref))
+    assert case.task is not None
+    return case._replace(
+        needs=tuple(found["needs"]),
+        children=tuple(found["child"]),
+        dependents=tuple(found["dependent"]),
+        parent=found["parent"][0] if found["parent"] else None,
+        is_parent=case.task.type == "epic" and bool(found["parts"]),
+    )
+
+
+def _insert(table: str, fields: Iterable[str]) -> str:
+    names = list(fields)
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
+
+
+_INSERT_TASK = _insert("tasks", Task._fields)
+_INSERT_QUESTION = _insert("questions", (*Question._fields, "workspace_id"))
+_CLOSE = (
+    f"UPDATE questions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)} "
+    "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
+)
+_UPDATES: dict[tuple[str, ...], str] = {}
+_AS_REMEMBERED = (
+    " AND EXISTS (SELECT 1 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.id = tasks.project_id "
+    "AND p.settings = :own AND w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence)"
+)
+
+
+def _data(decision: Decision) -> dict[str, Any]:
+    """What the event says: enough to rebuild the rows from it."""
+    data: dict[str, Any] = {
+        "from": decision.before.state if decision.before else None,
+        "to": decision.task.state,
+        **decision.data,
+    }
+    changed = {name: value for name, value in decision.set.items() if name not in _QUIET and name != "state"}
+    if decision.before is None:
+        changed = {name: value for name, value in changed.items() if value not in (None, "", "[]", 0)}
+    if changed:
+        data["set"] = changed
+    if decision.needs_added:  # 0 is the task that this event creates
+        data["needs_added"] = [list(pair) for pair in decision.needs_added]
+    if decision.needs_removed:
+        data["needs_removed"] = [list(pair) for pair in decision.needs_removed]
+    if decision.opened:
+        data["opened"] = [_said(q, Question._fields) for q in decision.opened]
+    if decision.closed:
+        data["closed"] = [_said(q, ("id", *_CLOSING)) for q in decision.closed]
+    if decision.notes:
+        data["notes"] = [_noted(note, decision.now) for note in decision.notes]
+    return data
+
+
+def _noted(note: Note, now: int) -> dict[str, Any]:
+    """A note that was written elsewhere, before, says when."""
+    return {"author": note.author, "text": note.text, **({"at": note.at} if note.at != now else {})}
+
+
+def _said(q: Question, names: Iterable[str]) -> dict[str, Any]:
+    fields = ((name, getattr(q, name)) for name in names if name != "task_id")
+    return {name: value for name, value in fields if value is not None}
