@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, chdir, contextmanager
+from contextlib import ExitStack, chdir, contextmanager, suppress
 from pathlib import Path
 
 from yourturn.audit import verify
@@ -24,6 +24,8 @@ from yourturn.doctor import examine
 from . import Place, Tally
 
 WRITERS, BACKUPS = 4, 60
+#: What each writer does from one backup to the next: the desk grows with the backups and does not run away from them.
+STINT = 8
 NAMES = ("desk.backup", "desk.jsonl", "desk.jsonl.gz")
 ENV = {"USER": "ana"}
 #: Epochs beyond this were handed out after a restore.
@@ -39,8 +41,8 @@ def run(place: Place) -> Tally:
         heard = stack.enter_context(_writers(address))
         desk = stack.enter_context(connect(address, as_="human:ana", env={}))
         for number in range(max(2, round(BACKUPS * place.scale))):
-            while len(heard) < 4 * (number + 1) and heard.alive():
-                heard.changed.wait(0.2)
+            heard.tell(STINT)
+            heard.more(WRITERS)
             known = list(heard)
             file = str(folder / chance.choice(NAMES))
             desk.backup(file)
@@ -58,10 +60,10 @@ def _replaced(place: Place, address: str, folder: Path, heard: _Heard) -> Iterat
     """A restore in the midst of it: what was acknowledged on the old desk is in the file that is kept, all of it."""
     with chdir(folder), connect(address, as_="human:ana", env={}) as desk:
         desk.backup("before.backup")
+        heard.tell(STINT)
         found = restore("before.backup", address, force=True, env=ENV)
-        known = len(heard)
-        while len(heard) < known + 4 and heard.alive():
-            heard.changed.wait(0.2)
+        heard.tell(STINT)
+        heard.more(WRITERS)
         bad = [check["words"] for check in examine(desk) if check["status"] == "bad"]
         if bad:
             yield f"A desk that was restored while others wrote is not sound: {'; '.join(bad)}"
@@ -121,6 +123,20 @@ class _Heard(list[tuple[str, str]]):
     def words(self) -> str:
         return " ".join(p.stderr.read()[-300:] for p in self.processes if p.poll() is not None and p.stderr)
 
+    def tell(self, times: int) -> None:
+        for process in self.processes:
+            with suppress(BrokenPipeError):  # it died: `alive` says so
+                assert process.stdin is not None
+                process.stdin.write("go\n" * times)
+                process.stdin.flush()
+
+    def more(self, count: int) -> None:
+        """Wait until so many more were acknowledged."""
+        wanted = len(self) + count
+        while len(self) < wanted and self.alive():
+            self.changed.wait(0.2)
+            self.changed.clear()
+
     def listen(self, process: subprocess.Popen[str]) -> None:
         assert process.stdout is not None
         for line in process.stdout:
@@ -136,6 +152,7 @@ def _writers(address: str) -> Iterator[_Heard]:
     for n in range(WRITERS):
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.torture.scribe", address, str(n)],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -153,6 +170,6 @@ def _writers(address: str) -> Iterator[_Heard]:
         for thread in threads:
             thread.join()
         for process in heard.processes:
-            for pipe in (process.stdout, process.stderr):
+            for pipe in (process.stdin, process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
