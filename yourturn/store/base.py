@@ -20,12 +20,12 @@ from .recent import Recent
 OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
 
 #: What else there is to read of a task: 1 if it has open questions, 2 if it has neighbours. (coalesce keeps planners from
-#: walking the whole inbox.)
+#: walking the whole inbox; and an EXISTS here made PostgreSQL read all tasks into a hash table, to ask it about one.)
 NEAR = (
-    "CASE WHEN EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND coalesce(q.status, '') = 'pending') "
+    "CASE WHEN (SELECT 1 FROM questions q WHERE q.task_id = t.id AND coalesce(q.status, '') = 'pending' LIMIT 1) = 1 "
     "THEN 1 ELSE 0 END + "
-    "CASE WHEN t.parent_id IS NOT NULL OR EXISTS (SELECT 1 FROM deps d WHERE d.task_id = t.id) "
-    "OR EXISTS (SELECT 1 FROM deps d WHERE d.needs_id = t.id) OR EXISTS (SELECT 1 FROM tasks k WHERE k.parent_id = t.id) "
+    "CASE WHEN t.parent_id IS NOT NULL OR (SELECT 1 FROM deps d WHERE d.task_id = t.id LIMIT 1) = 1 "
+    "OR (SELECT 1 FROM deps d WHERE d.needs_id = t.id LIMIT 1) = 1 OR (SELECT 1 FROM tasks k WHERE k.parent_id = t.id LIMIT 1) = 1 "
     "THEN 2 ELSE 0 END"
 )
 

@@ -23,10 +23,18 @@ _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _OFTEN, _PREPARED = 3, 200
 
 
+#: Whoever listens holds this lock, shared. Who can get it alone, for a moment, has nobody to tell.
+LISTENING = "7258003, 0"
+_TELL = (
+    f"SELECT pg_notify('yourturn', '') WHERE NOT CASE WHEN pg_try_advisory_lock({LISTENING}) "
+    f"THEN pg_advisory_unlock({LISTENING}) ELSE false END"
+)
+
+
 class Link:
     """One connection, and what has been said on it but not sent."""
 
-    __slots__ = ("begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen", "telling")
+    __slots__ = ("begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen")
 
     def __init__(self, db: Any) -> None:
         self.db = db
@@ -37,7 +45,7 @@ class Link:
         self.count = 0
         self.poll = select.poll()
         self.poll.register(db.fileno(), select.POLLIN)
-        self.begun = self.ending = self.telling = False
+        self.begun = self.ending = False
 
     def __call__(self, text: str, args: Any = None) -> Answer:
         """Say this and whatever waits, now."""
@@ -80,17 +88,14 @@ class Link:
             raise _error(result)
         return Answer(result, self.loader)
 
-    def commit(self) -> None:
+    def commit(self, tell: bool) -> None:
+        """Make it last; and, once it is committed, wake whoever listens."""
         if self.begun or len(self.queue) > 1:
             self.queue.append("COMMIT")
+            if tell:
+                self._say(_TELL, {})
             self.ending = True
             self.flush()
-
-    def tell(self) -> None:
-        """Wake whoever listens, without waiting: it is committed, whether or not anybody hears of it."""
-        with suppress(psycopg.Error):
-            self.db.pgconn.send_query(b"SELECT pg_notify('yourturn', '')")
-            self.telling = True
 
     def undo(self) -> None:
         self.queue = []
@@ -102,11 +107,6 @@ class Link:
 
     def alive(self) -> bool:
         """Something to read on a connection that has asked nothing is its end."""
-        if self.telling:
-            self.telling = False
-            with suppress(psycopg.Error):
-                while self.db.pgconn.get_result() is not None:
-                    pass
         return not self.db.closed and not self.poll.poll(0)
 
     def _say(self, text: str, args: Any) -> None:

@@ -4,7 +4,7 @@ Time comes from the database, so that machines whose clocks differ agree on leas
 read for a decision; a deadlock is rolled back by the server and the whole move runs again. Locks leave the key of a row
 alone (NO KEY), because foreign keys hold on to it: two children that end together would deadlock over their parent
 otherwise, and each deadlock costs a second. NOTIFY is only a hint, sent after the commit because inside it would make
-all commits queue; whoever listens also looks by itself now and then.
+all commits queue, and only if somebody listens; whoever listens also looks by itself now and then.
 
 *Few round trips.* A move is two: one string that begins, locks the task and reads it; one that writes everything and
 commits. The statement that locks a row has read everything else before it had to wait for the lock, so it also says
@@ -31,7 +31,7 @@ try:
     import psycopg
     from psycopg import errors as pg
 
-    from .link import Link
+    from .link import LISTENING, Link
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
 
@@ -200,7 +200,7 @@ class PostgresStore(Store):
             if listener is None or listener.closed:
                 listener = self._local.listener = psycopg.connect(self._address, autocommit=True)
                 self._listeners = [other for other in self._listeners if not other.closed] + [listener]
-                listener.execute("LISTEN yourturn")
+                listener.execute(f"LISTEN yourturn; SELECT pg_advisory_lock_shared({LISTENING})")
                 return True
             for _ in listener.notifies(timeout=min(seconds, self.pulse), stop_after=1):
                 return True
@@ -289,9 +289,7 @@ class _Transaction:
         link = self.link
         try:
             if error is None and self.begin:
-                link.commit()
-                if self.write:
-                    link.tell()
+                link.commit(tell=self.write)
             elif error is not None:
                 link.undo()
         except psycopg.Error as trouble:
@@ -316,5 +314,6 @@ _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');
 SET standard_conforming_strings = on;
 SET enable_seqscan = off;
-SET jit = off
+SET jit = off;
+SET plan_cache_mode = force_generic_plan
 """

@@ -77,8 +77,8 @@ WITH RECURSIVE seen (id) AS (
 SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 
 -- name: pick
--- The next task to work on: priority, then age, then id. A container is never work itself.
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
+-- The next task to work on: priority, then age, then id. A container is never work itself. And whether something is due.
+SELECT {owed}, {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
 FROM tasks t {by_state} JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE p.workspace_id = :workspace AND t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries
   {only} ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked};
@@ -90,9 +90,7 @@ WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at, t.id L
 
 -- name: anything_due
 -- What time it is, and whether something is due by then. Without :now, it is the database's time.
-SELECT coalesce(CAST(:now AS {big}), {moment}), EXISTS (
-    SELECT 1 FROM tasks t JOIN projects p ON p.id = +t.project_id
-    WHERE t.due_at <= coalesce(CAST(:now AS {big}), {moment}) AND p.workspace_id = :workspace);
+SELECT coalesce(CAST(:now AS {big}), {moment}), {owed};
 
 -- name: take_numbers
 -- Questions are never taken away: where only one writes at a time, the next number follows the last.

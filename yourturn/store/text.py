@@ -13,6 +13,11 @@ TASK = ", ".join(f"t.{name}" for name in Task._fields)
 RESOLVED_STATES = ", ".join(f"'{state}'" for state in sorted(RESOLVED))
 ENDED_STATES = ", ".join(f"'{state}'" for state in sorted(ENDED))
 QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
+#: Is something due by :now, or by the database's time? The + keeps planners from walking whole projects.
+_OWED = (
+    "EXISTS (SELECT 1 FROM tasks o JOIN projects r ON r.id = +o.project_id "
+    "WHERE o.due_at <= coalesce(CAST(:now AS {big}), {moment}) AND r.workspace_id = :workspace)"
+)
 
 
 @cache
@@ -28,7 +33,8 @@ class _Words(dict[str, str]):
 
 def queries(words: dict[str, str]) -> dict[str, str]:
     """name -> SQL."""
-    all_words = _Words(words, task=TASK, question=QUESTION, ended=ENDED_STATES, resolved=RESOLVED_STATES)
+    owed = _OWED.format_map(words)
+    all_words = _Words(words, task=TASK, question=QUESTION, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed)
     found = {}
     for part in read("queries.sql").split("-- name: ")[1:]:
         name, _, body = part.partition("\n")

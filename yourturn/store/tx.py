@@ -135,17 +135,15 @@ class Tx:
             found = [self.pick(now, key, epic, role) for key in keys]
             return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
         only = f"AND {OF_PROJECT}"
-        args = {"workspace": self.workspace, "project": project}
+        args: dict[str, Any] = {"workspace": self.workspace, "project": project, "now": now}
         if epic is not None:
             only += f" AND t.parent_id IN ({DESCENDANTS})".format_map(self.store.words)
             args["epic"] = epic
         if role is not None:
             only += " AND (t.role IS NULL OR t.role = :role)"
             args["role"] = role
-        owed, rows = self.run.many(
-            (self.q["anything_due"], {"now": now, "workspace": self.workspace}), (self.q["pick"].replace("{only}", only), args)
-        )
-        return bool(owed[0][1]), self._case(rows[0]) if rows else None
+        row = self.run(self.q["pick"].replace("{only}", only), args).fetchone()
+        return (bool(row[0]), self._case(row[1:])) if row else (self.anything_due(now)[1], None)
 
     def anything_due(self, now: int | None) -> tuple[int, bool]:
         """What time it is, by the database's clock if none is given; and is something due?"""
