@@ -373,7 +373,9 @@ def test_an_effect_is_never_seen_before_its_cause(desk, address, open_desk, dial
             blocker("BEGIN")
             blocker("SELECT pg_current_xact_id()")  # stays open in between
             other.note("PROJ-1", "cause")  # the youngest, and the first to write
-            desk.desk._move(Tx(store, run, 1), say("note", desk.who, task=1, text="effect"))
+            tx = Tx(store, run, 1)
+            desk.desk._move(tx, say("note", desk.who, task=1, text="effect"))
+            tx.write()
         reader.read()
         reader.check()
         blocker("COMMIT")
@@ -395,7 +397,9 @@ def test_what_one_commit_causes_is_seen_after_it(desk, address, open_desk, diale
             blocker("BEGIN")
             blocker("SELECT pg_current_xact_id()")
             other.note("PROJ-1", "late")
-            desk.desk._move(Tx(store, run, 1), say("close", desk.who, task=1))
+            tx = Tx(store, run, 1)
+            desk.desk._move(tx, say("close", desk.who, task=1))
+            tx.write()
         reader.read()
         seen = [(e.task, e.action) for e in reader.seen]
         assert ("PROJ-2", "unblock") not in seen or ("PROJ-1", "close") in seen

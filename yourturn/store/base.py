@@ -25,7 +25,8 @@ NEAR = (
     "CASE WHEN (SELECT 1 FROM questions q WHERE q.task_id = t.id AND coalesce(q.status, '') = 'pending' LIMIT 1) = 1 "
     "THEN 1 ELSE 0 END + "
     "CASE WHEN t.parent_id IS NOT NULL OR (SELECT 1 FROM deps d WHERE d.task_id = t.id LIMIT 1) = 1 "
-    "OR (SELECT 1 FROM deps d WHERE d.needs_id = t.id LIMIT 1) = 1 OR (SELECT 1 FROM tasks k WHERE k.parent_id = t.id LIMIT 1) = 1 "
+    "OR (SELECT 1 FROM deps d WHERE d.needs_id = t.id LIMIT 1) = 1 "
+    "OR (SELECT 1 FROM tasks k WHERE k.parent_id = t.id LIMIT 1) = 1 "
     "THEN 2 ELSE 0 END"
 )
 

@@ -64,7 +64,7 @@ class Link:
         """Several questions in one go, answered in order, each with a snapshot of its own."""
         for text, args in asked:
             self._say(text, args)
-        script, self.queue, self.begun = ";".join(self.queue), [], True
+        script = self._script()
         cursor = self.db.cursor()
         try:
             cursor.execute(script)
@@ -81,12 +81,18 @@ class Link:
         """Send what was said; the answer to the last of it. One call to the C library, half of what a cursor costs."""
         if not self.queue:
             return _NOTHING
-        script, self.queue, self.begun = ";".join(self.queue), [], True
-        result = self.db.pgconn.exec_(script.encode())
+        result = self.db.pgconn.exec_(self._script().encode())
         if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
             self.names.clear()
             raise _error(result)
         return Answer(result, self.loader)
+
+    def _script(self) -> str:
+        """Everything that waits, as one text; from here on it is said."""
+        script, self.queue, self.begun = ";".join(self.queue), [], True
+        if "\x00" in script:
+            raise ValueError("PostgreSQL keeps no NUL characters")
+        return script
 
     def commit(self, tell: bool) -> None:
         """Make it last; and, once it is committed, wake whoever listens."""
@@ -189,14 +195,18 @@ def _shape(text: str) -> tuple[list[str], list[str], list[str], str]:
 
 def _literal(value: Any) -> str:
     """A value as SQL text. Quotes are doubled, and backslashes are plain characters (standard_conforming_strings)."""
-    if isinstance(value, str):
-        if "\x00" in value:
-            raise ValueError("PostgreSQL keeps no NUL characters")
-        return "'" + value.replace("'", "''") + "'"
+    kind = type(value)
+    if kind is str:
+        return f"'{value.replace(_QUOTE, _QUOTES)}'" if _QUOTE in value else f"'{value}'"
     if value is None:
         return "NULL"
-    if isinstance(value, int):
-        return str(int(value)) if value >= 0 else f"({int(value)})"
-    if isinstance(value, float):
+    if kind is int or kind is bool:
+        return str(int(value)) if value >= 0 else f"({value})"
+    if kind is float:
         return f"'{value!r}'"
-    raise TypeError(f"{type(value).__name__} is no value for SQL")
+    if isinstance(value, (str, int, float)):
+        return _literal(next(plain(value) for plain in (str, int, float) if isinstance(value, plain)))
+    raise TypeError(f"{kind.__name__} is no value for SQL")
+
+
+_QUOTE, _QUOTES = "'", "''"

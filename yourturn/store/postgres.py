@@ -68,6 +68,8 @@ class PostgresStore(Store):
         "now": "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS BIGINT)",
         "moment": "CAST(extract(epoch FROM statement_timestamp()) * 1000000 AS BIGINT)",
         "near": f"CASE WHEN t.version <> (SELECT z.version FROM tasks z WHERE z.id = t.id) THEN 3 ELSE {NEAR} END",
+        "near_picked": f"CASE WHEN t.version <> c.version THEN 3 ELSE {NEAR} END",
+        "materialized": "MATERIALIZED",
         "these": "= ANY (CAST(string_to_array(:ids, ',') AS BIGINT[]))",
         "new_id": "nextval(pg_get_serial_sequence('tasks', 'id'))",
         "lock": "FOR NO KEY UPDATE",

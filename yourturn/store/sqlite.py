@@ -61,6 +61,8 @@ class SqliteStore(Store):
         "now": "0",
         "moment": "0",
         "near": NEAR,
+        "near_picked": NEAR,
+        "materialized": "",
         "new_id": "NULL",
         "these": "IN (SELECT value FROM json_each('[' || :ids || ']'))",
         "lock": "",

@@ -33,7 +33,7 @@ class _Words(dict[str, str]):
 
 def queries(words: dict[str, str]) -> dict[str, str]:
     """name -> SQL."""
-    owed = _OWED.format_map(words)
+    owed = _OWED.format_map(_Words(words))
     all_words = _Words(words, task=TASK, question=QUESTION, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed)
     found = {}
     for part in read("queries.sql").split("-- name: ")[1:]:

@@ -23,7 +23,9 @@ _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at"
 class Tx:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ("final", "fresh", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual", "workspace")
+    __slots__ = (
+        "events", "final", "fresh", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual", "workspace"
+    )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
         self.store = store
@@ -31,6 +33,7 @@ class Tx:
         self.q = store.query
         self.workspace = workspace
         self.last: tuple[int | None, int] = (None, 0)  #: the event written last: the next one's slot is not before its
+        self.events: list[dict[str, Any]] = []  #: of one task, in a row, not written yet
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
@@ -182,14 +185,11 @@ class Tx:
         if decision.needs_added or decision.needs_removed or decision.action.args.get("warned") or before is not None:
             self._save_needs(decision)
         if not decision.silent:
-            self.run.later(
-                self.q["insert_event"],
-                {
-                    "workspace": self.workspace, "task": task.id, "n": n, "at": at, "actor": who, "action": verb,
-                    "data": body, "prev": prev, "hash": head, "after_task": self.last[0], "after_n": self.last[1],
-                },
-            )  # fmt: skip
-            self.last = (task.id, n)
+            if self.events and self.events[0]["task"] != task.id:
+                self._write_events()
+            self.events.append(
+                {"task": task.id, "n": n, "at": at, "actor": who, "action": verb, "data": body, "prev": prev, "hash": head}
+            )
         return decision
 
     def _numbered(self, decision: Decision) -> None:
@@ -246,6 +246,19 @@ class Tx:
                 same = "id = :task AND version = :was" + _AS_REMEMBERED * ("own" in was)
                 text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE {same}"
             self.run.must(text, {**fields, **was})
+        if self.events:
+            self._write_events()
+
+    def _write_events(self) -> None:
+        """All in one statement, and in one slot: the first one's."""
+        first, last = self.events[0], self.events[-1]
+        text = self.q["insert_event"]
+        args = {**first, "workspace": self.workspace, "after_task": self.last[0], "after_n": self.last[1]}
+        for at, event in enumerate(self.events[1:], 1):
+            text += f", ({self.store.words['slot']}, :workspace, :task, {', '.join(f':{name}{at}' for name in _OWN)})"
+            args.update({f"{name}{at}": event[name] for name in _OWN})
+        self.run.later(text, args)
+        self.last, self.events = (last["task"], last["n"]), []
 
     def _close(self, q: Question) -> None:
         """Compare-and-set: only a question that is still pending can change."""
@@ -286,6 +299,7 @@ class Tx:
     # --- what concerns no task --------------------------------------------------------------------------------------
 
     def office_event(self, action: Action, data: dict[str, Any], at: int) -> None:
+        self.write()
         name, n, head, _ = self.run(self.q["office_head"], {"workspace": self.workspace}).fetchone()
         body = dumps(data)
         fresh = link(head, name, n + 1, at, action.who.name, action.verb, body)
@@ -331,6 +345,8 @@ _CLOSE = (
     f"UPDATE questions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)} "
     "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
 )
+#: What each event has to itself.
+_OWN = ("n", "at", "actor", "action", "data", "prev", "hash")
 _UPDATES: dict[tuple[str, ...], str] = {}
 _AS_REMEMBERED = (
     " AND EXISTS (SELECT 1 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.id = tasks.project_id "
