@@ -17,7 +17,7 @@ SURFACES = ("cli", "tui", "web", "api", "mcp")
 LAYERS = (
     ("version", "core", "screen"),
     ("store",),
-    ("desk", "office", "archive", "intake", "trackers"),
+    ("desk", "office", "archive", "intake", "papers", "trackers"),
     ("wire", "view"),
     ("client",),
     ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing"),

@@ -107,6 +107,7 @@ class Desk:
         project: str | None = None,
         epic: int | None = None,
         role: str | None = None,
+        host: str | None = None,
         lease: Any = None,
         look: Callable[[Reader, Done], Any] | None = None,
     ) -> Any:
@@ -117,7 +118,7 @@ class Desk:
         unpaid = 0  # what cannot be paid holds up nobody else
 
         def move(tx: Tx) -> Any:
-            owed, found = tx.pick(self._given(), project, epic, role)
+            owed, found = tx.pick(self._given(), project, epic, role, host)
             if owed and not unpaid:
                 raise _Owed
             if found is None:

@@ -135,7 +135,7 @@ def _looked(client: Client) -> list[tuple[str, list[str]]]:
 _TOLD = (
     "title", "description", "state", "priority", "type", "complexity", "parent", "requires", "role", "labels", "acceptance",
     "retry_count", "max_retries", "branch", "session_id", "workflow", "summary", "failure", "reason", "wake_at", "external_id",
-    "created_by", "created_at", "ended_at", "extra",
+    "created_by", "created_at", "ended_at", "extra", "host", "seat",
 )  # fmt: skip
 #: A question's fields: in the API, in an event.
 _ASKED = {

@@ -56,6 +56,8 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "ended_at": time(t.ended_at),
         "version": t.version,
         "extra": _json(t.extra),
+        "host": t.host,
+        "seat": _json(t.seat),
     }
 
 
@@ -175,7 +177,7 @@ def _readable(name: str, value: Any) -> Any:
     return value
 
 
-_STORED_JSON = frozenset({"labels", "context", "options", "default_value", "action", "metadata", "response", "extra"})
+_STORED_JSON = frozenset({"labels", "context", "options", "default_value", "action", "metadata", "response", "extra", "seat"})
 
 
 def settings(values: dict[str, Any]) -> dict[str, Any]:

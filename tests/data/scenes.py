@@ -38,7 +38,11 @@ def fill(desk: Client, clock: FakeClock, held: bool = False) -> dict[str, str]:
     web = desk.create("To accept", project="WEB", key="once")["key"]
     coder.complete(coder.claim(web, "w1")["claim"], "see the PR")
     again = desk.create("Rejected once", requires="review")["key"]
-    coder.complete(coder.claim(again, "w2")["claim"], "first try")
+    held_once = coder.claim(again, "w2")["claim"]
+    coder.update(again, claim=held_once, session_id="s1", host="laptop", seat={"agent": "coder", "folder": "/somewhere"})
+    coder.write_output(held_once, [("said", "Zeile “ü”\n\twith a tab"), ("tool", "Bash")])
+    coder.keep_patch(held_once, "0" * 40, "diff --git a/x b/x\n+new\n")
+    coder.complete(held_once, "first try")
     bob.reject(again, "softer, please")
     tired = desk.create("Tried too often", max_retries=1)["key"]
     coder.release(coder.claim(tired, "w3")["claim"], "gave up")

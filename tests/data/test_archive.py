@@ -18,7 +18,7 @@ from yourturn.core.errors import ClaimLost, Invalid, NotAllowed, Precondition, S
 from yourturn.core.model import Who
 from yourturn.core.questions import allows
 from yourturn.doctor import examine
-from yourturn.store import rows
+from yourturn.store import rows, schema
 
 from .scenes import fill
 
@@ -192,7 +192,7 @@ BROKEN = {
     "half a line": (lambda s: s[:-40], "was cut off"),
     "more lines": (lambda s: s + _lines(s)[3], "goes on after its end"),
     "a newer format": (lambda s: s.replace('"version":1', '"version":2', 1), "newer Yourturn"),
-    "a newer schema": (lambda s: s.replace('"schema":2', '"schema":99', 1), "newer Yourturn"),
+    "a newer schema": (lambda s: s.replace(f'"schema":{schema.VERSION}', '"schema":99', 1), "newer Yourturn"),
 }
 
 

@@ -18,10 +18,11 @@ from .looks import Looks
 from .managing import Managing
 from .moving import Moving
 from .names import Named, Names
+from .papers import Papers
 from .saying import Saying
 
 
-class Client(Saying, Looks, Managing, Moving):
+class Client(Saying, Looks, Managing, Moving, Papers):
     """A desk, spoken to in plain values."""
 
     def as_(self, who: Who) -> Client:

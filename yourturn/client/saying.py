@@ -116,12 +116,14 @@ class Saying(Names):
         project: str | None = None,
         epic: Named | None = None,
         role: str | None = None,
+        host: str | None = None,
         lease: Any = None,
     ) -> dict[str, Any] | None:
+        """The next task and a claim on it, or None. With `host`, sessions of other machines are left to these for a minute."""
         within = self._task(epic) if epic is not None else None
         where = self._within(project)
         found: dict[str, Any] | None = self.desk.claim_next(
-            worker, project=where, epic=within, role=role, lease=lease, look=self._claimed
+            worker, project=where, epic=within, role=role, host=host, lease=lease, look=self._claimed
         )
         return found
 

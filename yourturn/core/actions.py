@@ -109,12 +109,12 @@ def _past(field: str, value: Any) -> list[dict[str, Any]]:
 
 def _fields(_: str, value: dict[str, Any]) -> dict[str, Any]:
     """Fields of an update. None clears what may be empty."""
-    checks = {**_task, "session_id": f.name}
+    checks = {**_task, "session_id": f.name, "host": f.name, "seat": f.mapping}
     found = {}
     for name, given in value.items():
         if name not in checks:
             raise Invalid(f"A task has no field {name!a} that could be updated", hint=f"Choose one of: {', '.join(checks)}.")
-        empty = name in ("requires", "role", "branch", "session_id") and given in (None, "", "null", "none")
+        empty = name in ("requires", "role", "branch", "session_id", "host", "seat") and given in (None, "", "null", "none")
         found[name] = None if empty else checks[name](name, given)
     return found
 

@@ -35,6 +35,7 @@ def _born(d: Draft) -> None:
         external_id=a.get("external_id"), holder=None, claimed_by=None, epoch=0, claim_hash=None, lease=None,
         lease_expires_at=None, wake_at=None, accept_at=None, due_at=None, event_count=0, event_head="", version=0,
         created_by=d.action.who.name, created_at=d.now, updated_at=d.now, ended_at=None, extra=None,
+        host=None, seat=None,
     )  # fmt: skip
     d.needs_added += [(0, other) for other in a.get("depends_on", ())]
     if d.case.parent:

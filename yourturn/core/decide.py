@@ -166,6 +166,11 @@ def _proof(task: Task, d: Draft) -> bool:
     )
 
 
+def holds(task: Task, token: str, now: int) -> bool:
+    """Is this the token of the claim that holds now?"""
+    return secret_hash(token) == task.claim_hash and (task.lease_expires_at or 0) > now
+
+
 def _find_question(d: Draft, verb: str) -> Question | None:
     """The named question, or the one that the task's key stands for."""
     if d.action.question is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from .canon import secret_hash
+from .canon import dumps, secret_hash
 from .draft import Draft
 from .errors import Invalid, Precondition
 from .landing import back, close, end, leave, open_question, review
@@ -76,6 +76,7 @@ def expire(d: Draft) -> None:
 def _spend_try(d: Draft, how: str) -> None:
     worker = d.get("holder")
     drop_claim(d)
+    d.put(host=None)  # whoever sat there is gone: no machine comes first
     d.put(retry_count=d.get("retry_count") + 1)
     rest(d)
     if d.get("retry_count") >= d.get("max_retries"):
@@ -322,6 +323,8 @@ def update(d: Draft) -> None:
     fields = dict(d.args["fields"])
     if "labels" in fields:
         fields["labels"] = json.dumps(fields["labels"])
+    if fields.get("seat"):
+        fields["seat"] = dumps(fields["seat"])
     d.put(**{name: value for name, value in fields.items() if value != d.get(name)})
 
 

@@ -130,6 +130,8 @@ class Task(NamedTuple):
     updated_at: Micros
     ended_at: Micros | None
     extra: Json | None  #: what another tracker said, and no field here can
+    host: str | None = None  #: the machine that its session lives on
+    seat: Json | None = None  #: where the session sits
 
 
 _AT = {name: at for at, name in enumerate(Task._fields)}
@@ -173,6 +175,7 @@ class Question(NamedTuple):
     asked_at: Micros
     responded_by: str | None
     responded_at: Micros | None
+    used_by: str | None = None  #: a permission: the one call that has made use of it
 
     @property
     def name(self) -> str:

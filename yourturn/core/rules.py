@@ -159,6 +159,8 @@ FIELDS: dict[str, str] = {
     "max_retries": "human",
     "branch": "holder",
     "session_id": "holder",
+    "host": "holder",
+    "seat": "holder",
 }
 
 

@@ -138,6 +138,29 @@ SELECT name, event_count, event_head FROM workspaces WHERE id = :workspace;
 -- name: move_office_head
 UPDATE workspaces SET event_count = :n, event_head = :hash WHERE id = :workspace;
 
+-- name: insert_output
+INSERT INTO output (task_id, epoch, at, sort, text) VALUES (:task, :epoch, :at, :sort, :text);
+
+-- name: trim_output
+-- The oldest lines go when there are too many.
+DELETE FROM output WHERE task_id = :task AND id <= (
+    SELECT o.id FROM output o WHERE o.task_id = :task ORDER BY o.id DESC LIMIT 1 OFFSET :kept);
+
+-- name: output
+SELECT id, epoch, at, sort, text FROM output WHERE task_id = :task AND id > :after ORDER BY id LIMIT :limit;
+
+-- name: last_output
+SELECT id, epoch, at, sort, text FROM output WHERE task_id = :task ORDER BY id DESC LIMIT :limit;
+
+-- name: drop_patch
+DELETE FROM patches WHERE task_id = :task;
+
+-- name: insert_patch
+INSERT INTO patches (task_id, epoch, at, base, body) VALUES (:task, :epoch, :at, :base, :body);
+
+-- name: patch
+SELECT epoch, at, base, body FROM patches WHERE task_id = :task;
+
 -- name: reply
 SELECT request, task_id, question_id, epoch FROM replies WHERE workspace_id = :workspace AND actor = :actor AND key = :key;
 

@@ -113,6 +113,8 @@ CREATE TABLE tasks (
     updated_at        {big} NOT NULL,
     ended_at          {big},
     extra             TEXT,
+    host              TEXT,                        -- the machine that its session lives on; gone when nobody sits there any more
+    seat              TEXT,                        -- where the session sits: agent, folder, base
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
@@ -179,6 +181,7 @@ CREATE TABLE questions (
     asked_at       {big} NOT NULL,
     responded_by   TEXT,
     responded_at   {big},
+    used_by        TEXT,                           -- a permission: the one call that has made use of it
     PRIMARY KEY (workspace_id, id),
     CHECK ((status = 'pending') = (responded_at IS NULL)),
     CHECK ((status = 'pending') = (responded_by IS NULL)),
@@ -222,6 +225,26 @@ CREATE TABLE events (
 CREATE UNIQUE INDEX events_chain ON events (task_id, n) WHERE task_id IS NOT NULL;
 CREATE UNIQUE INDEX events_office ON events (workspace_id, n) WHERE task_id IS NULL;
 {xid_index}
+
+-- What an agent's session said, line by line as it came. Bulk, not history: no event tells of it, and old lines may go.
+CREATE TABLE output (
+    id       {id},
+    task_id  {big} NOT NULL REFERENCES tasks (id),
+    epoch    {big} NOT NULL,
+    at       {big} NOT NULL,
+    sort     TEXT NOT NULL,
+    text     TEXT NOT NULL
+) {strict};
+CREATE INDEX output_task ON output (task_id, id);
+
+-- Work that a parked session left in its folder: a patch on `base`, so that another machine can go on with it.
+CREATE TABLE patches (
+    task_id  {big} PRIMARY KEY REFERENCES tasks (id),
+    epoch    {big} NOT NULL,
+    at       {big} NOT NULL,
+    base     TEXT NOT NULL,
+    body     TEXT NOT NULL
+) {strict};
 
 -- One effect per idempotency key.
 CREATE TABLE replies (

@@ -130,12 +130,12 @@ class Tx:
         return self.run(self.q["reaches"], {"from": start, "to": goal}).fetchone() is not None
 
     def pick(
-        self, now: int | None, project: str | None, epic: int | None = None, role: str | None = None
+        self, now: int | None, project: str | None, epic: int | None = None, role: str | None = None, host: str | None = None
     ) -> tuple[bool, tuple[Case, int] | None]:
         """Is something due? And the next task to work on, locked, or None. Without a project: the best of all projects."""
         if project is None:
             keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
-            found = [self.pick(now, key, epic, role) for key in keys]
+            found = [self.pick(now, key, epic, role, host) for key in keys]
             return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
         only = f"AND {OF_PROJECT}"
         args: dict[str, Any] = {"workspace": self.workspace, "project": project, "now": now}
@@ -145,6 +145,9 @@ class Tx:
         if role is not None:
             only += " AND (t.role IS NULL OR t.role = :role)"
             args["role"] = role
+        if host is not None:
+            only += _NEAR_ITS_SESSION.format_map(self.store.words)
+            args["host"] = host
         row = self.run(self.q["pick"].replace("{only}", only), args).fetchone()
         return (bool(row[0]), self._case(row[1:])) if row else (self.anything_due(now)[1], None)
 
@@ -347,6 +350,10 @@ _CLOSE = (
 )
 #: What each event has to itself.
 _OWN = ("n", "at", "actor", "action", "data", "prev", "hash")
+#: Whose session lives on another machine is left to that machine for a minute.
+_NEAR_ITS_SESSION = (
+    " AND (t.host IS NULL OR t.host = :host OR t.updated_at <= coalesce(CAST(:now AS {big}), {moment}) - 60000000)"
+)
 _UPDATES: dict[tuple[str, ...], str] = {}
 _AS_REMEMBERED = (
     " AND EXISTS (SELECT 1 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.id = tasks.project_id "

@@ -19,6 +19,11 @@ def told(version: int) -> dict[str, Any]:
         return json.loads(file.readline())
 
 
+def rows(version: int) -> list[tuple[str, dict[str, Any]]]:
+    with (HERE / f"{version:04}.jsonl").open() as file:
+        return [(table, row) for table, row in map(json.loads, list(file)[1:])]
+
+
 def old_desk(address: str, version: int) -> None:
     """Make it, without a line of our own code."""
     if "://" not in address:
@@ -30,11 +35,10 @@ def old_desk(address: str, version: int) -> None:
         script = (HERE / f"{version:04}.{'postgres' if run.postgres else 'sqlite'}.sql").read_text()
         for statement in script.partition("\n")[2].split("\n;;\n"):
             run.db.execute(statement)
-        with (HERE / f"{version:04}.jsonl").open() as file:
-            for table, row in map(json.loads, list(file)[1:]):
-                names = ", ".join(row)
-                marks = ", ".join(["%s" if run.postgres else "?"] * len(row))
-                run.db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
+        for table, row in rows(version):
+            names = ", ".join(row)
+            marks = ", ".join(["%s" if run.postgres else "?"] * len(row))
+            run.db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
         if run.postgres:
             for table in ("workspaces", "projects", "users", "tokens", "tasks", "notes", "events"):
                 column = "seq" if table == "events" else "id"

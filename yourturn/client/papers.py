@@ -1,0 +1,43 @@
+"""What an agent's session says while it works, and the work that it leaves in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from .. import wire
+from .names import Named, Names
+
+
+class Papers(Names):
+    def write_output(self, claim: Named, lines: Iterable[tuple[str, str]]) -> None:
+        """Add lines, (sort, text), to what the session has said. Only who holds the claim can."""
+        from .. import papers
+
+        task, token = self._shown(claim)
+        papers.write(self.desk, task, token, lines)
+
+    def output(self, task: Named, *, after: int | None = None, limit: int = 500) -> list[dict[str, Any]]:
+        """What the sessions of a task have said: after that line, or the newest."""
+        from .. import papers
+
+        found = papers.lines(self.desk, self._task(task), -1 if after is None else after, limit)
+        return [{"id": x.id, "epoch": x.epoch, "at": wire.time(x.at), "sort": x.sort, "text": x.text} for x in found]
+
+    def keep_patch(self, claim: Named, base: str, body: str) -> None:
+        """Keep the work that lies in the folder, so that another machine can go on with it."""
+        from .. import papers
+
+        task, token = self._shown(claim)
+        papers.keep(self.desk, task, token, base, body)
+
+    def patch(self, task: Named) -> dict[str, Any] | None:
+        """The work that the last session left behind: `base` and `body`."""
+        from .. import papers
+
+        found = papers.patch(self.desk, self._task(task))
+        return {**found._asdict(), "at": wire.time(found.at)} if found else None
+
+    def _shown(self, claim: Named) -> tuple[int, str]:
+        held = self._hold(claim, None, None)
+        return held["task"], held["claim"]

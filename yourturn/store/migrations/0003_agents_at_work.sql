@@ -1,0 +1,22 @@
+-- Why: a session's place and machine, so that it is resumed where it was; what it said; the work that it left behind; and a
+-- permission is used once.
+ALTER TABLE tasks ADD COLUMN host TEXT;
+ALTER TABLE tasks ADD COLUMN seat TEXT;
+ALTER TABLE questions ADD COLUMN used_by TEXT;
+CREATE TABLE output (
+    id       {id},
+    task_id  {big} NOT NULL REFERENCES tasks (id),
+    epoch    {big} NOT NULL,
+    at       {big} NOT NULL,
+    sort     TEXT NOT NULL,
+    text     TEXT NOT NULL
+) {strict};
+CREATE INDEX output_task ON output (task_id, id);
+
+CREATE TABLE patches (
+    task_id  {big} PRIMARY KEY REFERENCES tasks (id),
+    epoch    {big} NOT NULL,
+    at       {big} NOT NULL,
+    base     TEXT NOT NULL,
+    body     TEXT NOT NULL
+) {strict};
