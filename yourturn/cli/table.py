@@ -13,8 +13,8 @@ class Command(NamedTuple):
     examples: tuple[str, ...] = ()
 
 
-_T, _C, _Q, _D = "Tasks", "Claims", "Questions", "The desk"
-GROUPS = (_Q, _T, _C, _D)
+_T, _C, _Q, _A, _D = "Tasks", "Claims", "Questions", "Agents", "The desk"
+GROUPS = (_Q, _T, _C, _A, _D)
 
 COMMANDS: dict[str, Command] = {
     "overview": Command("questions", "overview", "", "Whose turn is it?"),
@@ -59,6 +59,8 @@ COMMANDS: dict[str, Command] = {
     "decompose": Command("claims", "decompose", _C, "split a task into children", ('turn decompose PROJ-1 --child "Schema" --child "API"',)),
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
     "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
+    # agents
+    "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),

@@ -1,0 +1,123 @@
+"""`turn work`: agents at work, in this terminal or in a log."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from argparse import ArgumentTypeError, Namespace
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import Usage
+from . import parse
+from .parse import connect
+
+
+def _money(text: str) -> float:
+    try:
+        found = float(text.removeprefix("$"))
+    except ValueError:
+        found = -1
+    if not 0 < found < 10**9:
+        raise ArgumentTypeError("an amount like 2.50 is wanted")
+    return found
+
+
+def _count(text: str) -> int:
+    digits = text.replace("_", "").lower().removesuffix("k")
+    if not digits.isascii() or not digits.isdigit() or len(digits) > 12 or int(digits) == 0:
+        raise ArgumentTypeError("a whole number like 500000 or 500k is wanted")
+    return int(digits) * (1000 if text.lower().endswith("k") else 1)
+
+
+def work_args(p: Any) -> None:
+    p.add_argument("--agent", metavar="NAME", help="only this one of [agents.NAME] (else the task's role says which)")
+    p.add_argument("--exec", metavar="CMD", dest="command", help="any command as the agent: brief on stdin, its output is the message")
+    p.add_argument("--epic", metavar="KEY", help="only tasks of this epic")
+    p.add_argument("--parallel", type=_count, default=1, metavar="N", help="so many agents at a time (1)")
+    p.add_argument("--drain", action="store_true", help="end when nothing is left to take")
+    p.add_argument("--watch", action="store_true", help="wait for more work (what it does anyway without --drain)")
+    p.add_argument("--in-place", action="store_true", help="work in this checkout, not in a worktree; one task at a time")
+    p.add_argument("--worker-id", metavar="W", help="this worker's name")
+    p.add_argument("--turns", type=_count, default=5, metavar="N", help="turns without a signal before a person is asked (5)")
+    p.add_argument("--timeout", type=parse.seconds, default=3600.0, metavar="TIME", help="for one turn of an agent (1h)")
+    p.add_argument("--silence", type=parse.seconds, default=900.0, metavar="TIME", help="without a word from it (15m)")
+    budget = p.add_argument_group("budgets: spent, it takes no more work and ends")
+    budget.add_argument("--budget-tasks", type=_count, metavar="N")
+    budget.add_argument("--budget-iterations", type=_count, metavar="N", help="turns of agents")
+    budget.add_argument("--budget-time", type=parse.seconds, metavar="TIME", help="also ends what is under way")
+    budget.add_argument("--budget-tokens", type=_count, metavar="N")
+    budget.add_argument("--budget-cost", type=_money, metavar="USD")
+
+
+def work(a: Namespace) -> int:
+    from ..config import file, locate
+    from ..worker.agents import agent_for, exec_agent
+    from ..worker.budget import Budget
+    from ..worker.loop import Worker
+    from ..worker.progress import Progress
+
+    if a.command and a.agent:
+        agents = {a.agent: exec_agent(a.command, a.agent)}
+    elif a.command:
+        agents = {"exec": exec_agent(a.command)}
+    else:
+        config = file()
+        named = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
+        agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named or ["coder"])}
+    only = a.agent if not a.command else None
+    default = only or (next(iter(agents)) if len(agents) == 1 or "coder" not in agents else "coder")
+    address = locate(a.db, os.environ)
+    if "://" not in address:
+        address = str(Path(address).resolve())
+    live = sys.stdout.isatty() and not a.json and os.environ.get("TERM") != "dumb"
+    with connect(a) as desk:
+        if a.drain and a.watch:
+            raise Usage("--drain ends when nothing is left, and --watch does not", hint="Say one of them.")
+        worker = Worker(
+            desk, agents, Progress(sys.stderr if a.json else sys.stdout, live), address, root=Path.cwd(), logs=_logs(address),
+            agent=only, default=default, epic=a.epic, parallel=a.parallel, drain=a.drain, in_place=a.in_place, turns=a.turns,
+            time_limit=a.timeout, silence_limit=a.silence,
+            budget=Budget(a.budget_tasks, a.budget_iterations, a.budget_time, a.budget_tokens, a.budget_cost),
+            **({"name": a.worker_id} if a.worker_id else {}),
+        )  # fmt: skip
+        _stop_when_told(worker)
+        if not a.json:
+            print(f"Worker {worker.name}: {', '.join(agents)}. Ctrl+C stops it.", flush=True)
+        why = worker.run()
+        done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
+        return parse.show(a, {"ended": why, "results": done, "spent": worker.budget.spent}, lambda: _goodbye(why, worker))
+
+
+def _goodbye(why: str, worker: Any) -> list[str]:
+    counts: dict[str, int] = {}
+    for _, result in worker.results:
+        counts[result.what] = counts.get(result.what, 0) + 1
+    told = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
+    cost = f", ${worker.budget.spent['cost']:.2f}" if worker.budget.spent["cost"] else ""
+    lines = [f"Ended: {why}. {told}{cost}."]
+    if "waiting" in counts:
+        lines.append("Next: turn inbox")
+    return lines
+
+
+def _logs(address: str) -> Path:
+    if "://" not in address:
+        return Path(address).parent / "logs"
+    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
+    return Path(home, "yourturn", "logs")
+
+
+def _stop_when_told(worker: Any) -> None:
+    """The first time gently, the second time at once: agents die with their worker."""
+    told = []
+
+    def stop(number: int, _: Any) -> None:
+        if told:
+            os._exit(128 + number)
+        told.append(number)
+        worker.stop()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)

@@ -1,0 +1,51 @@
+"""What a worker may spend: tasks, turns of agents, time, tokens, money. Spent, it takes no more work and ends."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Budget:
+    tasks: int | None = None
+    iterations: int | None = None
+    seconds: float | None = None
+    tokens: int | None = None
+    cost: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    spent: dict[str, float] = field(default_factory=lambda: {"tasks": 0, "iterations": 0, "tokens": 0, "cost": 0.0})
+
+    def __post_init__(self) -> None:
+        self._begun = self.clock()
+        self._lock = threading.Lock()
+
+    def spend(self, **what: float) -> None:
+        with self._lock:
+            for name, amount in what.items():
+                self.spent[name] += amount
+
+    def over(self) -> str:
+        """'' or which one is spent, in words."""
+        for name, words in _WORDS.items():
+            limit, spent = getattr(self, name), self.spent[name]
+            if limit is not None and spent >= limit:
+                return words.format(spent=spent, limit=limit)
+        return self.late() and f"the time is over ({self.seconds:g} s)"
+
+    def late(self) -> str:
+        """Time is the one that also ends what is under way."""
+        return "late" if self.seconds is not None and self.clock() - self._begun >= self.seconds else ""
+
+    def left(self) -> float | None:
+        return None if self.seconds is None else max(0.0, self.seconds - (self.clock() - self._begun))
+
+
+_WORDS = {
+    "tasks": "{limit:g} tasks were worked on",
+    "iterations": "agents had {limit:g} turns",
+    "tokens": "{spent:,.0f} of {limit:,.0f} tokens are spent",
+    "cost": "${spent:.2f} of ${limit:.2f} are spent",
+}

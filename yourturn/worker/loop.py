@@ -1,0 +1,265 @@
+"""The worker: take a task, let an agent work on it, say what came of it, take the next. It never waits for a person.
+
+One thread takes tasks, one per running agent works on them, one beats for all claims and carries what agents say to the desk.
+A task's trouble stays with its task (sitting.py). The worker itself ends when it is told to, when a budget is spent, or, with
+`drain`, when nothing is left to take.
+
+It speaks as the agents that it runs, never as the person who started it: so nothing that it does on an agent's word can be
+more than the agent's own word.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import Busy, NotAllowed, Usage, YourturnError
+from ..core.model import Who
+from .agents.base import Agent, turn_command
+from .budget import Budget
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..client import Client
+    from . import gitwork
+    from .sitting import Result, Sitting
+
+LEASE, BEAT, CARRY = "90s", 30.0, 0.3
+
+
+@dataclass
+class Worker:
+    desk: Client  #: of whoever started it
+    agents: Mapping[str, Agent]
+    progress: Progress
+    address: str  #: of the database, for the agents
+    root: Path
+    logs: Path
+    name: str = field(default_factory=lambda: f"{socket.gethostname()}-{os.getpid()}")
+    host: str = field(default_factory=socket.gethostname)
+    agent: str | None = None  #: the only one; else the task's role says which
+    default: str = ""
+    epic: str | None = None
+    parallel: int = 1
+    drain: bool = False
+    in_place: bool = False
+    turns: int = 5  #: without a signal, before a person is asked
+    time_limit: float | None = 3600.0
+    silence_limit: float | None = 900.0
+    budget: Budget = field(default_factory=Budget)
+    env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+
+    def __post_init__(self) -> None:
+        self._sittings: dict[str, tuple[Sitting, threading.Thread]] = {}
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._ended = threading.Event()
+        self._tokens: dict[str, str] = {}
+        self._token_names: list[str] = []
+        self._unmerged: dict[str, gitwork.Workplace] = {}
+        self._gate = ""
+        self.results: list[tuple[str, Result]] = []
+        if self.in_place and self.parallel > 1:
+            raise Usage("One checkout has room for one agent", hint="Leave --parallel or --in-place out.")
+
+    # --- the loop -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Work until there is a reason to end; says which."""
+        with ExitStack() as stack:
+            stack.callback(self._leave)
+            self._open_gate(stack)
+            for run in (self._beat, self._carry, self._listen):
+                threading.Thread(target=run, daemon=True).start()
+            while True:
+                over = "it was told to stop" if self._stop.is_set() else self.budget.over()
+                if self.budget.late():
+                    self.stop()
+                self._bury()
+                if over and not self._sittings:
+                    return over
+                if not over and len(self._sittings) < self.parallel and self._take():
+                    continue
+                if self.drain and not self._sittings:
+                    return "nothing is left to take"
+                self._merge_what_was_accepted()
+                left = self.budget.left()
+                self._wake.wait(min(5.0, 5.0 if left is None else left + 0.01))
+                self._wake.clear()
+
+    def stop(self) -> None:
+        """Take nothing more; agents end their turn and go on later."""
+        self._stop.set()
+        for sitting, _ in list(self._sittings.values()):
+            sitting.stop.set()
+        self._wake.set()
+
+    def _take(self) -> bool:
+        try:
+            got = self._as(self.agent or self.default).claim_next(
+                self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE
+            )
+        except Busy:
+            return False
+        if got is None:
+            return False
+        agent = self.agents[self._agent_of(got["task"])]
+        self.budget.spend(tasks=1)
+        from .sitting import Sitting
+
+        sitting = Sitting(self, self._as(agent.name), got, agent)
+        if self._stop.is_set():
+            sitting.stop.set()
+        thread = threading.Thread(target=self._sit, args=(sitting,), daemon=True)
+        self._sittings[sitting.key] = (sitting, thread)
+        self.progress.begin(sitting.key, agent.name)
+        self.progress.say(sitting.key, f"{agent.name} begins: {got['task']['title']}")
+        thread.start()
+        return True
+
+    def _agent_of(self, task: dict[str, Any]) -> str:
+        return self.agent or (task["role"] if task["role"] in self.agents else self.default)
+
+    def _sit(self, sitting: Sitting) -> None:
+        result = sitting.run()
+        self.progress.end(sitting.key)
+        self.progress.say(sitting.key, f"{result.what}: {result.words}")
+        self.results.append((sitting.key, result))
+        self._wake.set()
+
+    def _bury(self) -> None:
+        for key, (_, thread) in list(self._sittings.items()):
+            if not thread.is_alive():
+                thread.join()
+                del self._sittings[key]
+
+    def _as(self, agent: str) -> Client:
+        """The desk as that agent; who already is one stays who it is."""
+        if not self.desk.who.is_person:
+            return self.desk
+        return self.desk.as_(Who(f"agent:{agent}", "agent", direct=True))
+
+    # --- what goes on beside it -----------------------------------------------------------------------------------------
+
+    def _every(self, seconds: float, what: Callable[[Sitting], None]) -> None:
+        while not self._ended.wait(seconds):
+            for sitting, _ in list(self._sittings.values()):
+                try:
+                    what(sitting)
+                except Exception as error:  # one sitting's trouble is not the others'
+                    self.progress.say(sitting.key, f"{type(error).__name__}: {error}")
+
+    def _beat(self) -> None:
+        self._every(BEAT, lambda sitting: sitting.beat())
+
+    def _carry(self) -> None:
+        self._every(CARRY, lambda sitting: sitting.flush())
+
+    def _listen(self) -> None:
+        """Somebody changed something: there may be work."""
+        while not self._ended.is_set():
+            try:
+                if self.desk.desk.wait(5.0):
+                    self._wake.set()
+                    self._ended.wait(0.05)
+            except Exception:
+                self._ended.wait(1.0)
+
+    # --- finished work ------------------------------------------------------------------------------------------------
+
+    def finished(self, key: str, place: gitwork.Workplace, task: dict[str, Any]) -> None:
+        """Committed and said. It is merged, if the project wants that, when the task has ended: perhaps a person looks first."""
+        self._unmerged[key] = place
+        self._merge(key, task)
+
+    def _merge_what_was_accepted(self) -> None:
+        for key in list(self._unmerged):
+            try:
+                self._merge(key, self.desk.show(key))
+            except YourturnError:
+                continue
+
+    def _merge(self, key: str, task: dict[str, Any]) -> None:
+        if not task["ended_at"]:
+            return
+        place = self._unmerged.pop(key, None)
+        project = key.rpartition("-")[0]
+        how = next(p["settings"]["merge"] for p in self.desk.projects() if p["key"] == project)
+        if place is None or how == "none":
+            return
+        from . import gitwork
+
+        try:
+            self.progress.say(key, gitwork.finish(place, f"{key}: {task['title']}\n", merge=how)["words"])
+        except YourturnError as error:
+            self.progress.say(key, f"not merged: {error}")
+            self._as(self.agent or self.default).note(key, f"Its branch {place.branch} was not merged: {error}")
+
+    # --- what agents are given ------------------------------------------------------------------------------------------
+
+    def environment(self, agent: str) -> dict[str, str]:
+        env = {name: value for name, value in self.env.items() if name not in _OURS}
+        env["YOURTURN_DB"] = self.address
+        env["YOURTURN_TOKEN"] = self._token(agent)
+        if self._gate:
+            env["YOURTURN_GATE"] = self._gate
+        if self.agents[agent].gate:
+            import json
+
+            env["YOURTURN_GATED"] = json.dumps(list(self.agents[agent].gate))
+        if shutil.which("turn", path=env.get("PATH")) is None:
+            env["PATH"] = os.pathsep.join(filter(None, (env.get("PATH"), str(Path(turn_command()[0]).parent))))
+        return env
+
+    def _token(self, agent: str) -> str:
+        """A credential of its own, for as long as this worker lives."""
+        if not self.desk.who.is_person:
+            return self.env.get("YOURTURN_TOKEN", "")
+        if agent not in self._tokens:
+            name = f"worker-{self.name}-{agent}-{os.urandom(3).hex()}"
+            try:
+                made = self.desk.create_token(name, "agent", actor=f"agent:{agent}", expires="30d")
+            except NotAllowed:
+                return ""
+            self._tokens[agent] = made["token"]
+            self._token_names.append(name)
+        return self._tokens[agent]
+
+    def _open_gate(self, stack: ExitStack) -> None:
+        """Where opening the database is slow, hooks ask here."""
+        if not self.address.startswith(("postgresql:", "postgres:")):
+            return
+        import tempfile
+
+        from . import gate
+
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-"))
+        self._gate = str(Path(folder, "gate"))
+
+        def handle(payload: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any] | None:
+            return gate.hook(self._as(env.get("YOURTURN_AGENT") or self.default), payload, env)
+
+        stack.enter_context(gate.serve(self._gate, handle))
+
+    def _leave(self) -> None:
+        self._ended.set()
+        for name in self._token_names:
+            try:
+                self.desk.revoke_token(name)
+            except YourturnError:
+                continue
+        self.progress.close()
+
+
+_OURS = {
+    "YOURTURN_DB", "YOURTURN_TOKEN", "YOURTURN_TASK", "YOURTURN_AGENT", "YOURTURN_CLAIM", "YOURTURN_PROJECT", "YOURTURN_SESSION",
+    "YOURTURN_SIGNALS", "YOURTURN_GATE", "YOURTURN_GATED", "YOURTURN_FAULT",
+}  # fmt: skip

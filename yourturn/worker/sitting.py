@@ -1,0 +1,362 @@
+"""One task from its claim to its outcome.
+
+    folder ─ session (new, or the one that asked) ─ brief ─ run ─ what came of it ─ say that ─ next
+
+After each turn of the agent the desk is looked at first: what the agent has said there itself, by tool or command, counts
+more than any message. A question that is still open parks the task; one that was answered while the session ended wakes it
+at once, under the same claim. Only then the signal file and the message are read (signals.py). An agent that says nothing of
+how its turn ended gets another one, so many times, and then a person is asked.
+
+Whatever goes wrong here goes wrong for this task only, and reaches a person: a lost claim ends the work, everything else
+becomes a question. Work in the folder is kept unless the agent itself says that it failed; then it is put aside, not lost.
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.errors import ClaimLost, YourturnError
+from . import brief as briefs
+from . import gitwork, signals
+from .agents import make
+from .agents.base import Denied, Ending, Progress, Run, Said, SessionStarted, Text, ToolUse, Unknown, turn_command
+from .agents.process import perform
+
+if TYPE_CHECKING:
+    from ..client import Client
+    from .agents.base import Agent
+    from .loop import Worker
+
+_NUDGE = (
+    "Your turn ended without a signal, so nobody knows whether the task is done. Go on if work remains; then end with one of "
+    "the signals that you were told about. If a person has to decide something, ask."
+)
+_AGAIN = {
+    "lost": "The session that worked on this before is gone. What it knew is written here, and its work lies in the folder.",
+    "moved": "This was begun on another machine. What was said is written here, and its work was brought into the folder.",
+}
+
+
+class Result(NamedTuple):
+    what: str  #: done, waiting, released, failed, moved, lost, stopped
+    words: str
+
+
+class Sitting:
+    def __init__(self, worker: Worker, desk: Client, got: dict[str, Any], agent: Agent) -> None:
+        self.worker, self.desk, self.agent = worker, desk, agent
+        self.task: dict[str, Any] = got["task"]
+        self.claim: dict[str, Any] = got["claim"]
+        self.key: str = self.task["key"]
+        self.adapter = make(agent)
+        self.stop = threading.Event()
+        self.lost = False
+        self.waiting = False
+        self.place: gitwork.Workplace | None = None
+        self.session: str | None = None
+        self.parked = False
+        self.fresh = 0
+        self.again = ""
+        self.heard_of: set[str] = set()  #: questions whose answers this session was told
+        self._lines: list[tuple[str, str]] = []
+        self._lock = threading.Lock()
+
+    # --- the whole ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> Result:
+        try:
+            self._sit_down()
+            return self._turns()
+        except ClaimLost as error:
+            return Result("lost", str(error))
+        except YourturnError as error:
+            return self._hand_over(error, getattr(error, "flag", "") or "blocked_external")
+        except Exception as bug:
+            return self._hand_over(bug, "blocked_external")
+        finally:
+            self.flush()
+
+    def _hand_over(self, error: Exception, reason: str) -> Result:
+        words = "\n".join(error.lines()) if isinstance(error, YourturnError) else f"{type(error).__name__}: {error}"
+        try:
+            self.desk.flag(self.key, f"The worker could not go on with {self.key}.\n{words}", reason, claim=self.claim)
+        except YourturnError as trouble:
+            return Result("lost", f"{words.splitlines()[0]}; and that could not be said: {trouble}")
+        return Result("waiting", words.splitlines()[0])
+
+    # --- where and who ------------------------------------------------------------------------------------------------
+
+    def _sit_down(self) -> None:
+        """The folder, and the session that is to be woken, if there is one and it can be."""
+        self.since: int = self.desk.history(self.key, action="claim", limit=1)[-1]["seq"]
+        seat, left = self.task.get("seat") or {}, self.desk.patch(self.key)
+        needs = [other["branch"] for other in map(self.desk.show, self.task["depends_on"]) if other["branch"]]
+        self.place = gitwork.prepare(
+            self.worker.root, self.key, str(self.task["branch"]), needs=needs, patch=left["body"] if left else None,
+            base=left["base"] if left else None, in_place=self.worker.in_place,
+        )  # fmt: skip
+        here = self.task["host"] in (None, self.worker.host)
+        same = seat.get("agent") == self.agent.name and seat.get("folder") == self.place.folder
+        self.heard_of = {q["id"] for q in self.task["questions"] if q["status"] == "pending"}
+        if self.task["session_id"] and seat and here and same:
+            self.session, self.parked = self.task["session_id"], bool(seat.get("parked"))
+        elif seat:
+            self.again = _AGAIN["lost" if here else "moved"]
+
+    def _remember(self, **more: Any) -> None:
+        """Where the session sits, before anything can go wrong with it."""
+        assert self.place is not None
+        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, **more}
+        fields = {"session_id": self.session, "host": self.worker.host, "seat": {k: v for k, v in seat.items() if v}}
+        self.task = self.desk.update(self.key, claim=self.claim, **fields)
+
+    # --- turns --------------------------------------------------------------------------------------------------------
+
+    def _turns(self) -> Result:
+        nudge, silent = "", 0
+        while True:
+            ending = self._turn(nudge)
+            self.worker.budget.spend(iterations=1, tokens=ending.tokens, cost=ending.cost)
+            found = self._after(ending)
+            if isinstance(found, Result):
+                return found
+            nudge = found
+            silent = silent + 1 if nudge == _NUDGE else 0
+            if silent >= self.worker.turns or (silent and self.worker.budget.over()):
+                said = f"\n\nIt last said:\n{ending.text.strip()[-2000:]}" if ending.text.strip() else ""
+                times = f"{silent} turn{'s' * (silent != 1)}"
+                return self._ask("escalation", f"{self.agent.name} had {times} without saying how it ended.{said}", "decision_needed")
+
+    def _turn(self, nudge: str) -> Ending:
+        resume = self.session is not None and (self.fresh > 0 or self.task["session_id"] == self.session)
+        if not resume:
+            self.session = self.adapter.session_id()
+            self.fresh += 1
+        self._remember(parked=self.parked and resume)
+        self.signal_file = self._signals() / f"{self.agent.name}.json"
+        self._before = _mark(self.signal_file)
+        assert self.place is not None
+        ready = briefs.informed(self.task, self.desk.show)
+        run = Run(
+            task=self.key, agent=self.agent, folder=self.place.folder, env=self._environment(), session_id=self.session,
+            prompt=briefs.brief(ready, agent=self.agent.name, role=briefs.role_text(self.agent.name, Path(self.place.folder)),
+                                again=self.again),
+            answer_prompt=nudge or briefs.answers(ready), resumed=resume, parked=self.parked and resume,
+            log=str(self.worker.logs / self.key / f"{self.claim['epoch']}.log"),
+            hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"), say=lambda text: self.hear(Text(text)),
+        )  # fmt: skip
+        self.again, self.parked = "", False
+        self.heard_of |= {q["id"] for q in self.task["questions"] if q["status"] != "pending"}
+        return perform(
+            self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=lambda: self.waiting,
+            time_limit=self.agent.timeout or self.worker.time_limit, silence_limit=self.agent.silence or self.worker.silence_limit,
+        )  # fmt: skip
+
+    def _after(self, ending: Ending) -> Result | str:
+        """What came of a turn: the end of this sitting, or what the agent is told at the beginning of the next."""
+        self.flush()
+        task = self.task = self.desk.show(self.key)
+        if ending.session_id and not ending.lost:
+            self.session = ending.session_id
+        if self.lost or not task["claim"] or task["claim"]["epoch"] != self.claim["epoch"]:
+            return self._moved()
+        if ending.superseded:
+            self._superseded(ending)
+        if self.stop.is_set():
+            self._park(ending)
+            return Result("stopped", "stopped; its session goes on later")
+        if task["awaiting"]:
+            self._park(ending)
+            return Result("waiting", f"waits for a person ({task['awaiting']}): {self._question()}")
+        if ending.lost and self.fresh < 2:
+            self.session, self.again = None, _AGAIN["lost"]
+            return "go on"
+        if ending.what == "parked" or self._was_answered():
+            self.parked = ending.what == "parked"
+            return briefs.answers(task)
+        return self._read(ending)
+
+    def _was_answered(self) -> bool:
+        """A person was quick: the question was answered while the session ended."""
+        return any(q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of for q in self.task["questions"])
+
+    def _read(self, ending: Ending) -> Result | str:
+        outcome = signals.read(ending.text, self._signal())
+        said = outcome.text.strip()
+        if outcome.what == "broken":
+            text = f"{self.agent.name} ended its turn in a way that cannot be understood: {said or 'no words'}"
+            return self._ask("escalation", text, "protocol_error", outcome.context)
+        if outcome.what == "ask":
+            return self._ask(outcome.kind, said, outcome.reason, outcome.context)
+        if outcome.what == "failed":
+            return self._fail(said or ending.error or "the agent gave no reason")
+        if outcome.what == "done" and ending.what not in ("failed", "stopped"):
+            return self._complete(said)
+        if ending.what == "stopped":
+            return self._release(ending.error)
+        if ending.what == "failed":
+            if ending.cause in ("login", "not_started"):
+                return self._ask("escalation", f"{self.agent.name} cannot work: {ending.error}", "access_required")
+            return self._release(ending.error or "the agent failed")
+        if ending.what == "retryable":
+            return self._release(ending.error or "the agent could not go on")
+        return _NUDGE
+
+    # --- what is said about it ----------------------------------------------------------------------------------------
+
+    def _complete(self, summary: str) -> Result:
+        assert self.place is not None
+        title = self.task["title"]
+        made = gitwork.finish(self.place, f"{self.key}: {title}\n\n{summary}".strip() + "\n")
+        task = self.desk.complete(self.claim, summary or made["words"])
+        self.worker.finished(self.key, self.place, task)
+        return Result("done", summary or "done")
+
+    def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
+        """The signal's text becomes the question and a note."""
+        self._keep()
+        self.desk.note(self.key, text)
+        self.desk.flag(self.key, text, reason or None, kind, claim=self.claim, context=context or None)  # type: ignore[arg-type]
+        return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0] if text else ''}")
+
+    def _fail(self, reason: str) -> Result:
+        assert self.place is not None
+        ref = gitwork.roll_back(self.place, self.key)
+        kept = f" (its work is kept as {ref})" if ref else ""
+        self.desk.fail(self.claim, f"{reason}{kept}")
+        return Result("failed", f"{reason}{kept}")
+
+    def _release(self, reason: str) -> Result:
+        self._keep()
+        task = self.desk.release(self.claim, reason)
+        left = task["max_retries"] - task["retry_count"]
+        return Result("released", f"{reason}; {left} more tr{'y' if left == 1 else 'ies'}" if left > 0 else f"{reason}; a person is asked")
+
+    def _park(self, ending: Ending) -> None:
+        self.parked = ending.what == "parked"
+        self._remember(parked=self.parked)
+        self._keep()
+        self.desk.park(self.claim)
+
+    def _keep(self) -> None:
+        """The work in the folder, in case that another machine goes on."""
+        assert self.place is not None
+        body = gitwork.patch_of(self.place)
+        if body or self.desk.patch(self.key):
+            self.desk.keep_patch(self.claim, self.place.base or "", body)
+
+    def _moved(self) -> Result:
+        """The task has moved without us: by the agent itself, through a tool or a command, or because the claim is over."""
+        assert self.place is not None
+        told = self.desk.history(self.key, after=self.since, limit=1000)
+        own = [event["action"] for event in told if event["actor"] == self.desk.who.name]
+        if "complete" in own:
+            made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
+            self.worker.finished(self.key, self.place, self.task)
+            return Result("done", self.task["summary"] or made["words"])
+        if "fail" in own:
+            ref = gitwork.roll_back(self.place, self.key)
+            return Result("failed", self.task["reason"] + (f" (its work is kept as {ref})" if ref else ""))
+        if self.task["awaiting"] and own:
+            return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
+        return Result("moved" if own else "lost", "it was given back" if own else "the claim was lost; what was done stays in its folder")
+
+    def _question(self) -> str:
+        asked = [q["text"] for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]]
+        return asked[0].splitlines()[0] if asked else ""
+
+    def _superseded(self, ending: Ending) -> None:
+        dropped = {call.id for call in ending.superseded}
+        for q in self.task["questions"]:
+            if q["status"] == "pending" and (q["metadata"] or {}).get("call") in dropped:
+                self.desk.withdraw(q["id"], "the agent asked several things at once, and only the last one is waited for")
+
+    # --- what it hears ------------------------------------------------------------------------------------------------
+
+    def hear(self, said: Said) -> None:
+        match said:
+            case SessionStarted():
+                if said.id != self.session:
+                    self.session = said.id
+                    self._remember()
+                return
+            case Text():
+                line = ("said", said.text)
+            case ToolUse():
+                line = ("tool", f"{said.name} {_short(said.input)}".strip())
+            case Denied():
+                line = ("denied", f"{said.name}: {said.why}")
+            case Unknown():
+                line = ("event", said.raw[:2000])
+            case Progress() if said.text:
+                line = ("progress", said.text)
+            case _:
+                return
+        with self._lock:
+            self._lines.append(line)
+        if line[0] in ("said", "tool", "progress"):
+            self.worker.progress.heard(self.key, line[1])
+
+    def flush(self) -> None:
+        """What it said goes to the desk, a few times a second, so that others can follow."""
+        with self._lock:
+            lines, self._lines = self._lines, []
+        if lines:
+            try:
+                self.desk.write_output(self.claim, lines)
+            except YourturnError:
+                pass  # the log in the file has it; the heartbeat notices if the claim is lost
+
+    def beat(self) -> None:
+        """Still here. Who has lost the claim stops at once."""
+        try:
+            self.waiting = bool(self.desk.heartbeat(self.claim)["awaiting"])
+        except ClaimLost:
+            self.lost = True
+            self.stop.set()
+        except YourturnError:
+            pass  # the next one may get through, before the lease is over
+
+    # --- the surroundings ---------------------------------------------------------------------------------------------
+
+    def _signals(self) -> Path:
+        assert self.place is not None
+        return Path(self.place.folder, ".agents", "signals")
+
+    def _signal(self) -> bytes | None:
+        """What was written during this turn; it is read once."""
+        if _mark(self.signal_file) == self._before:
+            return None
+        try:
+            data = self.signal_file.read_bytes()
+            self.signal_file.unlink()
+        except OSError:
+            return None
+        return data
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **self.worker.environment(self.agent.name),
+            "YOURTURN_TASK": self.key,
+            "YOURTURN_AGENT": self.agent.name,
+            "YOURTURN_CLAIM": self.claim["token"],
+            "YOURTURN_PROJECT": self.key.rpartition("-")[0],
+            "YOURTURN_SIGNALS": str(self._signals()),
+            **({"YOURTURN_SESSION": self.session} if self.session else {}),
+        }
+
+
+def _mark(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, dict):
+        value = next((v for v in value.values() if isinstance(v, str)), "")
+    return " ".join(str(value or "").split())[:300]
