@@ -1,0 +1,33 @@
+"""What an agent is told, on the command line."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from typing import Any
+
+from ..core.errors import Invalid
+from .parse import connect
+from .parse import show as out
+
+
+def brief_args(p: Any) -> None:
+    p.add_argument("task", metavar="KEY", help="a task, or a question about it")
+    p.add_argument("--agent", metavar="NAME", help="for this agent (the task's role), with its role text from here upward")
+
+
+def brief(a: Namespace) -> int:
+    from pathlib import Path
+
+    from ..core.fields import NAME
+    from ..screen import safe
+    from ..worker import brief as briefs
+
+    with connect(a) as desk:
+        found = desk.show(a.task)
+        task = briefs.informed(desk.show(found["task"]) if "status" in found else found, desk.show)
+    agent = (a.agent or os.environ.get("YOURTURN_AGENT") or task["role"] or "agent").removeprefix("agent:")
+    if not NAME.fullmatch(agent):
+        raise Invalid(f"{agent[:40]!a} is no agent's name", hint="Letters, digits and . _ - @ + / are fine.")
+    text = briefs.brief(task, agent=agent, role=briefs.role_text(agent, Path.cwd()))
+    return out(a, {"task": task["key"], "agent": agent, "brief": text}, lambda: [safe(text).rstrip("\n")])
