@@ -194,7 +194,7 @@ def _result(event: dict[str, Any]) -> list[Said]:
         parked = Parked(str(call["id"]), str(call.get("name")), call.get("input"))
     denials = tuple(
         Denied(str(one.get("tool_use_id")), str(one.get("tool_name")), "", one.get("tool_input"))
-        for one in event.get("permission_denials") or ()
+        for one in _each(event.get("permission_denials"))
     )
     tokens, cost = _spent(event)
     cause, error = _trouble(event)
@@ -205,7 +205,7 @@ def _result(event: dict[str, Any]) -> list[Said]:
 def _trouble(event: dict[str, Any]) -> tuple[str, str]:
     """('', '') when all is well, else a cause and words."""
     subtype, reason = event.get("subtype"), event.get("terminal_reason")
-    errors = [str(one) for one in event.get("errors") or ()]
+    errors = [str(one) for one in event["errors"]] if isinstance(event.get("errors"), list) else []
     words = "; ".join(errors) or str(event.get("result") or "")
     if event.get("stop_reason") == "tool_deferred_unavailable":
         return "tool_unavailable", words or "The tool that the session waits with is not there."
@@ -233,13 +233,21 @@ def _api(event: dict[str, Any], words: str) -> tuple[str, str]:
 
 
 def _spent(event: dict[str, Any]) -> tuple[int, float]:
-    usage = event.get("usage") or {}
+    usage = event.get("usage")
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens", "output_tokens")
-    tokens = sum(int(usage.get(name) or 0) for name in names)
+    tokens = sum(int(_number(usage.get(name))) for name in names) if isinstance(usage, dict) else 0
     since = event.get("model_usage_since_last_result")
     if isinstance(since, dict):
-        return tokens, sum(float(one.get("costUSD") or 0) for one in since.values())
-    return tokens, float(event.get("total_cost_usd") or 0)
+        return tokens, sum(_number(one.get("costUSD")) for one in _each(list(since.values())))
+    return tokens, _number(event.get("total_cost_usd"))
+
+
+def _number(value: Any) -> float:
+    return value if isinstance(value, int | float) else 0.0
+
+
+def _each(values: Any) -> list[dict[str, Any]]:
+    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
 
 
 def _words(content: Any) -> str:
