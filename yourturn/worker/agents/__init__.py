@@ -1,0 +1,162 @@
+"""Agents that can be started: claude, codex, any command, a Python function, a script.
+
+`adapter_for(name, config)` finds the one that is meant, or says what is missing; `perform` runs it to its end.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import Invalid, NotFound, Usage
+from ...core.fields import NAME
+from .base import Adapter, Agent, Ending, Launch, Run, Said
+
+ADAPTERS = ("claude", "codex", "command", "python", "scripted")
+#: The program that an adapter starts when `argv` does not name one, and where it comes from.
+PROGRAMS = {
+    "claude": ("claude", "npm install -g @anthropic-ai/claude-code"),
+    "codex": ("codex", "npm install -g @openai/codex"),
+}
+TEXTS = ("model", "permission_mode")
+LISTS = ("argv", "allowed_tools", "gate")
+TIMES = ("timeout", "silence")
+BLOCK = """Put this into .yourturn/config.toml:
+[agents.{name}]
+adapter = "claude"    # or codex, command, python, scripted"""
+
+__all__ = ["ADAPTERS", "Adapter", "Agent", "Ending", "Launch", "Run", "Said", "adapter_for", "agent_for", "exec_agent", "make"]
+
+
+def adapter_for(name: str, config: Mapping[str, Any], root: Path | None = None, path: str | None = None) -> Adapter:
+    """The adapter of `[agents.NAME]`. `root`: where relative paths start; `path`: another PATH than this process's."""
+    return make(agent_for(name, config, root, path))
+
+
+def exec_agent(command: str, name: str = "exec") -> Agent:
+    """The agent of `turn work --exec 'CMD'`."""
+    if not command.strip() or "\0" in command:
+        raise Usage("--exec needs a command", hint="Like: turn work --exec './agent.sh'")
+    return Agent(name, "command", ("/bin/sh", "-c", command))
+
+
+def make(agent: Agent) -> Adapter:
+    match agent.adapter:
+        case "claude":
+            from .claude import Claude
+
+            return Claude(agent)
+        case "codex":
+            from .codex import Codex
+
+            return Codex(agent)
+        case "python":
+            from .call import Call
+
+            return Call(agent)
+        case "scripted":
+            from .scripted import Scripted
+
+            return Scripted(agent)
+    from .command import Command
+
+    return Command(agent)
+
+
+def agent_for(name: str, config: Mapping[str, Any], root: Path | None = None, path: str | None = None) -> Agent:
+    """`[agents.NAME]`, checked: what it says, and that its program is there."""
+    agents = config.get("agents", {})
+    if not isinstance(agents, Mapping):
+        raise Invalid("'agents' in .yourturn/config.toml is not a table", hint=BLOCK.format(name="coder"))
+    if name not in agents:
+        others = ", ".join(sorted(agents))
+        shown = name if NAME.fullmatch(name) else "coder"
+        raise NotFound(
+            f"There is no agent {name[:80]!a}",
+            reason=f"the config names {others}" if others else "the config names no agents yet",
+            hint=BLOCK.format(name=shown),
+        )
+    return _program(_checked(name, agents[name]), (root or Path.cwd()).resolve(), path)
+
+
+def _checked(name: str, given: Any) -> Agent:
+    where = f"[agents.{name}]"
+    if not NAME.fullmatch(name) or ":" in name:
+        raise Invalid(f"{name[:80]!a} is not a name for an agent", hint="Letters, digits and . _ - are fine.")
+    if not isinstance(given, Mapping):
+        raise Invalid(f"{where} is not a table", hint=BLOCK.format(name=name))
+    allowed = ("adapter", "env", *TEXTS, *LISTS, *TIMES)
+    for field in given:
+        if field not in allowed:
+            raise Invalid(f"{where} has an unknown setting {str(field)[:80]!a}", hint=f"Known are: {', '.join(allowed)}.")
+    adapter = given.get("adapter")
+    if adapter not in ADAPTERS:
+        problem = f"adapter {str(adapter)[:80]!a} is unknown" if adapter else "it names no adapter"
+        raise Invalid(f"{where} cannot be used", reason=problem, hint=f"Say adapter = one of: {', '.join(ADAPTERS)}.")
+    fields: dict[str, Any] = {"name": name, "adapter": adapter}
+    for field in TEXTS:
+        fields[field] = _is(given.get(field, ""), str, f"{where} {field}", "a text")
+    for field in LISTS:
+        what = f"{where} {field}"
+        value = _is(given.get(field, []), list, what, "a list of texts")
+        fields[field] = tuple(_is(one, str, what, "a list of texts") for one in value)
+    for field in TIMES:
+        fields[field] = _seconds(given.get(field), f"{where} {field}")
+    env = _is(given.get("env", {}), Mapping, f"{where} env", "a table of texts")
+    for key, value in env.items():
+        _is(value, str, f"{where} env.{key}", "a text")
+        if str(key).startswith("YOURTURN_"):
+            raise Invalid(f"{where} env sets {key}", reason="the worker tells the agent who it is")
+    return Agent(**fields, env=dict(env))
+
+
+def _is(value: Any, sort: Any, what: str, words: str) -> Any:
+    if not isinstance(value, sort):
+        raise Invalid(f"{what} is not {words}")
+    return value
+
+
+def _seconds(value: Any, what: str) -> float | None:
+    """Seconds, or '30m'."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        from ...core.fields import duration
+
+        return duration(value) / 1_000_000
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**9:
+        raise Invalid(f"{what} is not a time", hint="Seconds, or like '30m'.")
+    return float(value)
+
+
+def _program(agent: Agent, root: Path, path: str | None) -> Agent:
+    from dataclasses import replace
+
+    where = f"[agents.{agent.name}]"
+    if agent.adapter in PROGRAMS:
+        program, install = PROGRAMS[agent.adapter]
+        argv = agent.argv or (program,)
+        hint = f'Install it ({install}), or say where it is: argv = ["/path/to/{program}"].'
+    elif not agent.argv:
+        wanted = {"python": '["package.module:function"]', "scripted": '["script.json"]'}.get(agent.adapter, '["./agent.sh"]')
+        raise Invalid(f"{where} does not say what to run", hint=f"Add: argv = {wanted}")
+    elif agent.adapter == "python":
+        module, _, function = agent.argv[0].partition(":")
+        if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
+            raise Invalid(f"{where} argv is not a function", hint='Say it like: argv = ["package.module:function"]')
+        return agent
+    else:
+        argv, hint = agent.argv, 'Say where it is: argv = ["/path/to/program"].'
+    first = os.path.expanduser(argv[0])  # noqa: PTH111
+    if agent.adapter == "scripted":
+        script = root / first
+        if not script.is_file():
+            raise NotFound(f"There is no script {script}", reason=f"{where} names it")
+        return replace(agent, argv=(str(script), *argv[1:]))
+    found = str(root / first) if os.sep in first else first
+    if shutil.which(found, path=agent.env.get("PATH", path)) is None:
+        raise NotFound(f"There is no program {argv[0][:200]!a}", reason=f"{where} wants to start it", hint=hint)
+    return replace(agent, argv=(found, *argv[1:]))
