@@ -427,7 +427,7 @@ class Desk:
 
 
 def _request(action: Action) -> str:
-    """What an idempotency key stands for; the secret of a claim is new each time."""
-    args = {name: value for name, value in action.args.items() if name not in ("secret", "needs", "circle")}
+    """What an idempotency key stands for; the secret of a claim is new each time, and how one proves it says nothing."""
+    args = {name: value for name, value in action.args.items() if name not in ("secret", "claim", "needs", "circle")}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
     return law.digest([action.verb, action.task, action.question, args, needs])

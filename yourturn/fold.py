@@ -30,7 +30,7 @@ _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at"
 class Story:
     """What is known of one task."""
 
-    __slots__ = ("at", "events", "freed", "key", "needs", "notes", "questions", "row", "stay")
+    __slots__ = ("at", "events", "freed", "key", "needs", "notes", "questions", "row", "stay", "void")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -41,6 +41,7 @@ class Story:
         self.stay: set[str] = set()  #: outcomes of the questions closed during this stay in `human`
         self.events = 0
         self.at = ""
+        self.void: set[str] = set()  #: permissions that a restore took back
         self.freed = False  #: was resolved at least once
 
     def pending(self) -> list[Row]:
@@ -60,6 +61,7 @@ class Move(NamedTuple):
     story: Story
     closed: list[tuple[Row, Row]]  #: a question before and after
     opened: list[Row]
+    used: tuple[Row, Row] | None = None  #: a permission before and after
 
     @property
     def to(self) -> str:
@@ -102,12 +104,14 @@ class Fold:
             story.stay = set()
         story.row.update(data.get("set", ()), state=data["to"])
         closed, opened = list(self._close(story, data)), list(self._open(story, event))
+        used = self._use(story, data) if event["action"] == "use" else None
         story.notes += [{"at": event["at"], **note} for note in data.get("notes", ())]
         for task, needs in data.get("needs_added", ()):
             self.tasks[task].needs[needs] = None
         for task, needs in data.get("needs_removed", ()):
             self.tasks[task].needs.pop(needs, None)
-        move = Move(event, data, _meant(event["action"], data), was, story, closed, opened)
+        story.void |= set(data.get("void", ()))
+        move = Move(event, data, _meant(event["action"], data), was, story, closed, opened, used)
         for name, law in self.laws.items():
             self.wrong[name] += [f"{_name(event)}: {words}" for words in law(self, move)]
         story.events, story.at = story.events + 1, event["at"]
@@ -121,6 +125,13 @@ class Fold:
             after = {**before, **dict.fromkeys(_CLOSING), **said}
             story.questions[said["id"]] = after
             yield before, after
+
+    def _use(self, story: Story, data: Row) -> tuple[Row, Row]:
+        before = story.questions.get(data["question"])
+        if before is None:
+            raise ValueError(f"uses {data['question']}, which {story.key} never had")
+        after = story.questions[data["question"]] = {**before, "used_by": data["used_by"]}
+        return before, after
 
     def _open(self, story: Story, event: Row) -> Iterator[Row]:
         for said in event["data"].get("opened", ()):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from .core.canon import digest
 from .core.model import (
     ANSWERED,
+    APPROVED,
     BLOCKED,
     CANCELLED,
     CREATED,
@@ -29,7 +30,7 @@ from .core.model import (
     WITHDRAWN,
     WORKING,
 )
-from .core.rules import FIELDS, KINDS, ROLES, TRANSITIONS, outcome
+from .core.rules import FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
 from .fold import Fold, Move, Row
 
 #: What an actor of a sort can be at most. Roles change; the log only keeps names.
@@ -158,14 +159,30 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             yield from _approving_silence(q)
         elif status != WITHDRAWN:
             yield f"{name} became '{status}'"
-        elif m.verb == "withdraw" and (q["asked_by"] == "system" or (not actor.startswith("human:") and not _own(q, actor))):
+        elif m.verb == "withdraw" and (q["asked_by"] == "system" or (not actor.startswith("human:") and not _own(q, actor, m.was.get("holder") is not None))):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
     if m.verb == "answer" and answered != 1 and not (not m.closed and m.data.get("notes")):
         yield f"it answered {answered} questions"
 
 
-def _own(q: Row, actor: str) -> bool:
-    return not q["blocking"] and q["asked_by"] == actor
+def _own(q: Row, actor: str, held: bool) -> bool:
+    return q["asked_by"] == actor and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
+
+
+def _uses(fold: Fold, m: Move) -> Iterator[str]:
+    """What was done is what was shown, or what the person made of it; a person said yes; and nobody did it before."""
+    if m.used is None:
+        return
+    before, q = m.used
+    response = q.get("response") or {}
+    if q["kind"] != "permission" or q["status"] != ANSWERED or response.get("verdict") != APPROVED:
+        yield f"{q['id']} was used, and nobody gave it"
+    if before.get("used_by") is not None:
+        yield f"{q['id']} was used already, by {before['used_by']}"
+    if m.data["digest"] != response.get("digest", q.get("digest")):
+        yield f"{q['id']} was used for something else than what was approved"
+    if q["id"] in m.story.void:
+        yield f"{q['id']} was used, and a restore had made it void"
 
 
 def _unfit(q: Row, response: Row | None) -> Iterator[str]:
@@ -175,6 +192,10 @@ def _unfit(q: Row, response: Row | None) -> Iterator[str]:
         return
     value, verdict = response["value"], response["verdict"]
     if verdict == REJECTED:
+        return
+    if "digest" in response:
+        if q["kind"] != "permission" or response["digest"] != digest(value) or not _same_tool(q.get("action"), value):
+            yield f"{q['id']} was approved with changes that it does not take"
         return
     chosen = value if q["multi"] and isinstance(value, list) else [value]
     offered = [option["value"] for option in q["options"]]
@@ -187,6 +208,12 @@ def _unfit(q: Row, response: Row | None) -> Iterator[str]:
     }
     if not fits[q["response_type"]]:
         yield f"{q['id']} asks for {q['response_type']}, and the answer {value!a} does not fit"
+
+
+def _same_tool(shown: object, edited: object) -> bool:
+    if not isinstance(shown, dict) or not isinstance(edited, dict) or shown.keys() != edited.keys():
+        return False
+    return all(shown[name] == edited[name] for name in shown if name not in ("input", "arguments"))
 
 
 def _other(q: Row, item: object) -> bool:
@@ -286,6 +313,7 @@ LAWS: dict[str, Callable[[Fold, Move], Iterator[str]]] = {
     "turns": _turns,
     "questions": _questions,
     "answers": _answers,
+    "uses": _uses,
     "verdicts": _verdicts,
     "times": _times,
     "causes": _causes,

@@ -142,7 +142,7 @@ _ASKED = {
     **{name: name for name in (
         "id", "kind", "text", "context", "reason", "response_type", "options", "urgency", "timeout_at", "on_timeout", "reviewer",
         "confidence", "action", "digest", "metadata", "status", "response", "close_reason", "asked_by", "asked_at",
-        "responded_by", "responded_at",
+        "responded_by", "responded_at", "used_by",
     )},
     "group": "grp",
 }  # fmt: skip
@@ -304,6 +304,7 @@ _WELL = {
     "turns": "it was a person's turn exactly while a blocking question was open",
     "questions": "every question began as its kind allows",
     "answers": "every answer fits, came from a person, and was the first",
+    "uses": "every permission was used once, for what was approved",
     "verdicts": "every verdict and every silence landed where the table says",
     "times": "time never ran backwards, and nothing was moved too early",
     "causes": "no effect stands before its cause",

@@ -96,6 +96,7 @@ def question(q: Question, key: str) -> dict[str, Any]:
         "asked_at": time(q.asked_at),
         "responded_by": q.responded_by,
         "responded_at": time(q.responded_at),
+        "used_by": q.used_by,
     }
 
 
@@ -113,7 +114,7 @@ def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
         "group": None, "urgency": "normal", "default": None, "timeout_at": None, "on_timeout": "keep",
         "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
         "response": None, "close_reason": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
-        "responded_at": None, "title": t.title, "holds_up": waiting, "accept_at": time(t.accept_at),
+        "responded_at": None, "used_by": None, "title": t.title, "holds_up": waiting, "accept_at": time(t.accept_at),
     }  # fmt: skip
 
 

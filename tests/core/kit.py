@@ -29,6 +29,7 @@ LEAST: dict[str, dict[str, Any]] = {
     "ask": {"text": "Which?"},
     "flag": {"text": "Stuck"},
     "assign": {"reviewer": "bob"},
+    "use": {"by": "s/c", "digest": "0" * 64},
     "decompose": {"children": ["a"]},
     "note": {"text": "By the way"},
     "update": {"fields": {"labels": ["better"]}},

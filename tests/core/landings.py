@@ -70,6 +70,8 @@ def _questions() -> Iterator[tuple[Landing, Recipe]]:
         yield (state, "flag", HUMAN), lambda b, s=state: _then(b.into(s), lambda key: b.agent.flag(key, "Stuck here"))
     for state in (*ASKABLE, DEFERRED):
         yield (state, "assign", state), lambda b, s=state: _close(b.asked_aside, s, lambda q: b.desk.assign(q, "bob"))
+    for state in OPEN:
+        yield (state, "use", state), lambda b, s=state: _used(b, s)
     for state in BACK:
         yield (HUMAN, "answer", state), lambda b, s=state: _close(b.waiting, s, lambda q: b.desk.answer(q, "so"))
         yield (HUMAN, "withdraw", state), lambda b, s=state: _close(b.waiting, s, b.desk.withdraw)
@@ -165,6 +167,18 @@ def _fenced(b: Bench, state: str) -> str:
     if state == DEFERRED:
         b.desk.defer(key)
     b.desk.do("restore")
+    return key
+
+
+def _used(b: Bench, state: str) -> str:
+    """A task in this state with a permission that was given; then it is used."""
+    key, asked = b.waiting(READY if state in (HUMAN, DEFERRED) else state, kind="permission", action={"tool": "Bash"})
+    b.desk.approve(asked)
+    if state == HUMAN:
+        b.ask(key, "And what else?")
+    elif state == DEFERRED:
+        b.desk.defer(key)
+    b.agent.use(asked, "session/call", {"tool": "Bash"}, claim=b.claims.get(key))
     return key
 
 

@@ -38,7 +38,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("everybody reopens", _RULES, '(READY, BLOCKED),                 "admin", ', '(READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'if d.settings["approvals"] == "approvers" and', "if False and", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
-    Mutant("an agent lifts a gate", _GUARDS, "if q.asked_by != who.name or q.blocking:", "if q.asked_by != who.name:", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
+    Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:", "if False:", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),

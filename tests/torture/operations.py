@@ -67,6 +67,12 @@ def _aside(b: Bench) -> Facts:
     return {"task": key, "question": question}
 
 
+def _given(b: Bench) -> Facts:
+    facts = _waiting("ready", kind="permission", action={"tool": "Bash"})(b)
+    b.desk.approve(facts["question"])
+    return facts
+
+
 def _family(b: Bench) -> Facts:
     return {"task": b.ready(type="epic"), "needs": b.ready()}
 
@@ -140,6 +146,7 @@ _add("reject", _waiting("ready"), lambda c, f, k: c.reject(f["question"], "not l
 _add("withdraw", _waiting("ready"), lambda c, f, k: c.withdraw(f["question"]))
 _add("hand_back", _waiting("ready"), lambda c, f, k: c.hand_back(f["task"], key=k), keyed=True)
 _add("assign", _waiting("ready"), lambda c, f, k: c.assign(f["question"], "bob"))
+_add("use", _given, lambda c, f, k: c.use(f["question"], "session/call", {"tool": "Bash"}), AGENT)
 _add("resolve", _waiting("ready"), lambda c, f, k: c.resolve(f["task"]))
 _add("accept", _task("review"), lambda c, f, k: c.accept(f["task"]))
 # --- the system's own

@@ -253,13 +253,58 @@ def _verdict_args(p: Any) -> None:
     parse.keyed(p)
 
 
-approve_args = reject_args = _verdict_args
+reject_args = _verdict_args
+
+
+def approve_args(p: Any) -> None:
+    _verdict_args(p)
+    p.add_argument("--edit-input", metavar="JSON", help="allow it with this input instead: JSON, a file, or - for standard input")
 
 
 def approve(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.approve(a.what, _words(a), a.value, key=a.idempotency_key)
+        value = a.value if a.edit_input is None else _edited(desk, a.what, a.edit_input)
+        task = desk.approve(a.what, _words(a), value, key=a.idempotency_key)
     return out(a, task, lambda: [f"✓ Approved. {after(task)}"])
+
+
+def _edited(desk: Any, what: str, given: str) -> Any:
+    """The action of a permission with another input."""
+    from ..core.questions import EDITABLE
+
+    found = desk.show(what)
+    asked = [found] if "status" in found else [q for q in found["questions"] if q["status"] == "pending"]
+    action = asked[0]["action"] if len(asked) == 1 else None
+    field = next((name for name in EDITABLE if isinstance(action, dict) and name in action), None)
+    if field is None:
+        raise Invalid(f"{what} has no input that could be edited", hint="Name a permission, like Q17. See it with: turn show Q17")
+    return {**action, field: _json(_content(given), "--edit-input")}
+
+
+def _content(given: str) -> str:
+    """JSON itself, or a file that holds it."""
+    if given == "-" or given.lstrip()[:1] in ("{", "["):
+        return given
+    from pathlib import Path
+
+    try:
+        return Path(given).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        raise Invalid(f"{given[:80]!a} is neither JSON nor a file that can be read") from None
+
+
+def use_args(p: Any) -> None:
+    p.add_argument("what", metavar="Q17", help="a permission that was given")
+    p.add_argument("--by", required=True, metavar="NAME", help="the one call that uses it; it may say so again")
+    p.add_argument("--action", required=True, metavar="JSON", help="exactly what will be done; - reads standard input")
+    parse.proof(p)
+
+
+def use(a: Namespace) -> int:
+    with connect(a) as desk:
+        mine = held(desk, a.what, a)
+        q = desk.use(a.what, a.by, _json(a.action, "--action"), claim=mine["proof"], worker=mine["worker"])
+    return out(a, q, lambda: [f"{q['id']} is used by {q['used_by']}. Do it now."])
 
 
 def reject(a: Namespace) -> int:

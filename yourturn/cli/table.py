@@ -24,11 +24,12 @@ COMMANDS: dict[str, Command] = {
     "flag": Command("questions", "flag", _Q, "stop and hand a task to a person", ('turn flag PROJ-1 --reason decision_needed "Two libraries fit. Which?"',)),
     "respond": Command("questions", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond PROJ-1 --template lgtm", "turn respond --all")),
     "answer": Command("questions", "answer", _Q, "answer a question, with value, text and verdict", ("turn answer Q17 jwt", 'turn answer Q17 --verdict rejected --text "Not now"')),
-    "approve": Command("questions", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"')),
+    "approve": Command("questions", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"', 'turn approve Q17 --edit-input \'{"command": "git push --dry-run"}\'')),
     "reject": Command("questions", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
     "withdraw": Command("questions", "withdraw", _Q, "take a question off the desk", ("turn withdraw Q17",)),
     "assign": Command("questions", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
     "hand-back": Command("questions", "hand_back", _Q, "return a task to agents without an answer", ("turn hand-back PROJ-1",)),
+    "use": Command("questions", "use", _Q, "a permission is used now, by one call and no other", ("turn use Q17 --by deploy-7 --action '{\"tool\": \"deploy\", \"input\": {}, \"folder\": \"/srv\"}'",)),
     "signal": Command("questions", "signal", _Q, "answer with a signal's word: CONTINUE or STOP", ('turn signal 42 --status CONTINUE --message "ok"',)),
     # tasks
     "create": Command("tasks", "create", _T, "write a task down", ('turn create "Add login" --priority 1 --requires approval', 'turn create "Rotate the keys" --awaiting work', 'turn create "Tests" --depends-on PROJ-1 --parent PROJ-7')),
@@ -49,7 +50,7 @@ COMMANDS: dict[str, Command] = {
     "defer": Command("tasks", "defer", _T, "put a task aside", ("turn defer PROJ-1 --until 2d", "turn defer PROJ-1 --until 2027-01-07")),
     "wake": Command("tasks", "wake", _T, "bring a deferred task back", ("turn wake PROJ-1",)),
     "log": Command("tasks", "log", _T, "what happened, to one task or to all", ("turn log PROJ-1", "turn log --follow")),
-    "brief": Command("brief", "brief", _T, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
+    "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
     # claims
     "claim": Command("claims", "claim", _C, "take a ready task", ("turn claim PROJ-1 --worker-id w1",)),
     "heartbeat": Command("claims", "heartbeat", _C, "still working: extend the lease", ("turn heartbeat PROJ-1 --worker-id w1",)),
@@ -62,6 +63,7 @@ COMMANDS: dict[str, Command] = {
     "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     # agents
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
+    "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude < call.json", "YOURTURN_GATED='[\"Bash(git push*)\"]' turn hook claude")),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .. import wire
+from ..core import law
 from ..core.errors import Invalid, NotFound
 from ..core.fields import duration
 from ..core.model import Ref
@@ -255,8 +256,26 @@ class Saying(Names):
     def reject(self, named: Named, text: str = "", *, key: str | None = None) -> dict[str, Any]:
         return self._say("reject", key=key, text=text, **self._about(named))
 
-    def withdraw(self, question: Named, reason: str = "") -> dict[str, Any]:
-        return self._ask("withdraw", reason=reason, **self._about(question))
+    def withdraw(
+        self, question: Named, reason: str = "", *, claim: Named | None = None, worker: str | None = None
+    ) -> dict[str, Any]:
+        """Take a question off the desk. An agent shows the claim for one of its own that holds the task up."""
+        return self._ask("withdraw", reason=reason, **_proof(claim, worker), **self._about(question))
+
+    def use(
+        self,
+        question: Named,
+        by: str,
+        action: Any = None,
+        *,
+        digest: str | None = None,
+        claim: Named | None = None,
+        worker: str | None = None,
+    ) -> dict[str, Any]:
+        """Say, just before it is done, that a permission is used: by this call and no other, for exactly this action."""
+        if digest is None:
+            digest = law.digest(action)
+        return self._ask("use", by=by, digest=digest, **_proof(claim, worker), **self._about(question))
 
     def assign(self, question: Named, reviewer: str) -> dict[str, Any]:
         return self._ask("assign", reviewer=reviewer, **self._about(question))

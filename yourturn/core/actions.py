@@ -30,6 +30,7 @@ class Verb(NamedTuple):
 _reason = {"reason": f.text()}
 _proof = {"claim": f.line(200), "worker": f.name}
 _claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name}
+_used: dict[str, f.Checker] = {"by": f.line(), "digest": f.line(64)}
 _value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag}
 _task = {
     "title": f.line(),
@@ -155,7 +156,8 @@ VERBS: dict[str, Verb] = {
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),
     "reject": Verb("Say no, with what should change.", {**_value, **_reason}),
-    "withdraw": Verb("Take a question off the desk without an answer.", _reason),
+    "withdraw": Verb("Take a question off the desk without an answer.", {**_proof, **_reason}),
+    "use": Verb("Say, just before it is done, that a permission is used by this one call.", {**_proof, **_used}, tuple(_used)),
     "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {}),
     "assign": Verb("Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",)),
     "resolve": Verb("Settle a waiting task yourself: it is done.", _reason),

@@ -76,7 +76,9 @@ def decide(case: Case, action: Action, now: int) -> Decision:
     may_ever(action.verb, action.who)
     d.holds_claim = task is not None and _proof(task, d)
     verb = _meant(d) if action.verb in _ABOUT_A_QUESTION else action.verb
-    if d.question is not None and d.question.status != PENDING:
+    if verb == "use":
+        d.question = next((q for q in d.questions if q.id == action.question), None)
+    elif d.question is not None and d.question.status != PENDING:
         return _too_late(d)
     rule = TRANSITIONS.get((task.state if task else None, verb))
     if rule is None and verb == "claim" and d.needs:
@@ -252,6 +254,7 @@ def _decision(d: Draft) -> Decision:
         touch=tuple(d.touch),
         data=d.data,
         claim=d.claim,
+        used=d.used,
         silent=d.silent,
     )
 

@@ -12,7 +12,7 @@ class Draft:
 
     __slots__ = (
         "action", "after", "args", "case", "claim", "closed", "data", "holds_claim", "needs", "needs_added",
-        "needs_removed", "notes", "now", "opened", "question", "questions", "set", "silent", "touch",
+        "needs_removed", "notes", "now", "opened", "question", "questions", "set", "silent", "touch", "used",
     )  # fmt: skip
 
     def __init__(self, case: Case, action: Action, now: int) -> None:
@@ -35,6 +35,7 @@ class Draft:
         self.claim: Claim | None = None
         self.holds_claim = False
         self.silent = False
+        self.used: Question | None = None
 
     def get(self, field: str) -> Any:
         return self.set[field] if field in self.set else getattr(self.case.task, field)

@@ -217,6 +217,18 @@ def hand_back(d: Draft) -> None:
     back(d)
 
 
+def use(d: Draft) -> None:
+    """What was allowed is about to be done. The same call may say so again: it cannot know whether it was heard."""
+    q = d.question
+    assert q is not None
+    if q.used_by is not None:
+        d.silent = True
+        return
+    d.used = q._replace(used_by=d.args["by"])
+    d.questions = [d.used if other.id == q.id else other for other in d.questions]
+    d.data |= {"question": q.name, "used_by": d.args["by"], "digest": d.args["digest"]}
+
+
 def assign(d: Draft) -> None:
     assert d.question is not None
     d.swap(d.question._replace(reviewer=d.args["reviewer"]))

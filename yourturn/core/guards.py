@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .draft import Draft
 from .errors import IllegalMove, NotAllowed
-from .model import ENDED, REVIEW, Ref
+from .model import ENDED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 
 
 def keys(refs: list[Ref] | tuple[Ref, ...]) -> str:
@@ -164,17 +164,52 @@ def room_for_tries(d: Draft) -> str:
 
 
 def may_withdraw(d: Draft) -> str:
-    """A person may withdraw what somebody asked; an agent only its own, and never one that holds the task for a person."""
+    """A person may withdraw what somebody asked; an agent only its own, and one that holds the task up only as its holder."""
+    from .rules import TAKEN_BACK
+
     who, q = d.action.who, d.question
     if q is None:
         return ""
     if q.asked_by == "system":
         return f"{q.name} was not asked by anybody: answer it, or hand the task back"
     if who.is_person:
-        return ""
-    if q.asked_by != who.name or q.blocking:
+        return may_lift(d) if d.state == HUMAN else ""
+    if q.asked_by != who.name or (q.blocking and not (d.holds_claim and q.kind in TAKEN_BACK)):
         raise NotAllowed(f"Cannot withdraw {q.name}", reason="only people can take a waiting question off the desk")
     return ""
+
+
+def may_use(d: Draft) -> str:
+    """Whoever asked for a permission may use it, and whoever holds the task now."""
+    who, q = d.action.who, d.question
+    if q is not None and q.asked_by != who.name and not d.holds_claim:
+        raise NotAllowed(f"Cannot use {q.name}", reason=f"{q.asked_by} asked for it, and {who.name} does not hold {d.key}")
+    return ""
+
+
+def given(d: Draft) -> str:
+    """A permission allows what was shown, or what the person made of it, to one call, until the desk is restored."""
+    from .questions import allowed, allows
+
+    q = d.question
+    if q is None:
+        return "no permission was named"
+    if not allows(q, None):
+        return f"{q.name} {_not_given(q)}"
+    if not allows(q, d.case.project.fenced_at):
+        return f"{q.name} was given before this desk was restored: ask again"
+    if d.args["digest"] != allowed(q):
+        return f"{q.name} allows something else"
+    if q.used_by not in (None, d.args["by"]):
+        return f"{q.name} was used already, by {q.used_by}"
+    return ""
+
+
+def _not_given(q: Question) -> str:
+    if q.kind != "permission":
+        return f"is no permission: it is of kind {q.kind}"
+    how = {PENDING: "has no answer yet", TIMEOUT: "was not answered in time", WITHDRAWN: f"was cancelled by {q.responded_by}"}
+    return how.get(q.status) or f"was rejected by {q.responded_by}"
 
 
 def may_update(d: Draft) -> str:

@@ -256,4 +256,5 @@ class Decision:
     touch: tuple[int, ...] = ()  #: neighbours to whom the system may now owe a move
     data: dict[str, Any] = field(default_factory=dict)
     claim: Claim | None = None
+    used: Question | None = None  #: the permission that is used
     silent: bool = False  #: leaves no event (a heartbeat)

@@ -71,6 +71,12 @@ def allows(q: Question, fenced_at: int | None) -> bool:
     return said_yes and (fenced_at is None or q.responded_at >= fenced_at)
 
 
+def allowed(q: Question) -> str | None:
+    """The digest of what an approval allows: what was shown, or what the person made of it."""
+    found: str | None = json.loads(q.response or "{}").get("digest", q.digest)
+    return found
+
+
 def _checked(q: Question, options: list[dict[str, Any]]) -> Question:
     if q.response_type == "choice" and not options and not q.allow_other:
         raise Invalid("A choice needs options", hint="Give --option at least twice, or --allow-other.")
@@ -126,11 +132,34 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     value, text = args.get("value"), args.get("text") or ""
     if value is None and text and verdict == APPROVED and q.response_type in ("choice", "boolean", "number"):
         value, text = text, ""
+    if verdict == APPROVED and q.kind == "permission" and isinstance(value, dict):
+        value, own = _edited(q, value)
+        return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict, **own}
     if verdict == APPROVED:
         verdict, value, text = _FIT[q.response_type](q, value, text)
     elif isinstance(value, str) and not text:
         value, text = None, value
     return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict}
+
+
+#: What a person may change in an action that they allow. Which tool runs, and where, is what was shown.
+EDITABLE = ("input", "arguments")
+
+
+def _edited(q: Question, value: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """An action as the person wants it: theirs, so it has a digest of its own."""
+    shown = json.loads(q.action or "null")
+    if not isinstance(shown, dict) or not shown.keys() & set(EDITABLE):
+        raise Invalid(f"{q.name} has no input that could be edited", hint="The question is still open.")
+    if value == shown:
+        return True, {}
+    if value.keys() != shown.keys() or any(value[name] != shown[name] for name in shown if name not in EDITABLE):
+        raise Invalid(
+            f"Only the input of {q.name} can be edited",
+            reason=f"these stay as they are: {', '.join(name for name in shown if name not in EDITABLE) or 'its fields'}",
+            hint="The question is still open.",
+        )
+    return value, {"digest": digest(value)}
 
 
 def _text(q: Question, value: Any, text: str) -> tuple[str, Any, str]:

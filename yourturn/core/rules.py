@@ -92,7 +92,7 @@ _rows = [
     ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),
     ("answer",      (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human",               (needs.open_question, needs.may_answer),           do.answer),
     ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", (needs.time_is_up,),             do.silence),
-    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", (needs.open_question, needs.may_withdraw, needs.may_lift), do.withdraw),
+    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", (needs.open_question, needs.may_withdraw), do.withdraw),
     ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
     ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (needs.may_lift,),                                 do.hand_back),
     ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
@@ -116,6 +116,8 @@ _rows = [
     # What informs or describes, and moves nothing.
     ("note",        STATES,                                 ("=",),                           "any",                 (),                                                do.note),
     ("update",      STATES,                                 ("=",),                           "any",                 (needs.may_update, needs.room_for_tries),          do.update),
+    # What a permission allowed is about to be done: once, by one call.
+    ("use",         OPEN,                                   ("=",),                           "any",                 (needs.may_use, needs.given),                      do.use),
     ("assign",      OPEN,                                   ("=",),                           "human",               (needs.open_question,),                            do.assign),
     ("dep_add",     OPEN,                                   ("=",),                           "any",                 (needs.acyclic,),                                  do.dep_add),
     ("dep_remove",  OPEN,                                   ("=",),                           "human",               (),                                                do.dep_remove),
@@ -196,6 +198,10 @@ OUTCOMES: dict[tuple[str, str], str] = {
     **{(name, APPROVED): kind.approved for name, kind in KINDS.items()},
     **{(name, REJECTED): kind.rejected for name, kind in KINDS.items()},
 }
+
+
+#: What its asker may take back while it holds the task. Nothing that judges work; and a permission allows nothing until it is given.
+TAKEN_BACK = ("input", "escalation", "permission", "recovery")
 
 
 def outcome(kind: str, verdict: str, blocking: bool = True, workflow: bool = False) -> str:

@@ -182,6 +182,8 @@ class Tx:
             self.run.later(_INSERT_QUESTION, fields)
         for q in decision.closed:
             self._close(q)
+        if decision.used is not None:
+            self.run.must(_USE, {"workspace": self.workspace, "id": decision.used.id, "used_by": decision.used.used_by})
         for note in decision.notes:
             self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
         decision.task, decision.case = task, decision.case._replace(task=task)
@@ -347,6 +349,11 @@ _INSERT_QUESTION = _insert("questions", (*Question._fields, "workspace_id"))
 _CLOSE = (
     f"UPDATE questions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)} "
     "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
+)
+#: Once: only a permission that was given, and that nobody has used.
+_USE = (
+    "UPDATE questions SET used_by = :used_by "
+    "WHERE workspace_id = :workspace AND id = :id AND status = 'answered' AND used_by IS NULL"
 )
 #: What each event has to itself.
 _OWN = ("n", "at", "actor", "action", "data", "prev", "hash")

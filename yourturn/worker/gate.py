@@ -1,0 +1,324 @@
+"""The gate: what Claude Code wants to do waits here for a person.
+
+Claude Code runs a hook before each tool call that is gated, and does what it says: allow, deny, or defer, which ends the
+process and keeps the call for later. So nobody waits in front of a machine: the hook looks for a quick person for a moment,
+then defers, and the session sleeps until the answer is there. When it is resumed the same call comes to the hook again, with the
+same ids. It finds the same question, and now its answer.
+
+    AskUserQuestion     a group of questions; all are waited for together
+    ExitPlanMode        a checkpoint, with the plan
+    ask_question        our own tool: once there is an answer it may run, and finds it under the same name
+    gated tools         a permission for exactly this input in this folder, used once, by this call
+
+Nobody's silence allows anything, and nothing that goes wrong here does: trouble is a deny, with words.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from ..client import Client
+from ..core.errors import AlreadyClosed, IllegalMove, Invalid, KeyReused, NotAllowed, YourturnError
+from . import tool
+from .patterns import ASK, PLAN, QUESTIONS, concerns, deny, gated, output
+from .wicket import Handle
+from .wicket import serve as serve
+
+Question = dict[str, Any]
+
+
+class Call(NamedTuple):
+    """One tool call, as Claude Code tells of it."""
+
+    session: str
+    id: str
+    tool: str
+    input: dict[str, Any]
+    folder: str
+
+    @property
+    def by(self) -> str:
+        return f"{self.session}/{self.id}"
+
+    @property
+    def action(self) -> dict[str, Any]:
+        """What a permission is for: all of it, and nothing else."""
+        return {"tool": self.tool, "input": self.input, "folder": self.folder}
+
+
+class Place(NamedTuple):
+    """Where a call asks: about which task, as its holder or not, and how long it waits."""
+
+    task: str
+    claim: str | None
+    wait: float
+
+
+class Verdict(NamedTuple):
+    """How a permission stands: `allow`, `deny`, or `wait` while it is open."""
+
+    what: str
+    words: str
+    input: dict[str, Any] | None = None  #: instead of what was asked for, if a person edited it
+
+
+# --- the hook ---------------------------------------------------------------------------------------------------------
+
+
+def sit(env: Mapping[str, str]) -> Client:
+    """The desk, as an agent: whoever started this, a hook never speaks for a person."""
+    from ..config import connect
+
+    named = env.get("YOURTURN_TOKEN") or env.get("YOURTURN_AGENT")
+    return as_agent(connect(as_=None if named else "agent:claude", env=env))
+
+
+def as_agent(client: Client) -> Client:
+    return client.as_(client.who.as_agent()) if client.who.is_person else client
+
+
+def handler(client: Client, env: Mapping[str, str]) -> Handle:
+    """For `serve`: hooks of the one agent that was started with this environment."""
+    mine = as_agent(client)
+    return lambda payload: hook(mine, payload, env)
+
+
+def hook(client: Client, payload: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, Any] | None:
+    """What the hook prints for a PreToolUse payload; None leaves the call to Claude Code's own rules."""
+    patterns = gated(env.get("YOURTURN_GATED"))
+    if payload.get("hook_event_name", "PreToolUse") != "PreToolUse":
+        return None
+    if not concerns(payload.get("tool_name"), payload.get("tool_input"), patterns):
+        return None
+    try:
+        if patterns is None:
+            raise Invalid("YOURTURN_GATED cannot be read", hint='It is a JSON list, like ["Bash(git push*)", "Write"].')
+        call = read(payload)
+        if call.tool == QUESTIONS:
+            return _questions(client, call, env)
+        if call.tool == PLAN:
+            return _plan(client, call, env)
+        if call.tool == ASK:
+            return _question(client, call, env)
+        return _permission(client, call, env)
+    except YourturnError as error:
+        return deny(trouble(error))
+
+
+def trouble(error: YourturnError) -> str:
+    """Why nobody could be asked, for the agent."""
+    if isinstance(error, KeyReused):
+        return "This call was already put to a person with other words or another input. Make a new call for what you want now."
+    return f"This was not allowed, because no person could be asked: {error}. {error.hint}".strip()
+
+
+def read(payload: Mapping[str, Any]) -> Call:
+    session, call, name = payload.get("session_id"), payload.get("tool_use_id"), payload.get("tool_name")
+    given, folder = payload.get("tool_input"), payload.get("cwd")
+    if not tool.is_id(session) or not tool.is_id(call):
+        raise Invalid("The call has no session_id and tool_use_id", reason="without them its answer would not be found again")
+    if not isinstance(name, str) or not name or not isinstance(given, dict):
+        raise Invalid("The call has no tool_name and tool_input")
+    return Call(str(session), str(call), name, given, str(folder or ""))
+
+
+def _place(client: Client, call: Call, env: Mapping[str, str]) -> Place:
+    """The worker's task; outside a worker one that is written down for the session, as a draft that no worker takes."""
+    wait = tool.ask_wait(env)
+    task = env.get("YOURTURN_TASK")
+    if not task:
+        where = call.folder.rstrip("/").rpartition("/")[2] or "a folder"
+        title = "".join(c if c.isprintable() else " " for c in f"Claude Code in {where[:100]}, session {call.session[:8]}")
+        made = client.create(title, draft=True, key=f"hook/{call.session}/task")
+        return Place(made["key"], None, wait)
+    token = env.get("YOURTURN_CLAIM") or None
+    return Place(task, token if token and client.claim_is_for(token, task) else None, wait)
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def _questions(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
+    asked = call.input.get("questions")
+    if not isinstance(asked, list) or not asked or not all(isinstance(q, dict) and isinstance(q.get("question"), str) for q in asked):
+        raise Invalid("AskUserQuestion came without questions")
+    at = _place(client, call, env)
+    found = []
+    for n, q in enumerate(asked):
+        named = tool.named(call.session, call.id, n)
+        named["metadata"] |= {"n": n + 1, "of": len(asked)}
+        found.append(
+            client.ask(
+                at.task, q["question"], "input", _options(q.get("options")), response_type="choice", allow_other=True,
+                multi=bool(q.get("multiSelect")), group=f"hook/{call.id}", context={"header": str(q["header"])} if q.get("header") else None,
+                claim=at.claim, **named,
+            )
+        )  # fmt: skip
+    found = wait_for(client, found, at.wait)
+    for q in found:
+        if q["status"] != "pending" and not _agreed(q):
+            return deny(_closed(q))
+    if any(q["status"] == "pending" for q in found):
+        return _parked(found)
+    answers = {q["text"]: _answer(q) for q in found}
+    return output("allow", f"{_person(found[0])} answered.", {**call.input, "answers": answers})
+
+
+def _options(given: Any) -> list[dict[str, Any]]:
+    """Labels are what the answer is given in; an id is what a person types."""
+    offered = [item for item in given or () if isinstance(item, dict) and isinstance(item.get("label"), str) and item["label"]]
+    lines = [" ".join("".join(c if c.isprintable() else " " for c in item["label"]).split()) for item in offered]
+    plain = all(line and len(line) <= 100 for line in lines) and len(set(lines)) == len(lines)
+    return [
+        {
+            "id": line if plain else str(n), "label": line[:300] or str(n), "value": item["label"],
+            "description": str(item.get("description") or ""),
+        }
+        for n, (item, line) in enumerate(zip(offered, lines, strict=True), 1)
+    ]  # fmt: skip
+
+
+def _answer(q: Question) -> str:
+    value, words = q["response"]["value"], q["response"]["text"]
+    said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{said} ({words})" if words and words != said else said
+
+
+def _plan(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
+    at = _place(client, call, env)
+    text = "Should the work go on by this plan?"
+    named = tool.named(call.session, call.id)
+    q = client.ask(at.task, text, "checkpoint", context=call.input or None, claim=at.claim, **named)
+    return _settled(wait_for(client, [q], at.wait)[0])
+
+
+def _question(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any] | None:
+    """Our own tool. It asks by itself where no worker would resume the session, and where nothing has to be waited for."""
+    fields = tool.question_fields(call.input)
+    if not env.get("YOURTURN_TASK") or call.input.get("task") or not fields["blocking"]:
+        return output("allow", "Asking is always allowed.")
+    at = _place(client, call, env)
+    q = client.ask(at.task, claim=at.claim, **fields, **tool.named(call.session, call.id))
+    q = wait_for(client, [q], at.wait)[0]
+    return _parked([q]) if q["status"] == "pending" else output("allow", f"{q['id']} has an end; the tool tells which.")
+
+
+def _settled(q: Question) -> dict[str, Any]:
+    if q["status"] == "pending":
+        return _parked([q])
+    return output("allow", _yes(q)) if _agreed(q) else deny(_closed(q))
+
+
+def _parked(found: list[Question]) -> dict[str, Any]:
+    names = ", ".join(q["id"] for q in found if q["status"] == "pending")
+    return output("defer", f"A person was asked ({names}). This session is resumed with the answer.")
+
+
+# --- permissions ------------------------------------------------------------------------------------------------------
+
+
+def _permission(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
+    at = _place(client, call, env)
+    q = wait_for(client, [ask_permission(client, call, at)], at.wait)[0]
+    found = verdict(client, call, q, at.claim)
+    return _parked([q]) if found.what == "wait" else output(found.what, found.words, found.input)
+
+
+def ask_permission(client: Client, call: Call, at: Place) -> Question:
+    """The question for this call, or the one that was asked for it before."""
+    named = tool.named(call.session, call.id)
+    return client.ask(at.task, describe(call), "permission", action=call.action, claim=at.claim, **named)
+
+
+def verdict(client: Client, call: Call, q: Question, claim: str | None) -> Verdict:
+    """How the permission for a call stands. To say allow is to use it: it serves this call and no other."""
+    if q["status"] == "pending":
+        return Verdict("wait", f"{q['id']} waits for a person.")
+    if not _agreed(q):
+        return Verdict("deny", _closed(q))
+    value = q["response"]["value"]
+    edited = value if isinstance(value, dict) else None
+    try:
+        client.use(q, call.by, edited or call.action, claim=claim)
+    except YourturnError as error:
+        return Verdict("deny", f"This was allowed, but not any more: {error}")
+    words = _yes(q)
+    return Verdict("allow", f"{words} The input was changed by them." if edited else words, edited["input"] if edited else None)
+
+
+def describe(call: Call) -> str:
+    """What will happen, in words. The exact input stands beside it, as the action."""
+    given = call.input
+    if isinstance(given.get("command"), str):
+        return f"Run this in {call.folder or 'its folder'}?\n{_cut(given['command'])}"
+    path = next((given[name] for name in ("file_path", "notebook_path") if isinstance(given.get(name), str)), None)
+    if path is not None:
+        verb = {"Write": "Write", "Read": "Read"}.get(call.tool, "Change")
+        size = f" ({len(given['content']):,} characters)" if isinstance(given.get("content"), str) else ""
+        return f"{verb} {_cut(path)}{size}?"
+    if isinstance(given.get("url"), str):
+        return f"Let {_cut(call.tool)} go to {_cut(given['url'])}?"
+    return f"Let {_cut(call.tool)} run with this input?"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= 2000 else f"{text[:2000]} … ({len(text) - 2000:,} more characters; all of them stand below)"
+
+
+def superseded(client: Client, questions: Iterable[Question], reason: str, *, claim: str | None = None) -> list[Question]:
+    """Take back what an agent asked for calls that its session has dropped. What only a person can take back gets a note."""
+    gone = []
+    for q in questions:
+        try:
+            gone.append(client.withdraw(q, reason, claim=claim))
+        except (AlreadyClosed, IllegalMove):
+            continue
+        except NotAllowed:
+            client.note(q["task"], f"{q['id']} is not needed any more: {reason}")
+    return gone
+
+
+def asked_for(client: Client, task: str, session: str, calls: Iterable[str]) -> list[Question]:
+    """The questions that these calls of a session asked."""
+    wanted = set(calls)
+    mine = [(q, q["metadata"] or {}) for q in client.show(task)["questions"]]
+    return [q for q, said in mine if said.get("session") == session and said.get("call") in wanted]
+
+
+# --- what they share --------------------------------------------------------------------------------------------------
+
+
+def wait_for(client: Client, questions: list[Question], seconds: float) -> list[Question]:
+    """The same questions after at most so many seconds, or as soon as nothing is left to wait for."""
+    ends = time.monotonic() + seconds
+    found = []
+    for q in questions:
+        if q["status"] == "pending":
+            q = client.wait_for(q, max(0.0, ends - time.monotonic()))
+        found.append(q)
+    return found
+
+
+def _agreed(q: Question) -> bool:
+    return q["status"] == "answered" and q["response"]["verdict"] == "approved"
+
+
+def _person(q: Question) -> str:
+    return str(q["responded_by"] or "somebody").partition(":")[2] or "somebody"
+
+
+def _yes(q: Question) -> str:
+    words = str(q["response"]["text"]).strip()
+    return f"{_person(q)} said yes to {q['id']}: {words}" if words else f"{_person(q)} said yes to {q['id']}."
+
+
+def _closed(q: Question) -> str:
+    """Why a question that was closed allows nothing. Silence is not told as a no."""
+    if q["status"] == "timeout":
+        return f"Nobody answered {q['id']} in time. Nobody refused it either, but it is not allowed: end your turn, or do without."
+    if q["status"] == "cancelled":
+        return f"{q['id']} was taken off the desk without an answer ({q['close_reason']}), so it is not allowed."
+    words = str((q["response"] or {}).get("text") or "").strip()
+    return f"{_person(q)} said no to {q['id']}{': ' + words if words else '.'}"

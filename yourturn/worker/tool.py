@@ -1,0 +1,55 @@
+"""What a tool call of an agent becomes on the desk: which question, under which name.
+
+A call may reach the desk twice: through the hook before it runs and through the tool itself, or again when a parked session
+is resumed. Both ask with the same words and the same name, so both find the same question:
+
+    client.ask(task, **question_fields(arguments), **named(session, call))
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+#: How long a call waits for a quick person, in seconds: by default, and at most. Some agents give up after five minutes.
+WAIT, LONGEST = 45.0, 240.0
+
+_KINDS = {"blocking": "input", "non_blocking": "input", "approval": "permission", "error_recovery": "recovery"}
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}")
+
+
+def question_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of `client.ask` from the arguments of `ask_question`. What does not fit is refused by the desk, in words."""
+    sort = arguments.get("type") or "blocking"
+    minutes = arguments.get("timeoutMinutes")
+    timed = isinstance(minutes, (int, float)) and not isinstance(minutes, bool)
+    return {
+        "text": arguments.get("question"),
+        "kind": _KINDS.get(sort, sort) if isinstance(sort, str) else sort,
+        "blocking": sort != "non_blocking",
+        "response_type": arguments.get("responseType") or None,
+        "options": arguments.get("options") or (),
+        "context": arguments.get("context") or None,
+        "timeout": minutes * 60 if timed and minutes is not None else minutes,
+        "default": arguments.get("defaultResponse"),
+    }
+
+
+def named(session: str, call: str, n: int = 0) -> dict[str, Any]:
+    """How the desk recognises a call: the same call, said again, is the same question. `n` counts the questions of one call."""
+    return {"key": f"hook/{session}/{call}/{n}", "metadata": {"session": session, "call": call}}
+
+
+def is_id(value: object) -> bool:
+    """Is this the id of a session or of a call?"""
+    return isinstance(value, str) and _ID.fullmatch(value) is not None
+
+
+def ask_wait(env: Mapping[str, str]) -> float:
+    """YOURTURN_ASK_WAIT: 0 does not wait at all."""
+    try:
+        seconds = float(env.get("YOURTURN_ASK_WAIT") or WAIT)
+    except ValueError:
+        return WAIT
+    return min(LONGEST, max(0.0, seconds)) if seconds == seconds else WAIT
