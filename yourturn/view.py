@@ -340,6 +340,26 @@ def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> l
     return rows
 
 
+def output(found: list[dict[str, Any]]) -> list[str]:
+    """What a session said: its words as they are, everything else with its sort before it."""
+    lines = []
+    for line in found:
+        text = safe(line["text"]).rstrip().splitlines() or [""]
+        sort = "" if line["sort"] == "said" else f"[{safe(line['sort'])}] "
+        lines += [f"{clock(line['at'])}  │ {sort}{part}" for part in text]
+    return lines
+
+
+def history(found: list[dict[str, Any]], said: list[dict[str, Any]]) -> list[str]:
+    """Events, with what was said between them."""
+    if not said:
+        return events(found)
+    told = dict(zip([("event", e["seq"]) for e in found], events(found), strict=True)) if found else {}
+    both = sorted([(e["at"], 0, ("event", e["seq"])) for e in found] + [(x["at"], 1, x["id"]) for x in said], key=str)
+    lines = {x["id"]: output([x]) for x in said}
+    return [line for _, sort, name in both for line in ([told[name]] if sort == 0 else lines[name])]
+
+
 def events(found: list[dict[str, Any]]) -> list[str]:
     rows = []
     for e in found:

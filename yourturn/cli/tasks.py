@@ -362,16 +362,20 @@ def log(a: Namespace) -> int:
     with connect(a) as desk:
         cursor = desk.desk_cursor() if a.follow else None
         found = desk.history(a.what, limit=a.limit, after=a.after, actor=a.actor, action=a.action, project=a.project)
+        plain = a.what is not None and not (a.actor or a.action or a.after)
+        said = desk.output(a.what, limit=a.limit) if plain else []
         if not a.follow:
-            return out(a, found, lambda: view.events(found))
+            return out(a, found, lambda: view.history(found, said))
         import json
         import sys
 
-        key = desk.show(a.what)["key"] if a.what else None
-        lines = [json.dumps(e) for e in found] if a.json else view.events(found) if found else []
+        lines = [json.dumps(e) for e in found] if a.json else view.history(found, said) if found else []
         print(*lines, sep="\n", end="\n" if lines else "", flush=True)
-        for event in desk.watch(cursor):
-            if key in (None, event["task"]) and a.actor in (None, event["actor"]) and a.action in (None, event["action"]):
-                print(json.dumps(event) if a.json else "\n".join(view.events([event])))
-                sys.stdout.flush()
+        key, last = desk.show(a.what)["key"] if a.what else None, said[-1]["id"] if said else 0
+        for new in desk.follow(a.what, cursor, last) if plain else desk.watch(cursor):
+            if "action" not in new:
+                print("\n".join(view.output([new])) if not a.json else json.dumps(new))
+            elif key in (None, new["task"]) and a.actor in (None, new["actor"]) and a.action in (None, new["action"]):
+                print(json.dumps(new) if a.json else "\n".join(view.events([new])))
+            sys.stdout.flush()
     return 0

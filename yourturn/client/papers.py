@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .. import wire
@@ -23,6 +23,22 @@ class Papers(Names):
 
         found = papers.lines(self.desk, self._task(task), -1 if after is None else after, limit)
         return [{"id": x.id, "epoch": x.epoch, "at": wire.time(x.at), "sort": x.sort, "text": x.text} for x in found]
+
+    def follow(self, task: Named, after: str | None = None, line: int = 0) -> Iterator[dict[str, Any]]:
+        """Events of a task and what its sessions say, as they happen. `after` is a cursor, `line` the last line that is known.
+
+        A line has a `sort`, an event has an `action`.
+        """
+        key, cursor = self.show(task)["key"], after or self.desk.cursor()  # type: ignore[attr-defined]
+        while True:
+            for line_ in self.output(key, after=line):
+                line = line_["id"]
+                yield line_
+            for event in self.watch(cursor, 0.0):  # type: ignore[attr-defined]
+                cursor = event["cursor"]
+                if event["task"] == key:
+                    yield event
+            self.desk.wait(1.0)
 
     def keep_patch(self, claim: Named, base: str, body: str) -> None:
         """Keep the work that lies in the folder, so that another machine can go on with it."""

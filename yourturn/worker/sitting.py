@@ -102,7 +102,7 @@ class Sitting:
         self.heard_of = {q["id"] for q in self.task["questions"] if q["status"] == "pending"}
         if self.task["session_id"] and seat and here and same:
             self.session, self.parked = self.task["session_id"], bool(seat.get("parked"))
-        elif seat:
+        elif seat and (self.task["session_id"] or not here):
             self.again = _AGAIN["lost" if here else "moved"]
 
     def _remember(self, **more: Any) -> None:
@@ -142,7 +142,7 @@ class Sitting:
         run = Run(
             task=self.key, agent=self.agent, folder=self.place.folder, env=self._environment(), session_id=self.session,
             prompt=briefs.brief(ready, agent=self.agent.name, role=briefs.role_text(self.agent.name, Path(self.place.folder)),
-                                again=self.again),
+                                again=self.again or (nudge if not resume else "")),
             answer_prompt=nudge or briefs.answers(ready), resumed=resume, parked=self.parked and resume,
             log=str(self.worker.logs / self.key / f"{self.claim['epoch']}.log"),
             hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"), say=lambda text: self.hear(Text(text)),
@@ -172,7 +172,7 @@ class Sitting:
             return Result("waiting", f"waits for a person ({task['awaiting']}): {self._question()}")
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
-            return "go on"
+            return ""
         if ending.what == "parked" or self._was_answered():
             self.parked = ending.what == "parked"
             return briefs.answers(task)
@@ -209,8 +209,8 @@ class Sitting:
     def _complete(self, summary: str) -> Result:
         assert self.place is not None
         title = self.task["title"]
-        made = gitwork.finish(self.place, f"{self.key}: {title}\n\n{summary}".strip() + "\n")
-        task = self.desk.complete(self.claim, summary or made["words"])
+        gitwork.finish(self.place, f"{self.key}: {title}\n\n{summary}".strip() + "\n")
+        task = self.desk.complete(self.claim, summary)
         self.worker.finished(self.key, self.place, task)
         return Result("done", summary or "done")
 
