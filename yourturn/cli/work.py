@@ -33,7 +33,9 @@ def _count(text: str) -> int:
 
 def work_args(p: Any) -> None:
     p.add_argument("--agent", metavar="NAME", help="only this one of [agents.NAME] (else the task's role says which)")
-    p.add_argument("--exec", metavar="CMD", dest="command", help="any command as the agent: brief on stdin, its output is the message")
+    p.add_argument(
+        "--exec", metavar="CMD", dest="command", help="any command as the agent: brief on stdin, its output is the message"
+    )
     p.add_argument("--epic", metavar="KEY", help="only tasks of this epic")
     p.add_argument("--parallel", type=_count, default=1, metavar="N", help="so many agents at a time (1)")
     p.add_argument("--drain", action="store_true", help="end when nothing is left to take")
@@ -111,7 +113,7 @@ def _logs(address: str) -> Path:
 
 def _stop_when_told(worker: Any) -> None:
     """The first time gently, the second time at once: agents die with their worker."""
-    told = []
+    told: list[int] = []
 
     def stop(number: int, _: Any) -> None:
         if told:

@@ -29,7 +29,7 @@ class Papers(Names):
 
         A line has a `sort`, an event has an `action`.
         """
-        key, cursor = self.show(task)["key"], after or self.desk.cursor()  # type: ignore[attr-defined]
+        key, cursor = self.show(task)["key"], after or self.desk.cursor()
         while True:
             for line_ in self.output(key, after=line):
                 line = line_["id"]

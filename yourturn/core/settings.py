@@ -43,7 +43,7 @@ SETTINGS: dict[str, Setting] = {
     "approvals": Setting("members", fields.choice("members", "approvers"), "who may answer approvals and other gates"),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
     "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
-    "merge": Setting("none", fields.choice("none", "ff", "pr"), "what becomes of a finished branch: none, ff (into the default branch), pr"),
+    "merge": Setting("none", fields.choice("none", "ff", "pr"), "a finished branch is left alone, or goes home: none, ff, pr"),
     "escalate_to": Setting("admin", fields.name, "who is asked when on_timeout is escalate"),
 }
 

@@ -14,7 +14,6 @@ import os
 import shutil
 import socket
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -65,7 +64,6 @@ class Worker:
         self._tokens: dict[str, str] = {}
         self._token_names: list[str] = []
         self._unmerged: dict[str, gitwork.Workplace] = {}
-        self._gate = ""
         self.results: list[tuple[str, Result]] = []
         if self.in_place and self.parallel > 1:
             raise Usage("One checkout has room for one agent", hint="Leave --parallel or --in-place out.")
@@ -76,7 +74,6 @@ class Worker:
         """Work until there is a reason to end; says which."""
         with ExitStack() as stack:
             stack.callback(self._leave)
-            self._open_gate(stack)
             for run in (self._beat, self._carry, self._listen):
                 threading.Thread(target=run, daemon=True).start()
             while True:
@@ -209,8 +206,6 @@ class Worker:
         env = {name: value for name, value in self.env.items() if name not in _OURS}
         env["YOURTURN_DB"] = self.address
         env["YOURTURN_TOKEN"] = self._token(agent)
-        if self._gate:
-            env["YOURTURN_GATE"] = self._gate
         if self.agents[agent].gate:
             import json
 
@@ -232,22 +227,6 @@ class Worker:
             self._tokens[agent] = made["token"]
             self._token_names.append(name)
         return self._tokens[agent]
-
-    def _open_gate(self, stack: ExitStack) -> None:
-        """Where opening the database is slow, hooks ask here."""
-        if not self.address.startswith(("postgresql:", "postgres:")):
-            return
-        import tempfile
-
-        from . import gate
-
-        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-"))
-        self._gate = str(Path(folder, "gate"))
-
-        def handle(payload: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any] | None:
-            return gate.hook(self._as(env.get("YOURTURN_AGENT") or self.default), payload, env)
-
-        stack.enter_context(gate.serve(self._gate, handle))
 
     def _leave(self) -> None:
         self._ended.set()

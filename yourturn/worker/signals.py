@@ -142,7 +142,7 @@ def _split(body: str) -> tuple[str, str, str]:
     """WORD: text, or the word on a line of its own and the text below."""
     body = body.strip()
     colon, newline = body.find(":"), body.find("\n")
-    at = newline if 0 <= newline and (colon < 0 or newline < colon) else colon
+    at = newline if newline >= 0 and (colon < 0 or newline < colon) else colon
     return (body[:at], body[at], body[at + 1 :]) if at >= 0 else (body, "", "")
 
 

@@ -13,7 +13,9 @@ becomes a question. Work in the folder is kept unless the agent itself says that
 
 from __future__ import annotations
 
+import tempfile
 import threading
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -67,8 +69,11 @@ class Sitting:
 
     def run(self) -> Result:
         try:
-            self._sit_down()
-            return self._turns()
+            with ExitStack() as stack:
+                self._sit_down()
+                stack.callback(self._leave)
+                self._open_gate(stack)
+                return self._turns()
         except ClaimLost as error:
             return Result("lost", str(error))
         except YourturnError as error:
@@ -85,6 +90,10 @@ class Sitting:
         except YourturnError as trouble:
             return Result("lost", f"{words.splitlines()[0]}; and that could not be said: {trouble}")
         return Result("waiting", words.splitlines()[0])
+
+    def _leave(self) -> None:
+        assert self.place is not None
+        gitwork.leave(self.place)
 
     # --- where and who ------------------------------------------------------------------------------------------------
 
@@ -109,8 +118,8 @@ class Sitting:
         """Where the session sits, before anything can go wrong with it."""
         assert self.place is not None
         seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, **more}
-        fields = {"session_id": self.session, "host": self.worker.host, "seat": {k: v for k, v in seat.items() if v}}
-        self.task = self.desk.update(self.key, claim=self.claim, **fields)
+        seat = {name: value for name, value in seat.items() if value}
+        self.task = self.desk.update(self.key, claim=self.claim, session_id=self.session, host=self.worker.host, seat=seat)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -127,7 +136,8 @@ class Sitting:
             if silent >= self.worker.turns or (silent and self.worker.budget.over()):
                 said = f"\n\nIt last said:\n{ending.text.strip()[-2000:]}" if ending.text.strip() else ""
                 times = f"{silent} turn{'s' * (silent != 1)}"
-                return self._ask("escalation", f"{self.agent.name} had {times} without saying how it ended.{said}", "decision_needed")
+                text = f"{self.agent.name} had {times} without saying how it ended.{said}"
+                return self._ask("escalation", text, "decision_needed")
 
     def _turn(self, nudge: str) -> Ending:
         resume = self.session is not None and (self.fresh > 0 or self.task["session_id"] == self.session)
@@ -151,7 +161,8 @@ class Sitting:
         self.heard_of |= {q["id"] for q in self.task["questions"] if q["status"] != "pending"}
         return perform(
             self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=lambda: self.waiting,
-            time_limit=self.agent.timeout or self.worker.time_limit, silence_limit=self.agent.silence or self.worker.silence_limit,
+            time_limit=self.agent.timeout or self.worker.time_limit,
+            silence_limit=self.agent.silence or self.worker.silence_limit,
         )  # fmt: skip
 
     def _after(self, ending: Ending) -> Result | str:
@@ -232,7 +243,8 @@ class Sitting:
         self._keep()
         task = self.desk.release(self.claim, reason)
         left = task["max_retries"] - task["retry_count"]
-        return Result("released", f"{reason}; {left} more tr{'y' if left == 1 else 'ies'}" if left > 0 else f"{reason}; a person is asked")
+        more = f"{left} more tr{'y' if left == 1 else 'ies'}" if left > 0 else "a person is asked"
+        return Result("released", f"{reason}; {more}")
 
     def _park(self, ending: Ending) -> None:
         self.parked = ending.what == "parked"
@@ -261,7 +273,9 @@ class Sitting:
             return Result("failed", self.task["reason"] + (f" (its work is kept as {ref})" if ref else ""))
         if self.task["awaiting"] and own:
             return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
-        return Result("moved" if own else "lost", "it was given back" if own else "the claim was lost; what was done stays in its folder")
+        if own:
+            return Result("moved", "the agent moved it on itself")
+        return Result("lost", "the claim was lost; what was done stays in its folder")
 
     def _question(self) -> str:
         asked = [q["text"] for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]]
@@ -336,6 +350,17 @@ class Sitting:
             return None
         return data
 
+    def _open_gate(self, stack: ExitStack) -> None:
+        """Where opening the database is slow, hooks ask the worker."""
+        self.gate = ""
+        if not self.worker.address.startswith(("postgresql:", "postgres:")):
+            return
+        from . import gate
+
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-"))
+        self.gate = str(Path(folder, "gate"))
+        stack.enter_context(gate.serve(self.gate, lambda payload: gate.hook(self.desk, payload, self._environment())))
+
     def _environment(self) -> dict[str, str]:
         return {
             **self.worker.environment(self.agent.name),
@@ -345,6 +370,7 @@ class Sitting:
             "YOURTURN_PROJECT": self.key.rpartition("-")[0],
             "YOURTURN_SIGNALS": str(self._signals()),
             **({"YOURTURN_SESSION": self.session} if self.session else {}),
+            **({"YOURTURN_GATE": self.gate} if self.gate else {}),
         }
 
 
