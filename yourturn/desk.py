@@ -109,15 +109,23 @@ class Desk:
         role: str | None = None,
         host: str | None = None,
         lease: Any = None,
+        first: Action | None = None,
         look: Callable[[Reader, Done], Any] | None = None,
     ) -> Any:
-        """Take the next ready task, or None. Two workers never get the same one."""
+        """Take the next ready task, or None. Two workers never get the same one.
+
+        With `first`, that is done before, in the same commit: who hands in one task takes the next. If it is refused, nothing
+        is taken.
+        """
         action = law.say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
         law.may_ever("claim", self.who)
 
         unpaid = 0  # what cannot be paid holds up nobody else
 
         def move(tx: Tx) -> Any:
+            if first is not None:
+                self._move(tx, first)
+                tx.write()
             owed, found = tx.pick(self._given(), project, epic, role, host)
             if owed and not unpaid:
                 raise _Owed
@@ -132,6 +140,9 @@ class Desk:
             try:
                 return self._transact("claim_next", move)
             except _Owed:
+                if first is not None:  # it waits for nobody's debts
+                    self.do(first)
+                    first = None
                 unpaid = self.reconcile()["failed"]
         raise Busy("The desk cannot keep up with what is due", hint="Nothing was changed. Try again.")
 
@@ -154,8 +165,8 @@ class Desk:
                         raise
                     time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
             else:
-                if tx.final is not None:
-                    recent.remember(*tx.final)
+                for case, database in tx.final:
+                    recent.remember(case, database)
                 return done
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
 
@@ -208,7 +219,7 @@ class Desk:
         if case.task is not None:
             case = self._pay(tx, case, now, touched)
         decision = tx.save(law.decide(case, action, now))
-        tx.final = (self._follow(tx, decision, now, touched), database)
+        tx.final.append((self._follow(tx, decision, now, touched), database))
         number = decision.opened[0].id if decision.opened else action.question
         if number is None and decision.closed:
             number = decision.closed[0].id

@@ -119,12 +119,20 @@ class Saying(Names):
         role: str | None = None,
         host: str | None = None,
         lease: Any = None,
+        completing: Named | None = None,
+        summary: str = "",
     ) -> dict[str, Any] | None:
-        """The next task and a claim on it, or None. With `host`, sessions of other machines are left to these for a minute."""
+        """The next task and a claim on it, or None. With `host`, sessions of other machines are left to these for a minute.
+
+        `completing`: a claim whose work is finished. It is completed and the next task taken in one commit.
+        """
         within = self._task(epic) if epic is not None else None
         where = self._within(project)
+        first = None
+        if completing is not None:
+            first = law.say("complete", self.who, summary=summary, **self._hold(completing, None))
         found: dict[str, Any] | None = self.desk.claim_next(
-            worker, project=where, epic=within, role=role, host=host, lease=lease, look=self._claimed
+            worker, project=where, epic=within, role=role, host=host, lease=lease, first=first, look=self._claimed
         )
         return found
 

@@ -39,7 +39,7 @@ class Tx:
         self.unasked = 0
         self.recent = recent  #: may be decided on what this process remembers
         self.recalled = 0  #: the task whose case was remembered, not read
-        self.final: tuple[Case, int] | None = None  #: the case that this transaction leaves behind, and the database's time
+        self.final: list[tuple[Case, int]] = []  #: the cases that this transaction leaves behind, and the database's time
         self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
 
     # --- loading ----------------------------------------------------------------------------------------------------
