@@ -21,13 +21,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator, Iterator
-from textwrap import dedent
 from typing import NamedTuple
 
 TAG = re.compile(r"<(?:promise|PROMISE)[ \t]*+>")
 _TAG_OR_END = re.compile(r"<(/?)(?:promise|PROMISE)[ \t]*+>")
 
-_EVENT = re.compile(r"(?P<tag><(?:promise|PROMISE)[ \t]*+>)|(?P<html><!--|<pre>|<code>)|\{\s*+(?=\")|\[\s*+(?=[\[{\"])")
+_EVENT = re.compile(
+    r"""[<{\[] (?: (?<=<) (?: (?P<tag>(?:promise|PROMISE)[ \t]*+>) | (?P<html>!--|pre>|code>) )
+              | (?<=\{) \s*+ (?=") | (?<=\[) \s*+ (?=[\[{"]) )""",
+    re.X,
+)
 _HTML = {"<!--": "-->", "<pre>": "</pre>", "<code>": "</code>"}
 
 _FENCE = r"""
@@ -48,6 +51,8 @@ _BLOCK = re.compile(
 )
 _TICKS = re.compile("`++")
 _BLANKS = re.compile(r"^[ \t]++$", re.M)
+#: Fences in fences. Whoever goes deeper will not come out again.
+_DEEPEST = 100
 #: The languages of a fence in which a result may stand. What is in a Python fence is a program.
 _PLAIN = {"", "json", "jsonc", "json5", "text", "txt", "plaintext"}
 
@@ -80,9 +85,7 @@ class Message:
 
     def __init__(self, text: str) -> None:
         text = text.replace("\r\n", "\n").replace("\r", "\n").strip("\n")
-        if text[:1] in (" ", "\t"):
-            text = dedent(text)
-        self.text = text = _BLANKS.sub("", text)
+        self.text = text = _dedent(_BLANKS.sub("", text))
         self.size = len(text)
         self.closed = False  # has any fence been closed so far?
         self._plainly: tuple[str, int] | None = None  # the open fence, as Markdown has it
@@ -90,6 +93,7 @@ class Message:
         self._inside: tuple[int, int, bool] | None = None  # where the fence and its content begin; may a result stand there?
         self._paragraph, self._spans, self._span = 0, iter(()), (0, 0)
         self._line, self._line_end, self._counted, self._marks = 0, -1, 0, {'"': 0, "`": 0}
+        self._said = 0  # the end of the last piece
         self._absent: dict[str, int] = {}  # up to where there is no such end
         self._next: dict[str, int] = {}  # where the next such mark is
         self._first, self._last = self.size - len(text.lstrip()), len(text.rstrip())
@@ -106,7 +110,7 @@ class Message:
         while at < size:
             if self.unclosed:
                 edge = _EDGE.search(text, at)
-                if not edge:
+                if not edge or len(self._nested) > _DEEPEST:
                     break
                 yield from self._fence(edge)
                 at = edge.end()
@@ -195,7 +199,7 @@ class Message:
                     yield Piece("tag", body[:200], "The tag is closed inside a code fence.")
                     return self.size
                 yield Piece("tag", body, aside=self._aside(here, after), shaky=self.closed)
-                at = self._counted = after
+                at = self._counted = self._said = after
         return max(at, end)
 
     def _coded(self, start: int, here: int, end: int) -> int:
@@ -244,7 +248,7 @@ class Message:
     def _object(self, here: int, end: int) -> tuple[Piece | None, int]:
         """One outermost JSON value, by its brackets. What is in it, is in it, even if it turns out to be unfinished."""
         text, at, depth = self.text, here, 0
-        while found := _STRICT.match(text, at):
+        while found := _STRICT.match(text, at, end):
             at, run = found.end(), found["run"]
             if run is None:
                 break
@@ -257,7 +261,7 @@ class Message:
                 if text[here] == "[" or self._quoted(here, at):
                     return None, at
                 return Piece("object", text[here:at], "", self._aside(here, at), self._alone(here, at), self.closed), at
-        for token in _LOOSE.finditer(text, at, max(at, end)):
+        for token in _LOOSE.finditer(text, at, end):
             mark = token[0][0]
             if mark == "\n":
                 at = token.start()
@@ -268,7 +272,7 @@ class Message:
             if depth <= 0:
                 break
         else:
-            at = max(at, end)
+            at = end
         if text[here] == "[" or self._quoted(here, at):
             return None, at
         return Piece("object", text[here:at], "It is not JSON.", whole=self._alone(here, at), shaky=self.closed), at
@@ -310,8 +314,8 @@ class Message:
         """Does the sentence around it hold it back? "When the tests pass, I will print … " """
         self._look(here)
         text = self.text
-        before = text[max(self._line, here - 200) : here]
-        if not before.strip(" \t*_#-"):
+        before = text[max(self._line, self._said, here - 200) : here]
+        if self._said <= self._line and not before.strip(" \t*_#-"):
             before = text[max(0, self._line - 200) : self._line].rstrip().rpartition("\n")[2]
             before = before[:-1] if before.endswith(":") else ""
         stops = [m.end() for m in _STOP.finditer(before)]
@@ -319,3 +323,11 @@ class Message:
 
     def _alone(self, here: int, after: int) -> bool:
         return here <= self._first and after >= self._last
+
+
+def _dedent(text: str) -> str:
+    """A message that is indented as a whole is not code."""
+    margin = text[: len(text) - len(text.lstrip(" \t"))] if text[:1] in (" ", "\t") else ""
+    if not margin or len(margin) > 100 or re.search(rf"^(?!{margin}|$)", text, re.M):
+        return text
+    return re.sub(f"^{margin}", "", text, flags=re.M)
