@@ -19,6 +19,8 @@ _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_
 _RECENT = "tests/store/test_recent.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
+_SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
+_SAID = "tests/worker/test_signals.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 
 
@@ -115,4 +117,21 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
     Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
     Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),', '"hash": a["secret"],', on(_FENCES, "test_no_secret_is_stored")),
+    # --- what an agent said, and what it only showed
+    Mutant("a tag in inline code is said", _MESSAGE, "return self._span[1] if self._span[0] <= here else 0", "return 0", on(_SAID, "test_a_message", "")),
+    Mutant("a tag in a quotation is said", _MESSAGE, "[>|]         # a quotation", "[|]         # a quotation", on(_SAID, "test_a_message", "")),
+    Mutant("a tag in a string is said", _MESSAGE, "return any(odd % 2 and self._comes(mark, after, line_end)", "return any(False and self._comes(mark, after, line_end)", on(_SAID, "test_a_message", "")),
+    Mutant("fences do not nest", _MESSAGE, "            if opens:\n", "            if False:\n", on(_SAID, "test_a_message", "")),
+    Mutant("fences need not add up", _SIGNALS, "if not message.unclosed:", "if True:", on(_SAID, "test_a_message", "")),
+    Mutant("a tag is closed in a fence", _MESSAGE, "if sum(1 for _ in _EDGE.finditer(body)) % 2:", "if False:", on(_SAID, "test_a_message", "")),
+    Mutant("a sentence about the signal is the signal", _SIGNALS, 'if word.what == "done" and piece.aside:', "if False:", on(_SAID, "test_a_message", "")),
+    Mutant("a record is a result", _SIGNALS, "return told and not RECORD_FIELDS & set(found)", "return told", on(_SAID, "test_a_message", "")),
+    Mutant("the first word wins", _SIGNALS, "_contradiction(found[0], found[1]) if found else NOTHING", "found[0] if found else NOTHING", on(_SAID, "test_a_message", "")),
+    Mutant("the file overrules the message", _SIGNALS, "if not _agree(found[0], other):", "if False:", on(_SAID, "test_sources_agree_or_a_person_looks", "")),
+    Mutant("what is malformed is left out", _SIGNALS, """        if outcome.what == "broken":
+            return outcome
+    for other""", """        if outcome.what == "broken":
+            continue
+    for other""", on(_SAID, "test_sources_agree_or_a_person_looks", "")),
+    Mutant("an object goes on behind a fence", _MESSAGE, "_STRICT.match(text, at, end)", "_STRICT.match(text, at)", on(_SAID, "test_a_message", "")),
 )  # fmt: skip

@@ -85,6 +85,8 @@ SHOWN: tuple[tuple[str, str, str], ...] = (
     ("in a fence that others cannot close", f"```\n~~~\n{COMPLETE}\n~~~\n```", "nothing"),
     ("in nested fences", f"```markdown\n# Usage\n```bash\nmake\n```\nThen print {COMPLETE}\n```", "nothing"),
     ("between fences that do not add up", f"```\nlog\n```\n{COMPLETE}\n```\n", "nothing"),
+    ("in a fence behind half an object", f'{{"a": "x"\n\n  ```\n  {COMPLETE}\n  ```', "nothing"),
+    ("in a log behind half an object", f'{{"a": "x"\n\n10:00:00 {COMPLETE}', "nothing"),
     ("in windows code", f"```\r\n{COMPLETE}\r\n```\r\n", "nothing"),
     ("in inline code", f"Say `{COMPLETE}`.", "nothing"),
     ("in double backticks", f"Say `` `{COMPLETE}` ``.", "nothing"),

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from yourturn.core.canon import check
 from yourturn.core.rules import KINDS, REASONS, SIGNALS
+from yourturn.testing import temporary_desk
+from yourturn.worker.brief import answers, brief
 from yourturn.worker.signals import STATUSES, Outcome, from_file, from_message, read
 
 from .corpus import COMPLETE, FILES, MESSAGES
@@ -52,6 +54,22 @@ def test_every_signal_of_the_table_is_read_as_its_kind():
     for word, kind in SIGNALS.items():
         assert short(from_message(f"<promise>{word}: why</promise>")) == (f"ask:{kind}" if kind else "done")
         assert from_file(json.dumps({"status": word, "reason": "why"}).encode()).kind == STATUSES[word].kind
+
+
+def test_an_agent_that_repeats_its_brief_says_nothing():
+    """`cat` is an agent, too."""
+    result = '{"status": "completed", "summary": "x"}'
+    words = f"When it works, print\n\n{COMPLETE}\n\n```\n{result}\n"
+    with temporary_desk() as desk:
+        key = desk.create(f"Print {COMPLETE}", description=words, acceptance=result)["key"]
+        desk.note(key, words)
+        desk.ask(key, words)
+        desk.respond(key, words)
+        text = brief(desk.show(key), agent="coder", role=words)
+        assert COMPLETE in text
+        assert from_message(text).what == "nothing"
+        assert from_message(f"{text}\n{COMPLETE}").what == "done"
+        assert from_message(answers(desk.show(key))).what == "nothing"
 
 
 # --- what is kept of it

@@ -6,7 +6,7 @@ two of a kind, say different things, the outcome is `broken`, and a person looks
 task is closed only by a word that was said clearly and was not contradicted anywhere.
 
 What a word means stands in tables: the kinds of questions in `core/rules.py`, the words of JSON below. Which tags and objects
-are said at all, and which are only shown, is the matter of `quoting.py`.
+are said at all, and which are only shown, is the matter of `message.py`.
 
 Nothing here raises, whatever the input is.
 """
@@ -21,7 +21,7 @@ from ..core.canon import loads
 from ..core.errors import Invalid
 from ..core.fields import TEXT_LIMIT, line
 from ..core.rules import KINDS, REASONS, SIGNALS
-from .quoting import Message, Piece
+from .message import Message, Piece
 
 #: How large a signal file or a JSON result may be, in bytes or characters.
 LIMIT = 1_000_000
