@@ -84,6 +84,7 @@ SHOWN: tuple[tuple[str, str, str], ...] = (
     ("in a longer fence", f"````\n```\n{COMPLETE}\n```\n````", "nothing"),
     ("in a fence that others cannot close", f"```\n~~~\n{COMPLETE}\n~~~\n```", "nothing"),
     ("in nested fences", f"```markdown\n# Usage\n```bash\nmake\n```\nThen print {COMPLETE}\n```", "nothing"),
+    ("in nested fences before another", f"```md\n```sh\nmake\n```\nPrint {COMPLETE}\n```\n\n```sh\nmake\n```", "nothing"),
     ("between fences that do not add up", f"```\nlog\n```\n{COMPLETE}\n```\n", "nothing"),
     ("in a fence behind half an object", f'{{"a": "x"\n\n  ```\n  {COMPLETE}\n  ```', "nothing"),
     ("in a log behind half an object", f'{{"a": "x"\n\n10:00:00 {COMPLETE}', "nothing"),
@@ -147,7 +148,7 @@ SHOWN: tuple[tuple[str, str, str], ...] = (
     ("in nested fences, as JSON", '```md\nUse:\n```json\n{"status": "completed", "summary": "x"}\n```\n```', "nothing"),
     ("a Python value", "{'status': 'completed', 'summary': 'x'}", "nothing"),
     ("a status that is no text", '{"status": 200, "summary": "completed"}', "nothing"),
-    ("nothing but brackets", "{[{[ ]}]} {{title}} {\"\"} [\"\"", "nothing"),
+    ("nothing but brackets", '{[{[ ]}]} {{title}} {""} [""', "nothing"),
 )
 
 RESULTS: tuple[tuple[str, str, str], ...] = (

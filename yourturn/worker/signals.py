@@ -238,7 +238,9 @@ def _same(outcome: Outcome) -> tuple[str, ...]:
 def _contradiction(one: Outcome, other: Outcome) -> Outcome:
     names = {"file": "the signal file", "json": "the JSON result", "promise": "the tag"}
     places = f"{names[one.source]} and {names[other.source]}" if one.source != other.source else f"{names[one.source]}s"
-    words = f"'{one.status}' and '{other.status}'" if one.status != other.status else f"'{one.status}' twice, with different texts"
+    words = (
+        f"'{one.status}' and '{other.status}'" if one.status != other.status else f"'{one.status}' twice, with different texts"
+    )
     told = [{"source": o.source, "status": o.status, "text": o.text[:1000]} for o in (one, other)]
     text = f"The agent contradicts itself: it says {words} ({places})."
     return Outcome("broken", f"{one.status}, {other.status}"[:200], "", text, {"said": told}, "protocol_error", one.source)
