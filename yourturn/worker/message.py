@@ -91,7 +91,8 @@ class Message:
         self._plainly: tuple[str, int] | None = None  # the open fence, as Markdown has it
         self._nested: list[tuple[str, int, int]] = []  # the open fences, if they nest
         self._inside: tuple[int, int, bool] | None = None  # where the fence and its content begin; may a result stand there?
-        self._paragraph, self._spans, self._span = 0, iter(()), (0, 0)
+        self._paragraph, self._span = 0, (0, 0)
+        self._spans: Iterator[tuple[int, int]] = iter(())
         self._line, self._line_end, self._counted, self._marks = 0, -1, 0, {'"': 0, "`": 0}
         self._said = 0  # the end of the last piece
         self._absent: dict[str, int] = {}  # up to where there is no such end
