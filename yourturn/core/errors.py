@@ -111,6 +111,12 @@ class SchemaMismatch(StoreTrouble):
     code = "schema_version"
 
 
+class GitTrouble(YourturnError):
+    """Git, or what it needs, could not do it. What was in the folder is still there."""
+
+    code, exit_code, http_status = "git", 1, 500
+
+
 def every_error() -> list[type[YourturnError]]:
     """All classes, for the docs and the tests."""
     found: list[type[YourturnError]] = []
