@@ -30,6 +30,7 @@ from .delivery import check, committed, delivered, home_again
 from .git import LONG, attempt, git, identity, locked, said, trouble
 from .repository import (
     Repository,
+    Tree,
     at,
     check_names,
     commit_of,
@@ -72,14 +73,15 @@ def prepare(
     repo = find(root)
     if repo is None:
         return Workplace(os.path.realpath(root), None, None, None, False)
-    check_names(key, branch, repo.top)
+    check_names(key, branch)
     ground = _ground(repo, base)
     if in_place or ground is None:
         start = inplace.settle(repo, key, patch, fresh=ground is None)
         return Workplace(str(Path(repo.top, repo.prefix)), look(repo.top).branch, start, repo.top, False)
     with locked(repo.lock(key)):
-        path = home(repo, root) / key
-        if not _usable(repo, path, branch):
+        known = trees(repo)
+        path = home(root, known[0]) / key
+        if not _usable(repo, known, path, branch):
             _make(repo, path, key, branch, ground, needs, patch)
     folder = path / repo.prefix
     folder.mkdir(parents=True, exist_ok=True)
@@ -105,8 +107,8 @@ def finish(place: Workplace, message: str, merge: str = "none") -> dict[str, Any
         sha, words = None, ""  # what lies there is not the agent's to commit
     else:
         sha, words = committed(repo, seen, place.branch, message)
-    if place.own and place.branch and sha:
-        sha = home_again(repo, place.branch, seen)
+    if place.own and place.branch and sha and seen.branch != place.branch:
+        home_again(repo, place.branch, seen.branch, sha)
     if not place.own:
         inplace.done(place.repo)
     if sha is None or sha == start:
@@ -161,9 +163,8 @@ def _ground(repo: Repository, base: str | None) -> tuple[str, str] | None:
     return base, sha
 
 
-def _usable(repo: Repository, path: Path, branch: str) -> bool:
+def _usable(repo: Repository, known: list[Tree], path: Path, branch: str) -> bool:
     """Is the worktree there, and whole? What is in the way of a new one is cleared, or named."""
-    known = trees(repo)
     mine = next((tree for tree in known if os.path.realpath(tree.path) == str(path)), None)
     if mine is not None and path.is_dir() and not mine.half_made:
         return True
@@ -205,11 +206,10 @@ def _make(
         if fresh:
             for need in needs:
                 _bring_in(str(path), key, branch, need)
-        tree = at(str(path))
         if patch:
-            patches.laid(tree, key, patch)
+            patches.laid(at(str(path)), key, patch)
         if not exists:
-            head = commit_of(str(path), "HEAD") or point
+            head = (commit_of(str(path), "HEAD") if needs else None) or point
             start = head if elsewhere not in there or begun else _fork(str(path), ground[1], head)
             lines = f"update {start_ref} {start}\ncreate {full} {head}\n"
             git(repo.top, "update-ref", "-m", f"turn: {key}", "--stdin", input=lines.encode())
