@@ -23,7 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.errors import Precondition
+from ..core.errors import GitTrouble, Precondition
 from . import inplace, patches
 from .cleaning import clean, worktrees
 from .delivery import check, committed, delivered, home_again
@@ -80,7 +80,7 @@ def prepare(
         return Workplace(str(Path(repo.top, repo.prefix)), look(repo.top).branch, start, repo.top, False)
     with locked(repo.lock(key)):
         known = trees(repo)
-        path = home(root, known[0]) / key
+        path = Path(os.path.realpath(home(root, known[0]) / key))
         if not _usable(repo, known, path, branch):
             _make(repo, path, key, branch, ground, needs, patch)
     folder = path / repo.prefix
@@ -100,13 +100,13 @@ def finish(place: Workplace, message: str, merge: str = "none") -> dict[str, Any
     nothing = {"commit": None, "merged": False, "url": None, "words": "Nothing was changed."}
     if place.repo is None:
         return nothing | {"words": _NOBODY}
-    repo = at(place.folder)
+    repo = _here(place)
     seen = look(repo.top)
     start = _start(repo, place)
     if seen.head is None and start and snapshot(repo, seen) == tree_of(repo.top, start):
         sha, words = None, ""  # what lies there is not the agent's to commit
     else:
-        sha, words = committed(repo, seen, place.branch, message)
+        sha, words = committed(repo, seen, place.branch if place.own else seen.branch, message)
     if place.own and place.branch and sha and seen.branch != place.branch:
         home_again(repo, place.branch, seen.branch, sha)
     if not place.own:
@@ -123,7 +123,7 @@ def roll_back(place: Workplace, key: str) -> str | None:
     """Back to where the work began. Everything that was there is kept; the name under which, or None if there was nothing."""
     if place.repo is None:
         return None
-    repo = at(place.folder)
+    repo = _here(place)
     seen = look(repo.top)
     start = _start(repo, place)
     tree = snapshot(repo, seen)
@@ -145,9 +145,22 @@ def patch_of(place: Workplace) -> str:
     """Everything that is not merged since the work began: committed or not, new and binary files too. Empty if nothing."""
     if place.repo is None:
         return ""
-    repo = at(place.folder)
+    repo = _here(place)
     start = _start(repo, place)
     return patches.taken(repo, start) if start else ""
+
+
+def _here(place: Workplace) -> Repository:
+    """The checkout of a place. An agent may have removed the folder that it stood in, or all of it."""
+    folder = Path(place.folder)
+    while not folder.is_dir():
+        folder = folder.parent
+    repo = at(str(folder))
+    if place.own and (repo.gitdir == repo.common or not Path(place.folder).is_relative_to(repo.top)):
+        raise GitTrouble(
+            f"There is no worktree at {place.folder} any more", hint="It is made again when the task is next worked on."
+        )
+    return repo
 
 
 # --- making a worktree --------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.git.conftest import B1, B2, B3, at
-from yourturn.core.errors import Invalid, Precondition
+from tests.worker.git.conftest import B1, B2, B3, at, worked
+from yourturn.core.errors import GitTrouble, Invalid, Precondition
 from yourturn.worker.gitwork import Workplace, clean, finish, leave, patch_of, prepare, roll_back
 
 
@@ -90,6 +90,27 @@ def test_an_agent_that_stands_elsewhere_is_brought_home(repo, switch):
     done = finish(place, "x")
     assert repo("rev-parse", B1) == done["commit"]
     assert repo("branch", "--show-current", at=place.folder) == B1
+
+
+def test_an_agent_that_removes_the_ground_under_its_feet(repo):
+    (repo.path / "app").mkdir()
+    repo.commit(**{"app/x": "1"})
+    place = prepare(repo.path / "app", "PROJ-1", B1)
+    repo("mv", "app", "web", at=at(place).parent)
+    assert "rename" in repo("show", "--summary", "--format=", finish(place, "x")["commit"])
+
+
+@pytest.mark.parametrize("gone", [".git", ""])
+def test_a_worktree_that_is_gone_is_never_the_persons_checkout(repo, gone):
+    place = worked(repo)
+    (repo.path / ".git/info/exclude").write_text("")
+    (repo.path / "mine").write_text("mine")
+    subprocess.run(["rm", "-rf", str(at(place, gone))], check=True)
+    for do in (lambda: finish(place, "x"), lambda: roll_back(place, "PROJ-1"), lambda: patch_of(place)):
+        with pytest.raises(GitTrouble, match="There is no worktree at"):
+            do()
+    assert repo("log", "--format=%s") == "one" and (repo.path / "mine").exists()
+    assert prepare(repo.path, "PROJ-1", B1) == place
 
 
 def test_two_ways_are_not_silently_one(repo):
