@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -216,6 +218,37 @@ def test_a_worktree_that_was_never_finished_making_is_made_again(repo, branch_ex
     place = prepare(repo.path, "PROJ-1", B1)
     assert at(place, "a").read_text() == "1\n" and repo.status(place.folder) == []
     assert "locked" not in repo("worktree", "list", "--porcelain")
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["add", "checkout", "merge", "update-ref", "symbolic-ref", "unlock", "patch read-tree", "patch write-tree", "patch reset"],
+)
+def test_a_worker_that_is_killed_leaves_nothing_half(repo, tmp_path, word):
+    """A git that kills its caller after one sort of call."""
+    finish(worked(repo, "PROJ-1", B1, x="x\n"), "x")
+    place = prepare(repo.path, "PROJ-3", B3, needs=[B1])
+    at(place, "half").write_text("half\n")
+    stored = patch_of(place) if "patch" in word else ""
+    repo("worktree", "remove", "--force", place.folder)
+    repo("update-ref", "-d", f"refs/heads/{B3}")
+    tool = tmp_path / "tools" / "git"
+    tool.parent.mkdir()
+    tool.write_text(f"""#!/bin/sh
+{shutil.which("git")} "$@"; code=$?
+for word; do [ "$word" = {word.split()[-1]} ] && kill -9 $PPID; done
+exit $code
+""")
+    tool.chmod(0o755)
+    script = """
+import sys; from pathlib import Path; from yourturn.worker.gitwork import prepare
+prepare(Path(sys.argv[1]), "PROJ-3", sys.argv[2], needs=[sys.argv[3]], patch=sys.argv[4] or None)
+"""
+    env = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"}
+    assert subprocess.run([sys.executable, "-c", script, str(repo.path), B3, B1, stored], env=env).returncode == -9
+    assert prepare(repo.path, "PROJ-3", B3, needs=[B1], patch=stored or None) == place
+    assert at(place, "x").read_text() == "x\n" and repo("branch", "--show-current", at=place.folder) == B3
+    assert repo.status(place.folder) == ["?? half"] * bool(stored)
 
 
 def test_what_is_in_the_way_is_set_aside_not_removed(repo):
