@@ -22,6 +22,10 @@ _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tick
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
 _SAID = "tests/worker/test_signals.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
+_GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
+_INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
+_PLACES, _SORTS, _DELIVERED = (f"tests/worker/git/test_{name}.py" for name in ("places", "sorts", "delivery"))
+_PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
 
 
 def on(file: str, test: str, where: str = "sqlite") -> tuple[str, ...]:
@@ -128,4 +132,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a record is a result", _SIGNALS, "return told and not RECORD_FIELDS & set(found)", "return told", on(_SAID, "test_a_message", "")),
     Mutant("the first word wins", _SIGNALS, "_contradiction(found[0], found[1]) if found else NOTHING", "found[0] if found else NOTHING", on(_SAID, "test_a_message", "")),
     Mutant("the file overrules the message", _SIGNALS, "if not _agree(found[0], other):", "if False:", on(_SAID, "test_sources_agree_or_a_person_looks", "")),
+    # --- git care
+    Mutant("half a worktree is good enough", _GIT, "path.is_dir() and not mine.half_made", "path.is_dir()", on(_PLACES, "test_a_worktree_that_was_never_finished_making_is_made_again", "False")),
+    Mutant("a folder in the way is removed", _GIT, 'path.rename(path.with_name(f"{path.name}.aside-{number}"))', '__import__("shutil").rmtree(path)', on(_PLACES, "test_what_is_in_the_way_is_set_aside_not_removed", "")),
+    Mutant("failed work is not kept", _GIT, "kept = _keep(repo, key, seen.head, tree)", 'kept = f"refs/yourturn/failed/{key}-1"', on(_PATCHES, "test_rolling_back_keeps_everything", "")),
+    Mutant("any checkout is a worktree", _GIT, "if place.own and (repo.gitdir == repo.common or", "if False and (repo.gitdir == repo.common or", on(_PLACES, "test_a_worktree_that_is_gone_is_never_the_persons_checkout", ".git")),
+    Mutant("a copied index is young", _REPOSITORY, "shutil.copy2(own, path)", "shutil.copy(own, path)", on(_PATCHES, "test_a_change_of_the_same_size_in_the_same_second_is_seen", "")),
+    Mutant("nested repositories are committed", _REPOSITORY, '(nested if line.endswith("/") else changed)', "changed", on(_SORTS, "test_nested_repositories_are_left_out_and_left_alone", "")),
+    Mutant("conflicts are committed", _DELIVERY, "    if seen.unmerged:\n", "    if False:\n", on(_PLACES, "test_conflicts_and_rebases_are_never_committed", "")),
+    Mutant("a branch moves backwards", _DELIVERY, "if tip is not None and not is_in(repo.top, tip, head):", "if False:", on(_PLACES, "test_two_ways_are_not_silently_one", "")),
+    Mutant("a dirty checkout is merged into", _DELIVERY, 'if attempt(where, "diff", "--quiet", "HEAD").code != 0:', "if False:", on(_DELIVERED, "test_fast_forward_never_touches_a_dirty_checkout", "")),
+    Mutant("a person's changes are taken", _INPLACE, "if seen.dirty and not fresh:", "if False:", on(_SORTS, "test_in_place_never_takes_a_persons_changes", "")),
+    Mutant("a person's commits are rolled back", _INPLACE, 'if start is None or (mark.get("head"), mark.get("branch")) != (seen.head, seen.branch):', "if start is None:", on(_SORTS, "test_in_place_what_a_person_committed_meanwhile_is_not_rolled_back", "")),
+    Mutant("open tasks are cleaned away", _CLEANING, 'if not ended(tree.key or ""):', "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
+    Mutant("commits on no branch are cleaned away", _CLEANING, "if seen.branch is None and seen.head and not _named(repo, seen.head):", "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
 )  # fmt: skip

@@ -76,6 +76,7 @@ COMMANDS: dict[str, Command] = {
     "import": Command("moving", "import_", _D, "bring in an export, or the tasks of ticks, beehive or beads", ("turn import desk.jsonl", "turn import .", "turn import ../app/.tick --dry-run", "turn import issues.jsonl --from beads --project WEB")),
     "backup": Command("moving", "backup", _D, "everything, secrets too, while others go on", ("turn backup desk.backup", "turn backup desk.jsonl.gz")),
     "restore": Command("moving", "restore", _D, "put a backup or an export in the place of a desk", ("turn restore desk.backup --into new.db", "turn restore desk.backup --force")),
+    "worktree": Command("worktrees", "worktree", _D, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),
     "demo": Command("office", "demo", _D, "see an agent ask and a person answer", ("turn demo",)),
     "completion": Command("office", "completion", _D, "completion for bash, zsh or fish", ('eval "$(turn completion bash)"',)),
     "help": Command("office", "help_", _D, "this list"),

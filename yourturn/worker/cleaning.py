@@ -44,8 +44,9 @@ def clean(root: Path, ended: Callable[[str], bool], dry_run: bool = False) -> li
         except GitTrouble as error:
             removed, why = False, str(error)
         rows.append(_row(tree) | {"removed": removed, "why": why})
-    known = {os.path.realpath(tree.path) for tree in trees(repo)} | {row["folder"] for row in rows}
-    place = home(repo, root)
+    left = trees(repo)
+    known = {os.path.realpath(tree.path) for tree in left} | {row["folder"] for row in rows}
+    place = home(root, left[0])
     for path in sorted(place.iterdir()) if place.is_dir() else ():
         if path.is_dir() and str(path) not in known:
             why = "it is no worktree of this repository; look at it, then remove it yourself"

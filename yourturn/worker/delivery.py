@@ -62,22 +62,18 @@ def _where(sha: str | None, branch: str | None) -> str:
     return f"Committed {sha[:10]} on {branch}." if branch else f"Committed {sha[:10]}, on no branch: git branch NAME {sha[:10]}"
 
 
-def home_again(repo: Repository, branch: str, seen: Look) -> str:
+def home_again(repo: Repository, branch: str, standing: str | None, head: str) -> None:
     """Whatever branch the agent chose to stand on: its commits belong on the task's."""
-    head = commit_of(repo.top, "HEAD") or ""
-    if seen.branch == branch:
-        return head
     full = f"refs/heads/{branch}"
     tip = refs(repo.top, full).get(full)
     if tip is not None and not is_in(repo.top, tip, head):
         raise Precondition(
-            f"The work in {repo.top} is on {seen.branch or 'no branch'}, not on {branch}",
+            f"The work in {repo.top} is on {standing or 'no branch'}, not on {branch}",
             reason="the two have gone different ways",
             hint=f"Everything is committed. Merge one into the other there, then: git switch {branch}",
         )
     git(repo.top, "update-ref", "-m", "turn: finish", full, head, tip or "0" * len(head))
     git(repo.top, "symbolic-ref", "-m", "turn: finish", "HEAD", full)
-    return head
 
 
 # --- and on -----------------------------------------------------------------------------------------------------------

@@ -23,13 +23,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..core.errors import Precondition
+from ..core.errors import GitTrouble, Precondition
 from . import inplace, patches
 from .cleaning import clean, worktrees
 from .delivery import check, committed, delivered, home_again
 from .git import LONG, attempt, git, identity, locked, said, trouble
 from .repository import (
     Repository,
+    Tree,
     at,
     check_names,
     commit_of,
@@ -72,14 +73,15 @@ def prepare(
     repo = find(root)
     if repo is None:
         return Workplace(os.path.realpath(root), None, None, None, False)
-    check_names(key, branch, repo.top)
+    check_names(key, branch)
     ground = _ground(repo, base)
     if in_place or ground is None:
         start = inplace.settle(repo, key, patch, fresh=ground is None)
         return Workplace(str(Path(repo.top, repo.prefix)), look(repo.top).branch, start, repo.top, False)
     with locked(repo.lock(key)):
-        path = home(repo, root) / key
-        if not _usable(repo, path, branch):
+        known = trees(repo)
+        path = Path(os.path.realpath(home(root, known[0]) / key))
+        if not _usable(repo, known, path, branch):
             _make(repo, path, key, branch, ground, needs, patch)
     folder = path / repo.prefix
     folder.mkdir(parents=True, exist_ok=True)
@@ -98,15 +100,15 @@ def finish(place: Workplace, message: str, merge: str = "none") -> dict[str, Any
     nothing = {"commit": None, "merged": False, "url": None, "words": "Nothing was changed."}
     if place.repo is None:
         return nothing | {"words": _NOBODY}
-    repo = at(place.folder)
+    repo = _here(place)
     seen = look(repo.top)
     start = _start(repo, place)
     if seen.head is None and start and snapshot(repo, seen) == tree_of(repo.top, start):
         sha, words = None, ""  # what lies there is not the agent's to commit
     else:
-        sha, words = committed(repo, seen, place.branch, message)
-    if place.own and place.branch and sha:
-        sha = home_again(repo, place.branch, seen)
+        sha, words = committed(repo, seen, place.branch if place.own else seen.branch, message)
+    if place.own and place.branch and sha and seen.branch != place.branch:
+        home_again(repo, place.branch, seen.branch, sha)
     if not place.own:
         inplace.done(place.repo)
     if sha is None or sha == start:
@@ -121,7 +123,7 @@ def roll_back(place: Workplace, key: str) -> str | None:
     """Back to where the work began. Everything that was there is kept; the name under which, or None if there was nothing."""
     if place.repo is None:
         return None
-    repo = at(place.folder)
+    repo = _here(place)
     seen = look(repo.top)
     start = _start(repo, place)
     tree = snapshot(repo, seen)
@@ -143,9 +145,22 @@ def patch_of(place: Workplace) -> str:
     """Everything that is not merged since the work began: committed or not, new and binary files too. Empty if nothing."""
     if place.repo is None:
         return ""
-    repo = at(place.folder)
+    repo = _here(place)
     start = _start(repo, place)
     return patches.taken(repo, start) if start else ""
+
+
+def _here(place: Workplace) -> Repository:
+    """The checkout of a place. An agent may have removed the folder that it stood in, or all of it."""
+    folder = Path(place.folder)
+    while not folder.is_dir():
+        folder = folder.parent
+    repo = at(str(folder))
+    if place.own and (repo.gitdir == repo.common or not Path(place.folder).is_relative_to(repo.top)):
+        raise GitTrouble(
+            f"There is no worktree at {place.folder} any more", hint="It is made again when the task is next worked on."
+        )
+    return repo
 
 
 # --- making a worktree --------------------------------------------------------------------------------------------------
@@ -161,9 +176,8 @@ def _ground(repo: Repository, base: str | None) -> tuple[str, str] | None:
     return base, sha
 
 
-def _usable(repo: Repository, path: Path, branch: str) -> bool:
+def _usable(repo: Repository, known: list[Tree], path: Path, branch: str) -> bool:
     """Is the worktree there, and whole? What is in the way of a new one is cleared, or named."""
-    known = trees(repo)
     mine = next((tree for tree in known if os.path.realpath(tree.path) == str(path)), None)
     if mine is not None and path.is_dir() and not mine.half_made:
         return True
@@ -205,11 +219,10 @@ def _make(
         if fresh:
             for need in needs:
                 _bring_in(str(path), key, branch, need)
-        tree = at(str(path))
         if patch:
-            patches.laid(tree, key, patch)
+            patches.laid(at(str(path)), key, patch)
         if not exists:
-            head = commit_of(str(path), "HEAD") or point
+            head = (commit_of(str(path), "HEAD") if needs else None) or point
             start = head if elsewhere not in there or begun else _fork(str(path), ground[1], head)
             lines = f"update {start_ref} {start}\ncreate {full} {head}\n"
             git(repo.top, "update-ref", "-m", f"turn: {key}", "--stdin", input=lines.encode())

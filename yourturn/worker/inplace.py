@@ -16,7 +16,7 @@ from pathlib import Path
 from ..core.errors import Busy, Invalid, Precondition
 from . import patches
 from .git import LONG, attempt, git, identity, take
-from .repository import Look, Repository, at, commit_of, hide, look, snapshot
+from .repository import Look, Repository, at, hide, look, snapshot
 
 FIRST = "Yourturn: what was there before the first commit"
 _held: dict[str, int] = {}
@@ -30,17 +30,18 @@ def settle(repo: Repository, key: str, patch: str | None, fresh: bool) -> str:
     handle = _taken(repo)
     try:
         hide(repo)
-        before, start = _owner(repo)
+        mark = _read(repo)
         seen = look(repo.top)
-        resumed = before == key and start is not None and commit_of(repo.top, start) is not None
-        if not resumed:
+        if mark.get("task") != key:
             if seen.dirty and not fresh:
-                raise _refused(repo, before, seen)
-            start = seen.head or _first(repo, key, seen)
-            _note(repo, key, start)
-            if patch and not seen.dirty:
-                patches.laid(repo, key, patch)
-        assert start is not None
+                raise _refused(repo, mark.get("task"), seen)
+            mark = {}
+        start = mark.get("start")
+        if start is None or (mark.get("head"), mark.get("branch")) != (seen.head, seen.branch):
+            start = seen.head or _first(repo, key, seen)  # what was committed meanwhile is not ours to roll back
+        _write(repo, {"task": key, "start": start, "head": seen.head, "branch": seen.branch})
+        if patch and not mark and not seen.dirty:
+            patches.laid(repo, key, patch)
     except BaseException:
         os.close(handle)
         raise
@@ -50,17 +51,24 @@ def settle(repo: Repository, key: str, patch: str | None, fresh: bool) -> str:
 
 
 def leave(top: str) -> None:
-    """Others may come. What lies there is still marked as the task's own."""
+    """Others may come. What lies there, and what was committed, is still marked as the task's own."""
     with _guard:
         handle = _held.pop(top, None)
     if handle is not None:
-        os.close(handle)
+        try:
+            repo = at(top)
+            mark = _read(repo)
+            if mark:
+                seen = look(top)
+                _write(repo, mark | {"head": seen.head, "branch": seen.branch})
+        finally:
+            os.close(handle)
 
 
 def done(top: str) -> None:
     """Nothing of the task lies there any more."""
     repo = at(top)
-    key, _ = _owner(repo)
+    key = _read(repo).get("task")
     with suppress(OSError):
         _mark(repo).unlink()
     if key:
@@ -85,9 +93,8 @@ def _taken(repo: Repository) -> int:
     try:
         return take(Path(repo.gitdir, "yourturn-in-place.lock"))
     except Busy:
-        owner, _ = _owner(repo)
         raise Precondition(
-            f"{owner or 'Another task'} is being worked on in {repo.top}",
+            f"{_read(repo).get('task') or 'Another task'} is being worked on in {repo.top}",
             reason="one task at a time can use the checkout itself",
             hint="Wait for it, or let each task have a worktree of its own.",
         ) from None
@@ -113,16 +120,16 @@ def _mark(repo: Repository) -> Path:
     return Path(repo.gitdir, "yourturn-in-place")
 
 
-def _owner(repo: Repository) -> tuple[str | None, str | None]:
-    """Whose work lies in the checkout, and where it began."""
+def _read(repo: Repository) -> dict[str, str | None]:
+    """Whose work lies in the checkout, where it began, and where it stood when it was left."""
     try:
         found = json.loads(_mark(repo).read_text())
-        return str(found["task"]), str(found["start"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None, None
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
-def _note(repo: Repository, key: str, start: str) -> None:
+def _write(repo: Repository, mark: dict[str, str | None]) -> None:
     new = _mark(repo).with_suffix(".new")
-    new.write_text(json.dumps({"task": key, "start": start}))
+    new.write_text(json.dumps(mark))
     new.replace(_mark(repo))

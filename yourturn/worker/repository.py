@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,7 +15,7 @@ from ..core.errors import GitTrouble, Invalid
 from .git import LONG, attempt, git, locked, trouble
 
 FOLDER, TREES = ".yourturn", "worktrees"
-_IGNORED = (f"{FOLDER}/{TREES}/", ".agents/signals/")
+_IGNORED = (f"**/{FOLDER}/{TREES}/", "**/.agents/signals/")
 _USUAL = ("main", "master", "trunk")
 #: How git words the lock of a worktree that is being made, by itself and by us.
 _MAKING = ("initializing", "added with --lock")
@@ -124,13 +125,13 @@ def forget(repo: Repository, path: str) -> None:
         git(repo.top, "worktree", "remove", "--force", "--force", path, limit=LONG)
 
 
-def home(repo: Repository, root: str | Path) -> Path:
+def home(root: str | Path, main: Tree) -> Path:
     """Where worktrees are kept: in the nearest .yourturn upward, else in the main checkout."""
     folder = Path(os.path.realpath(root))
     for above in (folder, *folder.parents):
         if (above / FOLDER).is_dir():
             return above / FOLDER / TREES
-    return Path(trees(repo)[0].path, FOLDER, TREES)
+    return Path(main.path, FOLDER, TREES)
 
 
 def hide(repo: Repository) -> None:
@@ -190,10 +191,14 @@ def default(repo: Repository) -> tuple[str, str] | None:
     return (attempt(repo.top, "symbolic-ref", "--quiet", "--short", "HEAD").text or head, head) if head else None
 
 
-def check_names(key: str, branch: str, folder: str) -> None:
+#: What git allows in no branch's name.
+_NO_BRANCH = re.compile(r"^[-/]|^@?$|[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|(^|/)\.|(\.lock|\.|/)(/|$)")
+
+
+def check_names(key: str, branch: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_][\w.-]*", key) or key.endswith(".lock"):
         raise Invalid(f"{key[:60]!a} is no task's key")
-    if branch.startswith("-") or attempt(folder, "check-ref-format", f"refs/heads/{branch}").code != 0:
+    if _NO_BRANCH.search(branch):
         raise Invalid(f"{branch[:80]!a} cannot be a branch", hint=f"Give it another: turn update {key} --branch turn/{key}")
 
 
@@ -240,7 +245,7 @@ def scratch(repo: Repository, copy: bool = False) -> Iterator[str]:
     try:
         own = Path(repo.gitdir, "index")
         if copy and own.exists():
-            Path(path).write_bytes(own.read_bytes())
+            shutil.copy2(own, path)  # with its time: git compares it with the times of files to see which it must read again
         else:
             Path(path).unlink()
         yield path
