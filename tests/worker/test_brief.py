@@ -52,7 +52,7 @@ def test_a_fresh_task(desk: Client) -> None:
         "Add login", description="For the app.\n\nOnly for members.", acceptance="- tests pass", parent="PROJ-1",
         depends_on=["PROJ-2"], labels=["auth"], priority=1, requires="approval",
     )["key"]  # fmt: skip
-    text = brief(informed(desk.show(key), desk), agent="coder", role="You write small changes.")
+    text = brief(informed(desk.show(key), desk.show, desk.history), agent="coder", role="You write small changes.")
     assert text.startswith("# Task PROJ-3: Add login\n")
     assert section(text, "## Your role").strip() == "You write small changes."
     about = section(text, "## The task")
@@ -142,14 +142,14 @@ def test_earlier_tries(desk: Client, agent: Client, clock: FakeClock) -> None:
     assert "## Earlier tries" not in headings(brief(desk.show(key), agent="coder"))
     for reason in ("no idea", "the API is gone"):
         agent.release(agent.claim(key, "w1")["claim"], reason)
-    tries = section(brief(informed(desk.show(key), desk), agent="coder"), "## Earlier tries")
+    tries = section(brief(informed(desk.show(key), desk.show, desk.history), agent="coder"), "## Earlier tries")
     assert "given back 2 times; after 3 such tries" in tries
     assert tries.index("given back by agent:coder, 2026-") < tries.index("UTC: no idea") < tries.index("UTC: the API is gone")
     desk.answer(desk.show(agent.release(agent.claim(key, "w1")["claim"])["key"])["questions"][0]["id"], "try again")
-    assert "## Earlier tries" not in headings(brief(informed(desk.show(key), desk), agent="coder"))
+    assert "## Earlier tries" not in headings(brief(informed(desk.show(key), desk.show, desk.history), agent="coder"))
     agent.claim(key, "w1")
     clock.advance(hours=2)
-    tries = section(brief(informed(desk.show(key), desk), agent="coder"), "## Earlier tries")
+    tries = section(brief(informed(desk.show(key), desk.show, desk.history), agent="coder"), "## Earlier tries")
     assert "given back once" in tries and "the API is gone" not in tries
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from .guide import WAYS, asking, handoff
 from .quote import clean, inline, plain, quote, say, size
@@ -24,14 +24,6 @@ Task = dict[str, Any]
 Question = dict[str, Any]
 Note = dict[str, Any]
 T = TypeVar("T")
-
-
-class Looks(Protocol):
-    """What of a desk is looked at."""
-
-    def show(self, named: str, /) -> Task: ...
-
-    def history(self, named: str, /, *, limit: int = ...) -> list[dict[str, Any]]: ...
 
 
 def brief(
@@ -70,15 +62,15 @@ def answers(task: Task, after: str | None = None) -> str:
     return "\n\n".join([*(kept or ["Nobody has added anything since you stopped."]), on]) + "\n"
 
 
-def informed(task: Task, desk: Looks) -> Task:
-    """The task with what its own row does not say: relatives as tasks instead of keys, and why it was given back."""
-    needs = [desk.show(need) if n < _RELATIVES else need for n, need in enumerate(task["depends_on"])]
-    parent = desk.show(task["parent"]) if task["parent"] else None
-    given_back = [e for e in desk.history(task["key"], limit=1000) if e["action"] in _GIVEN_BACK] if task["retry_count"] else []
-    return {**task, "parent": parent, "depends_on": needs, "given_back": given_back[-task["retry_count"] :]}
+def informed(task: Task, look: Callable[[str], Task], log: Callable[..., list[dict[str, Any]]] | None = None) -> Task:
+    """The task with what its own row does not say: relatives as tasks instead of keys, and why it was given back.
 
-
-_GIVEN_BACK = ("release", "expire")
+    `look` is a desk's `show`, `log` its `history`.
+    """
+    needs = [look(need) if n < _RELATIVES else need for n, need in enumerate(task["depends_on"])]
+    events = log(task["key"], limit=1000) if log and task["retry_count"] else []
+    given_back = [event for event in events if event["action"] in ("release", "expire")][-task["retry_count"] :]
+    return {**task, "parent": look(task["parent"]) if task["parent"] else None, "depends_on": needs, "given_back": given_back}
 
 
 def role_text(agent: str, folder: Path) -> str:
