@@ -21,6 +21,7 @@ _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
 _SAID = "tests/worker/test_signals.py"
+_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/quote.py", "yourturn/worker/brief.py", "tests/worker/test_brief.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
@@ -146,4 +147,14 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a person's commits are rolled back", _INPLACE, 'if start is None or (mark.get("head"), mark.get("branch")) != (seen.head, seen.branch):', "if start is None:", on(_SORTS, "test_in_place_what_a_person_committed_meanwhile_is_not_rolled_back", "")),
     Mutant("open tasks are cleaned away", _CLEANING, 'if not ended(tree.key or ""):', "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
     Mutant("commits on no branch are cleaned away", _CLEANING, "if seen.branch is None and seen.head and not _named(repo, seen.head):", "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
+    # --- briefs
+    Mutant("a text stands in no quote", _QUOTE, 'return [f"> {line}".rstrip() for', "return [line for", on(_BRIEFS, "test_whatever_is_written", "")),
+    Mutant("a tag on a label's line", _QUOTE, ' and not _MEANS.search(text)', "", on(_BRIEFS, "test_whatever_is_written", "")),
+    Mutant("an odd line end gets out", _QUOTE, "\\x9f\\u2028\\u2029", "\\x9f", on(_BRIEFS, "test_whatever_is_written", "")),
+    Mutant("a name is a tag", _QUOTE, ".split()).translate(_TAME)", ".split())", on(_BRIEFS, "test_whatever_is_written", "")),
+    Mutant("a role speaks as the brief", _BRIEF, """("<promise", '"status"', "```", "~~~")""", "()", on(_BRIEFS, "test_a_role_that_talks_of_signals_is_quoted", "~~~\\nopen")),
+    Mutant("a role from outside", _BRIEF, "return chain[: n + 1]", "return chain", on(_BRIEFS, "test_role_texts", "")),
+    Mutant("a name is a path", _BRIEF, "if not _AGENT.fullmatch(agent):", "if not agent:", on(_BRIEFS, "test_a_name_is_no_path", "../secret")),
+    Mutant("the oldest are kept", _BRIEF, "for item in reversed(items):", "for item in items:", on(_BRIEFS, "test_the_newest_are_kept", "")),
+    Mutant("silence is told as an answer", _BRIEF, 'spoken = any(q["status"] == "answered" for q in latest)', "spoken = True", on(_BRIEFS, "test_every_question_with_its_answer")),
 )  # fmt: skip

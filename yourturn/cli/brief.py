@@ -25,7 +25,7 @@ def brief(a: Namespace) -> int:
 
     with connect(a) as desk:
         found = desk.show(a.task)
-        task = briefs.informed(desk.show(found["task"]) if "status" in found else found, desk.show)
+        task = briefs.informed(desk.show(found["task"]) if "status" in found else found, desk.show, desk.history)
     agent = (a.agent or os.environ.get("YOURTURN_AGENT") or task["role"] or "agent").removeprefix("agent:")
     if not NAME.fullmatch(agent):
         raise Invalid(f"{agent[:40]!a} is no agent's name", hint="Letters, digits and . _ - @ + / are fine.")

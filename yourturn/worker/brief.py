@@ -8,20 +8,22 @@ that others wrote are kept from posing as instructions is said in quote.py.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from .guide import WAYS, asking, handoff
 from .quote import clean, inline, plain, quote, say, size
 
 TOTAL = 60_000  #: bytes of a brief
-_ROLE, _DESCRIPTION, _ACCEPTANCE, _SUMMARY, _ANSWER, _NOTE, _CONTEXT = 12_000, 10_000, 4_000, 800, 4_000, 2_000, 2_000
-_RESPONSE, _RELATIVES, _RELATIVE = 10_000, 12, 400
+_ROLE, _DESCRIPTION, _ACCEPTANCE, _SUMMARY, _ANSWER, _NOTE, _CONTEXT = 10_000, 8_000, 3_000, 800, 3_000, 2_000, 1_500
+_RESPONSE, _RELATIVES, _RELATIVE = 8_000, 8, 400
 _AGENT = re.compile(r"\w[\w.@+-]{0,99}")
 
 Task = dict[str, Any]
 Question = dict[str, Any]
+Note = dict[str, Any]
+T = TypeVar("T")
 
 
 def brief(
@@ -32,13 +34,14 @@ def brief(
     tries, news = _tries(task), _response(task)
     end = [*_again(again, key), handoff(key, agent, ways, signals), asking(key, ways)]
     room = TOTAL - size("\n\n".join([*top, *tries, *news, *end])) - 400
-    feedback = _section("## Human Feedback", _FEEDBACK, _feedback(task), room // 2, "words", key)
+    people, agents = _notes(task)
+    feedback = _section("## Human Feedback", _FEEDBACK, people, lambda note: _note(note, task), room // 2, "words", key)
     room -= size("\n\n".join(feedback))
     told = {q["id"] for q in _latest(task)}
-    earlier = [_question(q, key) for q in task["questions"] if q["id"] not in told]
-    questions = _section("## Questions", "", earlier, room * 2 // 3, "questions", key)
+    earlier = [q for q in task["questions"] if q["id"] not in told]
+    questions = _section("## Questions", "", earlier, lambda q: _question(q, key), room * 2 // 3, "questions", key)
     room -= size("\n\n".join(questions))
-    notes = _section("## Notes", "", _notes(task), room, "notes", key)
+    notes = _section("## Notes", "", agents, lambda note: _note(note, task), room, "notes", key)
     return "\n\n".join([*top, *notes, *tries, *questions, *feedback, *news, *end]) + "\n"
 
 
@@ -46,21 +49,28 @@ def answers(task: Task, after: str | None = None) -> str:
     """What a session has to hear when it goes on: what was answered, and what people said, since a moment (ISO 8601)."""
     key = task["key"]
     closed = [q for q in _closed(task) if after is None or q["responded_at"] >= after]
-    told = [(q["responded_at"], _answer(q, key)) for q in closed]
-    for note in _by_people(task):
-        if (after is None or note["at"] >= after) and not any(_same(note, q) for q in closed):
-            told.append((note["at"], say(f"{inline(note['author'])} said:", note["text"], _ANSWER, key)))
-    blocks = [words for _, words in sorted(told, key=lambda item: str(item[0]))]
-    kept = _newest(blocks, TOTAL // 2, "answers", key) or ["Nobody has added anything since you stopped."]
-    return (
-        "\n\n".join([*kept, f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says."]) + "\n"
-    )
+    told: list[tuple[str, dict[str, Any], Callable[[dict[str, Any], str], str]]]
+    told = [(str(q["responded_at"]), q, _answer) for q in closed]
+    told += [
+        (str(note["at"]), note, _said)
+        for note in _notes(task)[0]
+        if (after is None or note["at"] >= after) and not any(_same(note, q) for q in closed)
+    ]
+    told.sort(key=lambda item: item[0])
+    kept = _newest(told, lambda item: item[2](item[1], key), TOTAL // 2, "answers", key)
+    on = f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says."
+    return "\n\n".join([*(kept or ["Nobody has added anything since you stopped."]), on]) + "\n"
 
 
-def informed(task: Task, look: Callable[[str], Task]) -> Task:
-    """The task with its parent and what it depends on as tasks instead of keys, so that their summaries can be told."""
+def informed(task: Task, look: Callable[[str], Task], log: Callable[..., list[dict[str, Any]]] | None = None) -> Task:
+    """The task with what its own row does not say: relatives as tasks instead of keys, and why it was given back.
+
+    `look` is a desk's `show`, `log` its `history`.
+    """
     needs = [look(need) if n < _RELATIVES else need for n, need in enumerate(task["depends_on"])]
-    return {**task, "parent": look(task["parent"]) if task["parent"] else None, "depends_on": needs}
+    events = log(task["key"], limit=1000) if log and task["retry_count"] else []
+    given_back = [event for event in events if event["action"] in ("release", "expire")][-task["retry_count"] :]
+    return {**task, "parent": look(task["parent"]) if task["parent"] else None, "depends_on": needs, "given_back": given_back}
 
 
 def role_text(agent: str, folder: Path) -> str:
@@ -159,9 +169,16 @@ def _tries(task: Task) -> list[str]:
         return []
     count = "once" if task["retry_count"] == 1 else f"{task['retry_count']} times"
     head = f"This task was tried and given back {count}; after {task['max_retries']} such tries a person is asked."
-    reason = (task["reason"] or "").strip()
-    last = say("The last reason:", reason, _SUMMARY, task["key"]) if reason else "No reason was given."
-    return ["## Earlier tries", f"{head} Look at what is there already before you begin.", last]
+    key, last = task["key"], []
+    for event in task.get("given_back", [])[-3:]:
+        why = str(event["data"].get("reason") or "").strip() or "no reason was given"
+        how = "the lease ran out" if event["action"] == "expire" else f"given back by {inline(event['actor'])}"
+        last.append(
+            f"- {how}, {_at(event['at'])}"
+            if event["action"] == "expire"
+            else say(f"- {how}, {_at(event['at'])}:", why, _SUMMARY, key)
+        )
+    return ["## Earlier tries", f"{head} Look at what is there already before you begin.", *last]
 
 
 def _again(again: str, key: str) -> list[str]:
@@ -173,18 +190,19 @@ def _again(again: str, key: str) -> list[str]:
 _FEEDBACK = "People have said this about the task, the newest last. Deal with it before you go on."
 
 
-def _section(head: str, words: str, blocks: list[str], room: int, what: str, key: str) -> list[str]:
-    kept = _newest(blocks, room - size(head) - size(words), what, key)
-    return [part for part in (head, words, *kept) if part] if blocks else []
+def _section(head: str, words: str, items: Sequence[T], render: Callable[[T], str], room: int, what: str, key: str) -> list[str]:
+    kept = _newest(items, render, room - size(head) - size(words), what, key)
+    return [part for part in (head, words, *kept) if part] if items else []
 
 
-def _newest(blocks: list[str], room: int, what: str, key: str) -> list[str]:
+def _newest(items: Sequence[T], render: Callable[[T], str], room: int, what: str, key: str) -> list[str]:
     """As many as fit, from the end."""
     kept: list[str] = []
-    for block in reversed(blocks):
+    for item in reversed(items):
+        block = render(item)
         room -= size(block) + 2
         if room < 0:
-            left = len(blocks) - len(kept)
+            left = len(items) - len(kept)
             return [f"({left} older {what} left out here; turn show {key} has them all.)", *kept]
         kept.insert(0, block)
     return kept
@@ -195,31 +213,25 @@ def _at(moment: str | None) -> str:
     return f"{moment[:16].replace('T', ' ')} UTC" if moment else "at an unknown time"
 
 
-def _by_people(task: Task) -> list[dict[str, Any]]:
-    return [note for note in task["notes"] if note["author"].partition(":")[0] == "human"]
+def _notes(task: Task) -> tuple[list[Note], list[Note]]:
+    """By people, and by others; without the notes that only repeat a question."""
+    asked = {q["text"] for q in task["questions"]}
+    people = [note for note in task["notes"] if note["author"].partition(":")[0] == "human"]
+    return people, [note for note in task["notes"] if note["author"].partition(":")[0] != "human" and note["text"] not in asked]
 
 
-def _feedback(task: Task) -> list[str]:
-    found = []
-    for note in _by_people(task):
-        about = next((f", saying no to {q['id']}" for q in task["questions"] if _same(note, q)), "")
-        found.append(say(f"- {inline(note['author'])}, {_at(note['at'])}{about}:", note["text"], _NOTE, task["key"]))
-    return found
+def _note(note: Note, task: Task) -> str:
+    about = next((f", saying no to {q['id']}" for q in task["questions"] if _same(note, q)), "")
+    return say(f"- {inline(note['author'])}, {_at(note['at'])}{about}:", note["text"], _NOTE, task["key"])
 
 
-def _same(note: dict[str, Any], q: Question) -> bool:
+def _said(note: Note, key: str) -> str:
+    return say(f"{inline(note['author'])} said:", note["text"], _ANSWER, key)
+
+
+def _same(note: Note, q: Question) -> bool:
     """Is this note the feedback that came with an answer?"""
     return (note["author"], note["at"], note["text"]) == (q["responded_by"], q["responded_at"], (q["response"] or {}).get("text"))
-
-
-def _notes(task: Task) -> list[str]:
-    people = _by_people(task)
-    asked = {q["text"] for q in task["questions"]}
-    return [
-        say(f"- {inline(note['author'])}, {_at(note['at'])}:", note["text"], _NOTE, task["key"])
-        for note in task["notes"]
-        if note not in people and note["text"] not in asked
-    ]
 
 
 def _closed(task: Task) -> list[Question]:
@@ -238,15 +250,16 @@ def _response(task: Task) -> list[str]:
     if not latest:
         return []
     key = task["key"]
-    blocks = []
-    for q in latest:
-        label = "**Human's answer:**" if q["status"] == "answered" else "**No answer:**"
-        answer = say(label, _words(q), _ANSWER, key)
-        blocks.append("\n\n".join([say("**Question asked:**", q["text"], _NOTE, key), *_details(q, key), answer, f"({_by(q)})"]))
     spoken = any(q["status"] == "answered" for q in latest)
     head = "## Human Response to Your Question" if spoken else "## Nobody Answered Your Question"
     last = "Go on with the task on this ground." if spoken else "Silence is neither a yes nor a no."
-    return [head, *_newest(blocks, _RESPONSE, "answers", key), last]
+    return [head, *_newest(latest, lambda q: _settled(q, key), _RESPONSE, "answers", key), last]
+
+
+def _settled(q: Question, key: str) -> str:
+    label = "**Human's answer:**" if q["status"] == "answered" else "**No answer:**"
+    asked = say("**Question asked:**", q["text"], _NOTE, key)
+    return "\n\n".join([asked, *_details(q, key), say(label, _words(q), _ANSWER, key), f"({_by(q)})"])
 
 
 def _by(q: Question) -> str:
@@ -267,10 +280,10 @@ def _words(q: Question) -> str:
         default = f" Go on with the default: {_value(q, value)}" if value is not None else ""
         return f"Nobody answered in time.{default}"
     if response.get("verdict") == "rejected":
-        return f"No. {text}".strip()
+        return f"No. {text}" if text else "No"
     if value is None or isinstance(value, bool):
-        yes = "Yes." if value is not False else "No."
-        return text if text and response.get("type") == "text" else f"{yes} {text}".strip()
+        said = "No" if value is False else "Yes"
+        return said if not text else text if response.get("type") == "text" else f"{said}. {text}"
     shown = _value(q, value)
     return shown if text in ("", shown, str(value)) else f"{shown}\n{text}"
 

@@ -12,7 +12,7 @@ WAYS = ("promise", "json", "file", "cli", "mcp")
 
 #: kind -> (what stands behind the colon, when to use it)
 _WHEN = {
-    "approval": ("what to sign off", "the work is finished and a person should sign it off: security, migrations, public interfaces"),
+    "approval": ("what to sign off", "it is finished and a person should sign it off: security, migrations, public interfaces"),
     "input": ("your question", "you need a fact or a decision that only a person has"),
     "review": ("address of the pull request", "a pull request is open and wants to be read"),
     "content": ("what to look at", "words, layout or design are finished and want a person's taste"),

@@ -42,17 +42,24 @@ def inline(text: str, room: int = 120) -> str:
 
 def quote(text: str, room: int, key: str = "") -> str:
     """Every line behind a bar; a long text is cut in the middle, and says where the rest is."""
-    text = clean(text).strip("\n")
-    lines = [f"> {line}".rstrip() for line in text.split("\n")]
-    whole = "\n".join(lines)
-    if size(whole) <= room:
-        return whole
-    head = _take(lines, room * 2 // 3)
-    tail = [line[::-1] for line in _take([line[::-1] for line in reversed(lines)], room // 3)][::-1]
+    text = text.strip("\r\n")
+    if len(text) > 2 * room:
+        first, last, total = _bars(text[:room]), _bars(text[-room:]), len(text)
+    else:
+        first = last = _bars(text)
+        if size("\n".join(first)) <= room:
+            return "\n".join(first)
+        total = sum(len(line) - 1 for line in first)
+    head = _take(first, room * 2 // 3)
+    tail = [line[::-1] for line in _take([line[::-1] for line in reversed(last)], room // 3)][::-1]
     tail = [line if line.startswith(">") else f"> …{line}" for line in tail]
-    gone = max(1, len(text) - sum(len(line) - 2 for line in head + tail))
+    gone = max(1, total - sum(len(line) - 1 for line in head + tail))
     where = f"; turn show {key} has all of it" if key else ""
     return "\n".join([*head, "", f"[{gone:,} characters are left out here{where}]", "", *tail])
+
+
+def _bars(text: str) -> list[str]:
+    return [f"> {line}".rstrip() for line in clean(text).split("\n")]
 
 
 def _take(lines: list[str], room: int) -> list[str]:
