@@ -100,9 +100,7 @@ def test_a_stream_with_a_line_that_is_too_long_goes_on(go, monkeypatch, tmp_path
 
 
 def test_standard_error_is_kept_at_its_end(go):
-    ending = go(
-        "yes 'noise noise noise noise' | head -n 10000 >&2; echo last words >&2; exit 1"
-    )
+    ending = go("yes 'noise noise noise noise' | head -n 10000 >&2; echo last words >&2; exit 1")
     assert ending.error.endswith("last words") and len(ending.error) < 3000
     assert go.log.stat().st_size > 100_000
 

@@ -266,7 +266,7 @@ def environment(run: Run, **more: str) -> dict[str, str]:
     """The worker's environment, the agent's own settings, and never another YOURTURN_ than the worker's."""
     ours = {name: value for name, value in run.env.items() if name.startswith("YOURTURN_")}
     found = {**run.env, **run.agent.env, **ours, **more}
-    if run.session_id and "YOURTURN_SESSION" not in found:
+    if run.session_id:
         found["YOURTURN_SESSION"] = run.session_id
     return {name: value.replace("\0", "\ufffd") for name, value in found.items()}
 

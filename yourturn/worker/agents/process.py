@@ -60,6 +60,8 @@ def perform(
     if isinstance(adapter, Inline):
         return adapter.perform(run, limits, heard)
     listening = Listening(adapter, run, heard)
+    if limits.stop.is_set():
+        return listening.known.ending("stopped", STOPPED["stop"], "stop")
     try:
         launch = adapter.resume(run) if resume else adapter.start(run)
         with _log(run.log) as log, _started(launch) as process:
