@@ -70,6 +70,8 @@ class Session:
             refuse(f"Error: Session ID {self.id} is already in use.")
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.state = json.loads(self.file.read_text()) if opt.resume else {"at": 0, "parked": None, "cost": 0.0}
+        if opt.resume and not opt.prompt and not self.state["parked"]:
+            refuse("Error: No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.")
         self.servers = {}
         for config in () if os.environ.get("DOUBLE_NO_SERVERS") else opt.mcp_config:
             self.servers.update(given(config).get("mcpServers", {}))

@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import sys
+import threading
 import uuid
 from pathlib import Path
 
 import pytest
 
 from tests.doubles import HERE, install
+from tests.worker.test_process import until
 from yourturn.worker.agents import adapter_for
 from yourturn.worker.agents.base import SessionStarted, ToolResult
 
@@ -177,6 +179,35 @@ def test_a_parked_session_with_a_prompt_would_lose_its_call(claude):
     claude.parked = False
     assert claude.run(resume=True, answer="Postgres").what == "done"
     assert "missing due to internal error" in claude.results()[0][0]
+
+
+def test_a_session_that_went_on_before_its_worker_died_is_not_parked_any_more(claude):
+    """The worker still believes that it is: the answer goes along as a prompt after all."""
+    claude.script({"ask": [QUESTION]}, {"crash": "SIGKILL"}, {"text": "Finished"})
+    claude.decide("defer")
+    claude.run()
+    claude.decide("allow", updatedInput={"questions": [QUESTION], "answers": {"Which store?": "Postgres"}})
+    ending = claude.run(resume=True)
+    assert (ending.cause, ending.parked) == ("killed", None), "it was heard to go on"
+    claude.parked = True
+    assert claude.run(resume=True, answer="Answer to Q1: Postgres").text == "Finished"
+    assert claude.prompts() == ["the brief", None, None, "Answer to Q1: Postgres"]
+
+
+def test_a_session_that_was_stopped_before_it_woke_is_still_parked(claude):
+    claude.script({"ask": [QUESTION]}, {"text": "Finished"})
+    claude.decide("defer")
+    claude.run()
+    hook, stop = claude.hook.read_text(), threading.Event()
+    claude.hook.write_text("import pathlib, time\npathlib.Path('woken').touch()\ntime.sleep(600)")
+    waker = threading.Thread(target=lambda: (until((claude.folder / "woken").exists), stop.set()))
+    waker.start()
+    ending = claude.run(resume=True, stop=stop)
+    waker.join()
+    assert ending.what == "stopped" and ending.parked is not None
+    claude.hook.write_text(hook)
+    claude.decide("allow", updatedInput={"questions": [QUESTION], "answers": {"Which store?": "Postgres"}})
+    assert claude.run(resume=True).text == "Finished" and '"Postgres"' in claude.results()[0][0]
 
 
 def test_a_session_that_was_not_parked_is_woken_with_the_answer(claude):
