@@ -21,6 +21,8 @@ _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
 _SAID = "tests/worker/test_signals.py"
+_RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("process", "leash", "claude"))
+_PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 
 
@@ -128,4 +130,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a record is a result", _SIGNALS, "return told and not RECORD_FIELDS & set(found)", "return told", on(_SAID, "test_a_message", "")),
     Mutant("the first word wins", _SIGNALS, "_contradiction(found[0], found[1]) if found else NOTHING", "found[0] if found else NOTHING", on(_SAID, "test_a_message", "")),
     Mutant("the file overrules the message", _SIGNALS, "if not _agree(found[0], other):", "if False:", on(_SAID, "test_sources_agree_or_a_person_looks", "")),
+    # --- agents
+    Mutant("an agent outlives its worker", _LEASH, "    watch(int(words[1]))\n", "", on(_PROCESS, "test_the_agent_and_its_children_die_with_the_worker", "9")),
+    Mutant("an agent is not asked to end", _RUNS, "_signal(process, signal.SIGTERM)", "_signal(process, signal.SIGKILL)", on(_PROCESS, "test_an_agent_that_ends_itself_when_asked_is_given_the_time", "")),
+    Mutant("half a message is read", _RUNS, 'found = found._replace(text="", error', "found = found._replace(error", on(_PROCESS, "test_a_stream_with_a_line_that_is_too_long_goes_on", "")),
+    Mutant("a parked call is dropped", _CLAUDE, '"" if run.parked else run.answer_prompt', "run.answer_prompt", on(_DOUBLES, "test_claude_parks_and_goes_on_with_the_answer", "")),
+    Mutant("a helper ends the task", _CLAUDE, 'Progress(str(block["text"])) if helper else Text(str(block["text"]))', 'Text(str(block["text"]))', on(_ENDINGS, "test_a_helper_of_the_agent_does_not_speak_for_it", "")),
 )  # fmt: skip
