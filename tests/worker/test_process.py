@@ -16,7 +16,7 @@ import pytest
 
 from yourturn.worker.agents import Agent, base, exec_agent, make
 from yourturn.worker.agents.base import Run, Unknown
-from yourturn.worker.agents.process import perform
+from yourturn.worker.agents.process import LEASH, perform
 
 
 def alive(pid: int) -> bool:
@@ -237,7 +237,7 @@ WORKER = """
 import os, sys
 from yourturn.worker.agents import exec_agent, make
 from yourturn.worker.agents.base import Run
-from yourturn.worker.agents.process import perform
+from yourturn.worker.agents.process import LEASH, perform
 agent = exec_agent("trap '' TERM INT HUP; echo $$ > agent; sleep 600 & echo $! > child; wait")
 perform(make(agent), Run("PROJ-1", agent, "", sys.argv[1], dict(os.environ)))
 """
@@ -247,10 +247,41 @@ perform(make(agent), Run("PROJ-1", agent, "", sys.argv[1], dict(os.environ)))
 def test_the_agent_and_its_children_die_with_the_worker(tmp_path, how):
     worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)])
     agent, child = number(tmp_path / "agent"), number(tmp_path / "child")
-    assert alive(agent) and alive(child)
-    worker.send_signal(how)
-    worker.wait()
-    until(lambda: not alive(agent) and not alive(child))
+    try:
+        assert alive(agent) and alive(child)
+        worker.send_signal(how)
+        worker.wait()
+        until(lambda: not alive(agent) and not alive(child))
+    finally:
+        for pid in (agent, child):
+            if alive(pid):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own leash")
+def test_the_kernel_kills_the_agent_even_without_its_watcher(tmp_path):
+    """The leash alone, with a pipe that stays open."""
+    pipe, end = os.pipe()
+    code = (
+        "import os, subprocess, sys, time\n"
+        f"words = [sys.executable, '-I', '-S', {LEASH!r}, str(os.getpid()), '{pipe}', 'sleep', '600']\n"
+        f"agent = subprocess.Popen(words, pass_fds=({pipe},), start_new_session=True)\n"
+        f"open({str(tmp_path / 'agent')!r}, 'w').write(str(agent.pid))\n"
+        "time.sleep(600)"
+    )
+    worker = subprocess.Popen([sys.executable, "-c", code], pass_fds=(pipe,), start_new_session=True)
+    agent = number(tmp_path / "agent")
+    try:
+        until(lambda: Path(f"/proc/{agent}/comm").read_text() == "sleep\n")
+        worker.kill()
+        worker.wait()
+        until(lambda: not alive(agent))
+    finally:
+        worker.kill()
+        if alive(agent):
+            os.kill(agent, signal.SIGKILL)
+        os.close(pipe)
+        os.close(end)
 
 
 def test_nothing_stays_open(go):
