@@ -10,6 +10,8 @@ Sessions are files per folder under CLAUDE_CONFIG_DIR, as with the real one. Hoo
     {"api_error": 529}, {"crash": 3}    fails; dies without a result (a name like "SIGKILL" works, too)
     {"raw": "…"}                        prints a line as it is
     {"sleep": 1}, {"linger": true}      waits; says its result and does not go
+
+DOUBLE_NO_SERVERS: no MCP server can be reached. DOUBLE_PROMPTS: a file that gets every prompt.
 """
 
 import argparse
@@ -68,8 +70,10 @@ class Session:
             refuse(f"Error: Session ID {self.id} is already in use.")
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.state = json.loads(self.file.read_text()) if opt.resume else {"at": 0, "parked": None, "cost": 0.0}
+        if opt.resume and not opt.prompt and not self.state["parked"]:
+            refuse("Error: No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.")
         self.servers = {}
-        for config in opt.mcp_config:
+        for config in () if os.environ.get("DOUBLE_NO_SERVERS") else opt.mcp_config:
             self.servers.update(given(config).get("mcpServers", {}))
         self.hooks = given(opt.settings).get("hooks", {}).get("PreToolUse", []) if opt.settings else []
         self.turns = 0

@@ -22,6 +22,8 @@ _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tick
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
 _SAID = "tests/worker/test_signals.py"
 _QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/quote.py", "yourturn/worker/brief.py", "tests/worker/test_brief.py"
+_RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("process", "leash", "claude"))
+_PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
@@ -157,4 +159,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a name is a path", _BRIEF, "if not _AGENT.fullmatch(agent):", "if not agent:", on(_BRIEFS, "test_a_name_is_no_path", "../secret")),
     Mutant("the oldest are kept", _BRIEF, "for item in reversed(items):", "for item in items:", on(_BRIEFS, "test_the_newest_are_kept", "")),
     Mutant("silence is told as an answer", _BRIEF, 'spoken = any(q["status"] == "answered" for q in latest)', "spoken = True", on(_BRIEFS, "test_every_question_with_its_answer")),
+    # --- agents
+    Mutant("an agent outlives its worker", _LEASH, "    watch(int(words[1]))\n", "", on(_PROCESS, "test_the_agent_and_its_children_die_with_the_worker", "9")),
+    Mutant("an agent is not asked to end", _RUNS, "_signal(process, signal.SIGTERM)", "_signal(process, signal.SIGKILL)", on(_PROCESS, "test_an_agent_that_ends_itself_when_asked_is_given_the_time", "")),
+    Mutant("half a message is read", _RUNS, 'found = found._replace(text="", error', "found = found._replace(error", on(_PROCESS, "test_a_stream_with_a_line_that_is_too_long_goes_on", "")),
+    Mutant("a parked call is dropped", _CLAUDE, '"" if run.parked else run.answer_prompt', "run.answer_prompt", on(_DOUBLES, "test_claude_parks_and_goes_on_with_the_answer", "")),
+    Mutant("a helper ends the task", _CLAUDE, 'Progress(str(block["text"])) if helper else Text(str(block["text"]))', 'Text(str(block["text"]))', on(_ENDINGS, "test_a_helper_of_the_agent_does_not_speak_for_it", "")),
 )  # fmt: skip

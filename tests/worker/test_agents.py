@@ -70,6 +70,7 @@ ENDINGS = [
     ),
     ("claude_nothing", 1, f"No conversation found with session ID: {SESSION}", "retryable", "session_lost", SESSION),
     ("claude_nothing", 1, f"Error: Session ID {SESSION} is already in use.", "retryable", "session_taken", SESSION),
+    ("claude_nothing", 1, "Error: No deferred tool marker found in the resumed session.", "retryable", "not_parked", "marker"),
     ("claude_nothing", 3, "", "failed", "crash", "exit code 3"),
     ("codex_done", 0, "", "done", "", ""),
     ("codex_refused", 0, "", "done", "", ""),

@@ -15,6 +15,7 @@ An `Ending` is the verdict: what happened, in words for a person, and a `cause` 
 |           |                                                                         | crash silent not_started exception |
 | retryable | the same again may go well; `lost`: with a fresh session only           | overloaded killed tool_unavailable |
 |           |                                                                         | session_lost session_taken         |
+|           |                                                                         | not_parked (`perform` tries again) |
 | stopped   | we ended it                                                             | stop time silence                  |
 """
 
@@ -123,6 +124,10 @@ class Parked(NamedTuple):
     question: str = ""
 
 
+#: A parked session was woken and has not shown yet that it went on.
+STILL = Parked("?", "")
+
+
 class Progress(NamedTuple):
     """A sign of life."""
 
@@ -158,7 +163,7 @@ class Ending(NamedTuple):
     cost: float = 0.0
     error: str = ""
     denials: tuple[Denied, ...] = ()
-    parked: Parked | None = None
+    parked: Parked | None = None  # what the session still waits with, as far as we know; also when it was stopped early
     superseded: tuple[ToolUse, ...] = ()  # calls that were dropped when another one was parked
     cause: str = ""
     rc: int | None = None
@@ -191,10 +196,13 @@ class Heard:
                 self.session_id = said.id
             case Text():
                 self.text = said.text
+                self._awake()
             case ToolUse():
                 _keep(self.open, said)
+                self._awake()
             case ToolResult():
                 self.open.pop(said.id, None)
+                self._awake()
             case Denied():
                 _keep(self.denials, said)
             case Parked():
@@ -205,6 +213,10 @@ class Heard:
                 self.cost += said.cost
                 for denied in said.denials:
                     _keep(self.denials, denied)
+
+    def _awake(self) -> None:
+        if self.parked is STILL:
+            self.parked = None
 
     def ending(self, what: str, error: str = "", cause: str = "", *, text: str | None = None, rc: int | None = None) -> Ending:
         return Ending(
@@ -266,7 +278,7 @@ def environment(run: Run, **more: str) -> dict[str, str]:
     """The worker's environment, the agent's own settings, and never another YOURTURN_ than the worker's."""
     ours = {name: value for name, value in run.env.items() if name.startswith("YOURTURN_")}
     found = {**run.env, **run.agent.env, **ours, **more}
-    if run.session_id and "YOURTURN_SESSION" not in found:
+    if run.session_id:
         found["YOURTURN_SESSION"] = run.session_id
     return {name: value.replace("\0", "\ufffd") for name, value in found.items()}
 

@@ -2,7 +2,8 @@
 
 Questions leave the session in two ways: hooks (`turn hook claude`) that may defer a tool call, so that the process ends and
 the session is *parked*, and the MCP server `turn mcp`. A parked session is woken **without** a prompt: the hook then answers,
-and the very call goes on. With a prompt the call would be dropped and the model told of an internal error.
+and the very call goes on. With a prompt the call would be dropped and the model told of an internal error. A session that only
+seemed to be parked refuses to be woken like that, and is woken with the answer instead.
 
 Never trust the exit code alone: 0 can mean refused tools, a park or an interruption; 1 comes with results that call
 themselves a success. The result event decides, and in it `deferred_tool_use` before everything else. Costs are told for the
@@ -49,7 +50,11 @@ OURS = "mcp__yourturn__*"
 PASSING = re.compile(
     r"overload|rate.?limit|connection|network|timed? ?out|ECONN|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|socket", re.IGNORECASE
 )
-LOST = (("No conversation found", "session_lost"), ("is already in use", "session_taken"))
+LOST = (
+    ("No conversation found", "session_lost"),
+    ("is already in use", "session_taken"),
+    ("No deferred tool marker", "not_parked"),
+)
 
 
 class Claude:
@@ -138,6 +143,7 @@ def _without_result(rc: int, heard: Heard) -> Ending:
     words = heard.stderr()
     for phrase, cause in LOST:
         if phrase in words:
+            heard.parked = None
             return heard.ending("retryable", words, cause)
     if death := killed(rc):
         return heard.ending("retryable", death, "killed")

@@ -96,7 +96,7 @@ class Codex:
         if last is not None and not last.ok:
             return heard.ending(_sort(last.error), last.error, _cause(last.error))
         if last is not None:
-            return heard.ending("parked" if heard.parked else "done")
+            return heard.ending("parked" if heard.parked and heard.parked.question else "done")
         if "no rollout found" in words:
             return heard.ending("retryable", words, "session_lost")
         if death := killed(rc):

@@ -9,16 +9,21 @@ an agent that counts its children never meets it.
 """
 
 import os
-import signal
 import sys
+
+try:
+    import _signal as signal  # type: ignore[import-not-found]  # what `signal` wraps: without the wrapping we start in half the time
+except ImportError:
+    import signal
 
 
 def die_with(parent: int) -> None:
     if sys.platform.startswith("linux"):
         try:
-            import ctypes
+            import _ctypes as c
 
-            ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)  # PR_SET_PDEATHSIG
+            prctl = c.dlsym(c.dlopen(None, os.RTLD_NOW), "prctl")  # type: ignore[arg-type]
+            c.call_function(prctl, (1, int(signal.SIGKILL), 0, 0, 0))  # PR_SET_PDEATHSIG
         except (ImportError, OSError, AttributeError):
             pass  # the watcher is enough
     if os.getppid() != parent:
@@ -26,6 +31,7 @@ def die_with(parent: int) -> None:
 
 
 def watch(pipe: int) -> None:
+    group = os.getpid()  # we lead it; if we did not, there would be no such group, and nobody would be killed
     between = os.fork()
     if between:
         os.waitpid(between, 0)
@@ -40,7 +46,7 @@ def watch(pipe: int) -> None:
             os.close(fd)
         while os.read(pipe, 1):
             pass
-        os.killpg(0, signal.SIGKILL)
+        os.killpg(group, signal.SIGKILL)
     finally:
         os._exit(0)
 
@@ -49,7 +55,7 @@ def main(words: "list[str]") -> None:
     die_with(int(words[0]))
     watch(int(words[1]))
     program = words[2:]
-    for name in ("SIGPIPE", "SIGXFSZ", "SIGXFZ"):  # Python ignores them, and programs would inherit that
+    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and programs would inherit that
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:

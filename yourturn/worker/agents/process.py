@@ -14,6 +14,7 @@ looked at a few times a second. The rules:
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import selectors
 import signal
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import IO
 
 from . import base
-from .base import Adapter, Ending, Hear, Heard, Launch, Run, Said, Text, Unknown
+from .base import STILL, Adapter, Ending, Hear, Heard, Launch, Run, Said, Text, Unknown
 
 TICK = 0.1
 GRACE = 5.0
@@ -59,7 +60,18 @@ def perform(
     limits = Limits(time_limit, silence_limit, stop or threading.Event(), waiting, grace, clock)
     if isinstance(adapter, Inline):
         return adapter.perform(run, limits, heard)
+    ending = _once(adapter, run, resume, heard, limits)
+    if ending.cause == "not_parked" and run.parked:  # it had gone on already when its last process died
+        ending = _once(adapter, dataclasses.replace(run, parked=False), resume, heard, limits)
+    return ending
+
+
+def _once(adapter: Adapter, run: Run, resume: bool, heard: Hear, limits: Limits) -> Ending:
     listening = Listening(adapter, run, heard)
+    if resume and run.parked:
+        listening.known.parked = STILL
+    if limits.stop.is_set():
+        return listening.known.ending("stopped", STOPPED["stop"], "stop")
     try:
         launch = adapter.resume(run) if resume else adapter.start(run)
         with _log(run.log) as log, _started(launch) as process:
