@@ -97,6 +97,20 @@ class Biased(Machine):
         verb = (*LATE_ANSWERS, "assign")[c["other"] % 5]
         self.say(verb, ADMINS[0], job, question, args=self.args(verb, job, c))
 
+    def uses(self, c: dict[str, Any]) -> None:
+        """What was given, or was not, for this or something else, by one call or another; now and then something is given first."""
+        asked = [(job, q) for job in self.jobs() for q in job.asked if q.kind == "permission"]
+        if not asked or c["small"] == 0:
+            job = self.one_in(c, "working", "ready", "human") or self.job(c)
+            proof = self.proof(job, "newest")
+            self.say("ask", AGENTS[c["other"] % 2], job, args={"text": "Which?", "kind": "permission", **proof})
+            return
+        job, q = asked[c["task"] % len(asked)]
+        if q.status == "pending" and c["flag"]:
+            self.say("approve", ADMINS[0], job, q.id)
+        who = AGENTS[c["other"] % 2]
+        self.say("use", who, job, q.id, args=self.args("use", job, {**c, "proof": "newest" if job.holder else "none"}))
+
     def reopens(self, c: dict[str, Any]) -> None:
         job = self.one_in(c, "done", "failed", "cancelled")
         if job is None:
@@ -153,5 +167,5 @@ class Biased(Machine):
 SCENES = (
     *3 * ("claims", "moves_on"),
     *2 * ("writes_with_a_claim", "outlives_its_lease", "asks", "answers", "says_what_the_table_does_not_know"),
-    *("answers_again", "reopens", "makes_a_family", "says_it_twice", "time_passes", "restores"),
+    *("answers_again", "uses", "reopens", "makes_a_family", "says_it_twice", "time_passes", "restores"),
 )

@@ -32,6 +32,8 @@ class Asked:
     closer: str | None = None
     closed_at: int | None = None
     verdict: str | None = None
+    shown: str = ""  #: the digest of what a permission is for
+    used: str | None = None
     id: int = 0
 
 
@@ -89,6 +91,7 @@ class Move:
     holds: bool = False
     q: Asked | None = None
     clock: int = 0  #: what the clock really says
+    again: bool = False  #: said before, so it leaves no event
 
 
 class Ground:

@@ -27,6 +27,7 @@ from yourturn.testing import FakeClock
 
 from .cells import BIRTHS, Cells
 from .ground import Job
+from .verbs import SHOWN
 from .watch import START, Watched
 
 #: One of each role; of agents two, of whom one has opened the database itself.
@@ -178,6 +179,8 @@ class Machine(RuleBasedStateMachine):
         elif "verdict" in takes:
             found |= {"value": c["value"], "verdict": c["verdict"] if verb == "answer" else None, "restart": c["small"] == 3}
             found |= {"text": "late words"} if c["flag"] and c["small"] == 3 else {}
+        elif verb == "use":
+            found |= {"by": f"s/c{c['small'] % 2}", "digest": SHOWN if c["flag"] or c["also"] else "0" * 64}
         elif verb == "decompose":
             found["children"] = ["a part", "another"][: c["small"] % 3] if len(self.jobs()) < MOST_TASKS else []
         elif verb == "update":
@@ -234,7 +237,7 @@ class Machine(RuleBasedStateMachine):
         return self.say("create", who, args=args)
 
     def anything(self, verb: str, who: Who, job: Job, c: dict[str, Any], key: str | None = None) -> Any:
-        about = verb in ("answer", "approve", "reject", "withdraw", "assign")
+        about = verb in ("answer", "approve", "reject", "withdraw", "assign", "use")
         question = self.asked(job, c["question"], c["other"]) if about else None
         return self.say(verb, who, job, question, key, args=self.args(verb, job, c))
 

@@ -78,7 +78,10 @@ class Twin(Verbs):
             if a.verb in ("approve", "reject"):
                 m.args = {**a.args, "verdict": "approved" if a.verb == "approve" else "rejected"}
                 m.verb = "answer"
-        if m.q is not None and m.q.status != "pending":
+        if m.verb == "use":
+            m.q = next((q for q in job.asked if q.id == a.question), None)
+            self._step(job, m)
+        elif m.q is not None and m.q.status != "pending":
             self._late(job, m)
         else:
             self._step(job, m)
@@ -91,7 +94,7 @@ class Twin(Verbs):
         source = job.state
         getattr(self, f"_{m.verb}")(job, m)
         self.moves.append((source, m.verb))
-        if m.verb != "heartbeat":
+        if m.verb != "heartbeat" and not m.again:
             job.events += 1
             job.updated = m.now
 

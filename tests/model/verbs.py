@@ -6,11 +6,16 @@ from typing import Any
 
 from yourturn.core.fields import duration
 from yourturn.core.model import Who
+from yourturn.core.canon import digest
 from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
 
 from .ground import ENDED, Asked, Ground, Job, Move, No
 
 YES, NO = ("yes", "ok"), ("no", "stop")
+#: What an agent may take back as the holder.
+TAKEN_BACK = ("input", "escalation", "permission", "recovery")
+#: What the machines' permissions are for, mostly: their words.
+SHOWN = digest("Which?")
 #: Numbers of tasks that the real desk has not numbered yet.
 UNBORN = 10**12
 
@@ -235,6 +240,7 @@ class Verbs(Ground):
             raise No("invalid")
         q = Asked(kind, blocking, by, args.get("on_timeout") or row.on_timeout, answers, options=options)
         q.reason, q.reviewer = args.get("reason"), args.get("reviewer")
+        q.shown = digest(args.get("action") or args.get("text") or "a prompt")
         if blocking and time:
             q.ends, q.step = now + time, time
         default = args.get("default")
@@ -313,13 +319,25 @@ class Verbs(Ground):
             raise No("illegal_move")
         if m.q.by == "system":
             raise No("precondition")
-        if not m.who.is_person and (m.q.by != m.who.name or m.q.blocking):
+        if not m.who.is_person and (m.q.by != m.who.name or (m.q.blocking and not (m.holds and m.q.kind in TAKEN_BACK))):
             raise No("not_allowed")
-        if job.state == "human":
+        if job.state == "human" and m.who.is_person:
             self._may_lift(job, m)
         self._shut(m.q, "cancelled", m)
         if m.q.blocking and not job.waiting():
             self._one_less(job, job.outcome or "back", m)
+
+    def _use(self, job: Job, m: Move) -> None:
+        """A permission that was given since the last restore, for what it was given for, by the one call that uses it."""
+        q = m.q
+        if q is not None and q.by != m.who.name and not m.holds:
+            raise No("not_allowed")
+        if q is None or q.kind != "permission" or q.verdict != "approved" or (q.closed_at or 0) < self.fenced:
+            raise No("precondition")
+        if m.args["digest"] != q.shown or q.used not in (None, m.args["by"]):
+            raise No("precondition")
+        m.again = q.used is not None
+        q.used = m.args["by"]
 
     def _hand_back(self, job: Job, m: Move) -> None:
         self._may_lift(job, m)

@@ -45,7 +45,7 @@ FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :work
 """
 _ASKED = """
 SELECT q.task_id, q.id, q.kind, q.blocking, q.status, q.asked_by, q.reason, q.timeout_at, q.reviewer, q.responded_by,
-       q.responded_at, q.response FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
+       q.responded_at, q.response, q.used_by FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
 """
 _NEEDS = """
 SELECT d.task_id, d.needs_id, d.warned FROM deps d JOIN tasks t ON t.id = d.task_id JOIN projects p ON p.id = t.project_id
@@ -218,7 +218,7 @@ class Watched(Desk):
         for q, row in zip(job.asked, rows, strict=True):
             q.id = q.id or row[1]
             said = json.loads(row[11]) if row[11] is not None else {}
-            self._same(f"Q{q.id}", (*row[1:11], said.get("verdict")), _as_row(q))
+            self._same(f"Q{q.id}", (*row[1:11], said.get("verdict"), row[12]), _as_row(q))
 
     def _rows(self) -> Any:
         with self.store.reading() as run:
@@ -275,7 +275,7 @@ def _expect(twin: Twin, action: Action, now: int) -> None:
         twin.do(action, now)
         return
     name = (action.who.name, action.key)
-    request = (action.verb, action.task, action.question, _short({**action.args, "needs": None}))
+    request = (action.verb, action.task, action.question, _short({**action.args, "needs": None, "claim": None}))
     if name not in twin.replies:
         may_ever(action.verb, action.who)
         job = twin.do(action, now)
@@ -293,7 +293,7 @@ def _expect(twin: Twin, action: Action, now: int) -> None:
 
 
 def _as_row(q: Asked) -> tuple[Any, ...]:
-    return (q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict)
+    return (q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict, q.used)
 
 
 def _short(args: dict[str, Any]) -> str:

@@ -157,9 +157,9 @@ def _questions(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, 
             )
         )  # fmt: skip
     found = wait_for(client, found, at.wait)
-    for q in found:
-        if q["status"] != "pending" and not _agreed(q):
-            return deny(_closed(q))
+    refused = [q for q in found if q["status"] != "pending" and not _agreed(q)]
+    if refused:  # a no to one takes the others off the desk: it is the one to tell
+        return deny(_closed(min(refused, key=lambda q: ("answered", "timeout", "cancelled").index(q["status"]))))
     if any(q["status"] == "pending" for q in found):
         return _parked(found)
     answers = {q["text"]: _answer(q) for q in found}

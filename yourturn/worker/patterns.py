@@ -22,10 +22,11 @@ ASKING = (QUESTIONS, PLAN, ASK)
 #: The part of an input that a pattern is about.
 _ABOUT = ("command", "file_path", "notebook_path", "path", "url", "query", "pattern", "skill", "subagent_type")
 _PATTERN = re.compile(r"([^()]+)(?:\((.*)\))?", re.DOTALL)
-#: Where a word of a command can begin.
-_START = re.compile(r"(?:^|(?<=[\s;&|(){}`\"'$=<>!\\/]))(?=\S)")
-#: Longer commands than this are not searched: they need a person.
-_LONG = 50_000
+#: What ends a part of a command, and after what, inside one, a word can begin.
+_ENDS = re.compile(r"[;&|\n()`]+")
+_BEFORE = frozenset(" {}\"'$=<>!\\/")
+#: A part of a command that looks like it in so many places is not looked at any closer: it needs a person.
+_OFTEN = 100
 
 
 def gated(text: str | None) -> tuple[str, ...] | None:
@@ -66,21 +67,26 @@ def _match(tool: str, given: object, pattern: str) -> bool:
 
 
 def _in_command(command: str, wanted: str) -> bool:
-    if len(command) > _LONG:
+    wanted = " ".join(wanted.split())
+    same = re.compile(translate(wanted))
+    begins = re.split(r"[*?[]", wanted)[0]  # what it begins with is looked for first: that takes no time
+    joined = re.sub(r"\\\r?\n", " ", command)
+    if same.match(" ".join(joined.split())):
         return True
-    same = re.compile(translate(" ".join(wanted.split())))
-    whole = " ".join(re.sub(r"\\\r?\n", " ", command).split())
-    if same.match(whole):
-        return True
-    if wanted.startswith("*"):
-        return False
-    bare = re.sub(r"[\"'\\]", "", command)
-    return any(_starts(same, part) for text in (command, bare) for part in re.split(r"[;&|\n()`]+", text))
+    bare = re.sub(r"[\"'\\]", "", joined)
+    return bool(begins) and any(_found(same, begins, part) for text in (joined, bare) for part in _ENDS.split(text))
 
 
-def _starts(same: re.Pattern[str], part: str) -> bool:
+def _found(same: re.Pattern[str], begins: str, part: str) -> bool:
     words = " ".join(part.split())
-    return any(same.match(words, at.start()) for at in _START.finditer(words))
+    at = words.find(begins)
+    for _ in range(_OFTEN):
+        if at < 0:
+            return False
+        if (at == 0 or words[at - 1] in _BEFORE) and same.match(words, at):
+            return True
+        at = words.find(begins, at + 1)
+    return True
 
 
 def deny(reason: str) -> dict[str, Any]:

@@ -89,9 +89,14 @@ def _reply(line: bytes, handle: Handle) -> dict[str, Any]:
     if len(line) > LIMIT:
         return {"error": f"the request is too long: at most {LIMIT:,} bytes"}
     try:
-        asked = json.loads(line)
-        return {"output": handle(asked["payload"])}
-    except YourturnError as error:
-        return {"error": str(error)}
+        payload = json.loads(line)["payload"]
+        if not isinstance(payload, dict):
+            raise TypeError
     except (ValueError, TypeError, KeyError, RecursionError):
         return {"error": "that is not a hook's request"}
+    try:
+        return {"output": handle(payload)}
+    except YourturnError as error:
+        return {"error": str(error)}
+    except Exception as bug:  # the hook has to hear something, and it is not a yes
+        return {"error": f"{type(bug).__name__} {bug}"}
