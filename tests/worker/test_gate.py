@@ -20,7 +20,7 @@ import pytest
 from tests.conftest import TURN
 from yourturn import strict
 from yourturn.client import Client
-from yourturn.config import connect
+from yourturn.config import connect, init
 from yourturn.core.canon import digest
 from yourturn.core.errors import Invalid, StoreTrouble
 from yourturn.core.model import Who
@@ -618,6 +618,14 @@ def test_the_command_imports_little(tmp_path: Path) -> None:
         "print(*sorted(sys.modules), file=sys.stderr)"
     )
     env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")} | {"YOURTURN_GATED": GATED}
+    db = str(tmp_path / "yourturn.db")
+    init(db, "PROJ", None, {"USER": "ana"})[0].close()
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(PUSH)], env=env | {"YOURTURN_DB": db, "YOURTURN_ASK_WAIT": "0"}, capture_output=True,
+        text=True, timeout=60,
+    )  # fmt: skip
+    assert "defer" in done.stdout, done.stderr
+    assert not set(done.stderr.split()) & {"dataclasses", "inspect", "socket", "subprocess", "asyncio", "tomllib", "pathlib", "psycopg", "mcp"}
     with gate.serve(tmp_path / "g", lambda said: None) as name:
         for said in (payload("Read", {}), PUSH):
             done = subprocess.run(
@@ -625,4 +633,4 @@ def test_the_command_imports_little(tmp_path: Path) -> None:
             )
             loaded = set(done.stderr.split())
             assert done.stdout == "" and "yourturn.worker.patterns" in loaded, done.stderr
-            assert not loaded & {"yourturn.client", "yourturn.store.base", "yourturn.core.rules", "sqlite3", "psycopg", "asyncio", "mcp"}
+            assert not loaded & {"yourturn.client", "dataclasses", "yourturn.store.base", "yourturn.core.rules", "sqlite3", "psycopg", "asyncio", "mcp"}
