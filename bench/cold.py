@@ -83,7 +83,8 @@ def run(place: Place) -> list[Figure]:
     found = measure(commands, env, runs)
     floor = f"python: import sqlite3, json, {found['floor']:.1f} ms"
     figures = []
-    for name, what in (("turn", f"`turn ready --json`, {TASKS} tasks"), ("hook", "`turn hook claude`, a call that waits for a person")):
+    shown = {"turn": f"`turn ready --json`, {TASKS} tasks", "hook": "`turn hook claude`, a call that waits for a person"}
+    for name, what in shown.items():
         ratio = found[name] / found["floor"]
         cost, limit = f"{found[name]:.1f} ms of CPU", f"≤ {LIMIT:.0f} ×"
         figures.append(Figure("SQLite", what, cost, f"{ratio:.2f} ×", limit, ratio <= LIMIT, floor))

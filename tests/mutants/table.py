@@ -51,7 +51,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("another tool is an edit", _QUESTIONS, "any(value[name] != shown[name] for name in shown if name not in EDITABLE)", "False", on(_GIVEN, "test_only_the_input_is_edited_and_a_wrong_edit_leaves_it_open", "sqlite-tool")),
     Mutant("a used permission is used again", _BASE, "AND status = 'answered' AND used_by IS NULL", "", on(_FENCES, "test_a_permission_that_somebody_else_used_is_not_used")),
     Mutant("the hook does not use what it allows", "yourturn/worker/gate.py", "client.use(q, call.by, edited or call.action, claim=claim)", "pass", on(_GATE, "test_a_gated_call_parks_and_the_answer_lets_it_run")),
-    Mutant("silence allows a call", "yourturn/worker/gate.py", 'return q["status"] == "answered" and q["response"]["verdict"] == "approved"', 'return q["status"] != "pending"', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
+    Mutant("silence allows a call", "yourturn/worker/gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:", "if False:", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),

@@ -60,7 +60,7 @@ COMMANDS: dict[str, Command] = {
     "decompose": Command("claims", "decompose", _C, "split a task into children", ('turn decompose PROJ-1 --child "Schema" --child "API"',)),
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
     "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
-    "hook": Command("hook", "hook", _C, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude < call.json", "YOURTURN_GATED='[\"Bash(git push*)\"]' turn hook claude")),
+    "hook": Command("hook", "hook", _C, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),
