@@ -159,14 +159,17 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             yield from _approving_silence(q)
         elif status != WITHDRAWN:
             yield f"{name} became '{status}'"
-        elif m.verb == "withdraw" and (q["asked_by"] == "system" or (not actor.startswith("human:") and not _own(q, actor, m.was.get("holder") is not None))):
+        elif m.verb == "withdraw" and not _may_withdraw(q, actor, held=m.was.get("holder") is not None):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
     if m.verb == "answer" and answered != 1 and not (not m.closed and m.data.get("notes")):
         yield f"it answered {answered} questions"
 
 
-def _own(q: Row, actor: str, held: bool) -> bool:
-    return q["asked_by"] == actor and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
+def _may_withdraw(q: Row, actor: str, held: bool) -> bool:
+    """People: what somebody asked. Agents: their own, and what holds the task up only as its holder."""
+    if actor.startswith("human:"):
+        return bool(q["asked_by"] != "system")
+    return bool(q["asked_by"] == actor) and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
 
 
 def _uses(fold: Fold, m: Move) -> Iterator[str]:

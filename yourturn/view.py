@@ -90,6 +90,8 @@ def result(q: dict[str, Any]) -> str:
     if response.get("verdict") == "rejected":
         return f"{person(q['responded_by'])} said no{words}"
     value = response.get("value")
+    if "digest" in response:
+        return f"{person(q['responded_by'])} said yes, with changes{words}"
     if value is None or value is True:
         return f"{person(q['responded_by'])} said yes{words}"
     return f"{person(q['responded_by'])}: {quoted(value)}" + (words if response.get("text") not in ("", value) else "")
@@ -106,10 +108,13 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
         lines = [head + (time_left if q["blocking"] else f", went on with {quoted(q['default'])}")]
     lines += [bold(line) for line in safe(q["text"]).splitlines()]
     if q["action"] is not None:
-        import json
-
         lines += [f"This exact action, once{' ' * 4}{q['digest'][:12]}" if q["digest"] else "About this action"]
-        lines += ["  " + line for line in safe(json.dumps(q["action"], indent=2, ensure_ascii=False)).splitlines()]
+        lines += _as_json(q["action"])
+        said = q["response"] or {}
+        if "digest" in said:
+            lines += [f"Changed by {person(q['responded_by'])} to{' ' * 4}{said['digest'][:12]}", *_as_json(said["value"])]
+        if q["used_by"]:
+            lines += [f"Used by {one_line(q['used_by'])}"]
     options = [
         [
             "  " + safe(str(o["id"])),
@@ -124,6 +129,12 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
         lines += behind_bar(about, "")
         lines += [dim(f"  {person(q['asked_by'])}'s own words, not checked")]
     return [indent + line for line in lines]
+
+
+def _as_json(value: Any) -> list[str]:
+    import json
+
+    return ["  " + line for line in safe(json.dumps(value, indent=2, ensure_ascii=False)).splitlines()]
 
 
 def inbox_rows(items: list[dict[str, Any]]) -> list[list[str]]:

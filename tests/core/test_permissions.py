@@ -73,7 +73,7 @@ def test_what_was_not_given_cannot_be_used(bench):
 
 
 def test_silence_gives_nothing(bench):
-    key, asked = bench.waiting("working", kind="permission", action=PUSH, on_timeout="defer")
+    _, asked = bench.waiting("working", kind="permission", action=PUSH, on_timeout="defer")
     bench.clock.advance(minutes=16)
     bench.desk.reconcile()
     assert bench.desk.show(asked)["status"] == "timeout"
@@ -90,13 +90,13 @@ def test_a_task_that_has_ended_allows_nothing_any_more(bench):
 
 
 def test_a_restore_takes_it_back_from_whoever_has_used_it_too(bench):
-    key, asked = given(bench, "ready")
+    _, asked = given(bench, "ready")
     bench.agent.use(asked, "s1/c1", PUSH)
     other = given(bench, "ready")[1]
     bench.desk.do("restore")
     for name in (asked, other):
         refused(bench, "before this desk was restored: ask again", lambda n=name: bench.agent.use(n, "s1/c1", PUSH))
-    key, fresh = given(bench, "ready")
+    _, fresh = given(bench, "ready")
     assert bench.agent.use(fresh, "s1/c2", PUSH)["used_by"] == "s1/c2"
     assert strict.examine(bench.desk) == []
 

@@ -98,7 +98,7 @@ class Biased(Machine):
         self.say(verb, ADMINS[0], job, question, args=self.args(verb, job, c))
 
     def uses(self, c: dict[str, Any]) -> None:
-        """What was given, or was not, for this or something else, by one call or another; now and then something is given first."""
+        """What was given, or was not, for this or something else, by one call or another."""
         asked = [(job, q) for job in self.jobs() for q in job.asked if q.kind == "permission"]
         if not asked or c["small"] == 0:
             job = self.one_in(c, "working", "ready", "human") or self.job(c)

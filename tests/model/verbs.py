@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from yourturn.core.canon import digest
 from yourturn.core.fields import duration
 from yourturn.core.model import Who
-from yourturn.core.canon import digest
 from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
 
 from .ground import ENDED, Asked, Ground, Job, Move, No

@@ -14,6 +14,7 @@ _SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
 _MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
 _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
+_GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
 _RECENT = "tests/store/test_recent.py"
@@ -49,7 +50,19 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("everybody reopens", _RULES, '(READY, BLOCKED),                 "admin", ', '(READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'if d.settings["approvals"] == "approvers" and', "if False and", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
-    Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
+    Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),
+    Mutant("anybody takes a question back", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "(q.kind in TAKEN_BACK)", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
+    # --- permissions
+    Mutant("a permission serves another action", _GUARDS, 'if d.args["digest"] != allowed(q):', "if False:", on(_GIVEN, "test_anything_else_than_what_was_shown_is_refused", "sqlite-input")),
+    Mutant("a permission serves another call", _GUARDS, 'if q.used_by not in (None, d.args["by"]):', "if False:", on(_GIVEN, "test_the_first_use_binds_it_and_the_same_call_may_say_so_again")),
+    Mutant("a permission outlives a restore", _GUARDS, "if not allows(q, d.case.project.fenced_at):", "if not allows(q, None):", on(_GIVEN, "test_a_restore_takes_it_back_from_whoever_has_used_it_too")),
+    Mutant("a rejected permission serves", _GUARDS, "    if not allows(q, None):\n", "    if q.kind != 'permission':\n", on(_GIVEN, "test_what_was_not_given_cannot_be_used")),
+    Mutant("anybody uses a permission", _GUARDS, "q.asked_by != who.name and not d.holds_claim:", "False:", on(_GIVEN, "test_only_who_asked_or_holds_the_task_uses_it")),
+    Mutant("an edit is what was shown", _QUESTIONS, 'return value, {"digest": digest(value)}', "return value, {}", on(_GIVEN, "test_edited_input_is_a_new_digest_by_the_person")),
+    Mutant("another tool is an edit", _QUESTIONS, "any(value[name] != shown[name] for name in shown if name not in EDITABLE)", "False", on(_GIVEN, "test_only_the_input_is_edited_and_a_wrong_edit_leaves_it_open", "sqlite-tool")),
+    Mutant("a used permission is used again", _BASE, "AND status = 'answered' AND used_by IS NULL", "", on(_FENCES, "test_a_permission_that_somebody_else_used_is_not_used")),
+    Mutant("the hook allows without using", "yourturn/worker/gate.py", "client.use(q, call.by, edited or call.action, claim=claim)", "pass", on(_GATE, "test_a_gated_call_parks_and_the_answer_lets_it_run")),
+    Mutant("silence allows a call", "yourturn/worker/gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:", "if False:", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),

@@ -9,6 +9,7 @@ import pytest
 
 from yourturn.client import Client
 from yourturn.core.actions import say
+from yourturn.core.canon import digest
 from yourturn.core.decide import decide
 from yourturn.core.errors import NotFound, Precondition
 from yourturn.core.model import SYSTEM
@@ -56,6 +57,21 @@ def test_a_question_that_is_not_pending_is_not_closed(desk, agent, clock):
         tx.save(decision)
         tx.write()
     assert desk.show("Q1")["status"] == "pending", "and all of it is undone"
+
+
+def test_a_permission_that_somebody_else_used_is_not_used(desk, agent, clock):
+    desk.create("A")
+    agent.ask("PROJ-1", "Push?", "permission")
+    desk.approve("Q1")
+    store = desk.desk.store
+    use = say("use", agent.who, task=1, question=1, by="s/c1", digest=digest("Push?"))
+    with pytest.raises(Again), store.begin() as run:
+        tx = _tx(desk, run)
+        decision = decide(tx.case(1, 1)[0], use, clock())
+        run("UPDATE questions SET used_by = 's/c2' WHERE id = 1")
+        tx.save(decision)
+        tx.write()
+    assert desk.show("Q1")["used_by"] is None, "and all of it is undone"
 
 
 def test_whoever_loses_a_race_runs_again(desk):

@@ -30,7 +30,9 @@ def _life(desk, agent, clock):
     agent.claim("PROJ-7", "w3")
     desk.create("H")
     desk.create("I")
-    desk.approve(agent.ask("PROJ-9", "May I?", "permission", action={"tool": "rm", "args": ["-r"]})["id"])
+    allowed = agent.ask("PROJ-9", "May I?", "permission", action={"tool": "rm", "args": ["-r"]})
+    desk.approve(allowed["id"])
+    agent.use(allowed, "s/c", allowed["action"])
     desk.create("J")
     agent.ask("PROJ-10", "Well?", timeout="10m", on_timeout="default", default="so")
     desk.create("K", max_retries=1)
@@ -113,6 +115,11 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "a chain is broken": ("chain", "UPDATE events SET prev = hash WHERE task_id = 1 AND n = 3"),
     "an event is gone": ("chain", "DELETE FROM events WHERE task_id = 13 AND action = 'complete'"),
     "an event is hidden from watchers": ("readers", "UPDATE events SET xid = '999999999' WHERE task_id = 1 AND n = 3"),
+    "a permission is used for something else": ("uses", _event(9, "use", '"digest":"', '"digest":"0')),
+    "a permission that nobody gave is used": (
+        "uses", _event(9, "approve", _said("verdict", "approved"), _said("verdict", "rejected"))
+    ),
+    "somebody else used it": ("asked", "UPDATE questions SET used_by = 's/other' WHERE task_id = 9"),
     "another verb": ("moves", "UPDATE events SET action = 'accept' WHERE task_id = 1 AND action = 'answer'"),
     "another beginning": ("moves", _event(7, "claim", '"from":"ready"', '"from":"blocked"')),
     "another end": ("moves", _event(13, "complete", '"to":"review"', '"to":"cancelled"')),

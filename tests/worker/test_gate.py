@@ -1,4 +1,4 @@
-"""The gate before Claude Code's tool calls: who is asked what, what the answer makes of the call, and that nothing else allows it."""
+"""The gate before Claude Code's tool calls: who is asked what, what the answer makes of a call, and that nothing else does."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 from tests.conftest import TURN
 from yourturn import strict
 from yourturn.client import Client
-from yourturn.config import connect
+from yourturn.config import connect, init
 from yourturn.core.canon import digest
 from yourturn.core.errors import Invalid, StoreTrouble
 from yourturn.core.model import Who
@@ -86,7 +86,9 @@ def at(desk: Client, agent: Client) -> Gate:
 
 
 @contextmanager
-def meanwhile(open_desk: Callable[..., Client], move: Callable[[Client, list[dict[str, Any]]], None], n: int = 1) -> Iterator[None]:
+def meanwhile(
+    open_desk: Callable[..., Client], move: Callable[[Client, list[dict[str, Any]]], None], n: int = 1
+) -> Iterator[None]:
     """A person who acts as soon as n questions are on the desk."""
     person, wrong = open_desk("human:bob"), []
 
@@ -299,7 +301,9 @@ def test_labels_that_are_no_plain_words_keep_their_meaning(at: Gate) -> None:
     assert at(said)[2]["answers"] == {"Which database?": "two\nlines"}
 
 
-@pytest.mark.parametrize("given", [{}, {"questions": []}, {"questions": "?"}, {"questions": [{}]}, {"questions": [{"question": " "}]}])
+@pytest.mark.parametrize(
+    "given", [{}, {"questions": []}, {"questions": "?"}, {"questions": [{}]}, {"questions": [{"question": " "}]}]
+)
 def test_questions_that_are_none_are_denied_in_words(at: Gate, given: dict[str, Any]) -> None:
     decision, reason, _ = at(payload("AskUserQuestion", given))
     assert decision == "deny" and reason and at.questions() == []
@@ -413,7 +417,9 @@ def test_a_command_is_found_wherever_it_stands(command: str) -> None:
     assert matches("Bash", {"command": command}, ["Bash(git push*)"])
 
 
-@pytest.mark.parametrize("command", ["git pull", "git pushups" * 0 + "git status", "ls push", "legit push" * 0 + "digit push", ""])
+@pytest.mark.parametrize(
+    "command", ["git pull", "git pushups" * 0 + "git status", "ls push", "legit push" * 0 + "digit push", ""]
+)
 def test_another_command_is_none_of_it(command: str) -> None:
     assert not matches("Bash", {"command": command}, ["Bash(git push*)"])
 
@@ -473,7 +479,10 @@ def test_what_is_not_gated_is_left_alone(at: Gate) -> None:
 
 @pytest.mark.parametrize(
     "bad",
-    [{"session_id": None}, {"session_id": "a b"}, {"session_id": "x" * 100}, {"tool_use_id": ""}, {"tool_use_id": 7}, {"tool_input": "git push"}],
+    [
+        {"session_id": None}, {"session_id": "a b"}, {"session_id": "x" * 100}, {"tool_use_id": ""}, {"tool_use_id": 7},
+        {"tool_input": "git push"},
+    ],
     ids=str,
 )  # fmt: skip
 def test_a_gated_call_that_cannot_be_recognised_again_is_denied(at: Gate, bad: dict[str, Any]) -> None:
@@ -481,7 +490,9 @@ def test_a_gated_call_that_cannot_be_recognised_again_is_denied(at: Gate, bad: d
     assert decision == "deny" and reason and at.questions() == []
 
 
-@pytest.mark.parametrize(("said", "wanted"), [(None, 45), ("", 45), ("0", 0), ("7.5", 7.5), ("900", 240), ("-3", 0), ("soon", 45), ("nan", 45)])
+@pytest.mark.parametrize(
+    ("said", "wanted"), [(None, 45), ("", 45), ("0", 0), ("7.5", 7.5), ("900", 240), ("-3", 0), ("soon", 45), ("nan", 45)]
+)
 def test_how_long_it_waits(said: str | None, wanted: float) -> None:
     assert tool.ask_wait({} if said is None else {"YOURTURN_ASK_WAIT": said}) == wanted
 
@@ -536,7 +547,9 @@ def test_a_path_that_no_socket_can_have(tmp_path: Path) -> None:
 def run(said: Any, env: dict[str, str], *more: str) -> tuple[int, Any, str]:
     clean = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
     given = said if isinstance(said, bytes) else json.dumps(said).encode()
-    done = subprocess.run([TURN, "hook", "claude", *more], input=given, env=clean | {"USER": "ana"} | env, capture_output=True, timeout=60)
+    done = subprocess.run(
+        [TURN, "hook", "claude", *more], input=given, env=clean | {"USER": "ana"} | env, capture_output=True, timeout=60
+    )
     assert b"Traceback" not in done.stderr, done.stderr
     out = json.loads(done.stdout)["hookSpecificOutput"] if done.stdout.strip() else None
     return done.returncode, out, done.stderr.decode()
@@ -545,7 +558,13 @@ def run(said: Any, env: dict[str, str], *more: str) -> tuple[int, Any, str]:
 def test_the_command_parks_and_lets_through(address: str, dialect: str) -> None:
     with connect(address, as_="human:ana", env={}) as desk:
         task = desk.create("Ship it")["key"]
-        env = {"YOURTURN_DB": address, "YOURTURN_TASK": task, "YOURTURN_AGENT": "coder", "YOURTURN_GATED": GATED, "YOURTURN_ASK_WAIT": "0"}
+        env = {
+            "YOURTURN_DB": address,
+            "YOURTURN_TASK": task,
+            "YOURTURN_AGENT": "coder",
+            "YOURTURN_GATED": GATED,
+            "YOURTURN_ASK_WAIT": "0",
+        }
         assert run(PUSH, env)[:2] == (0, {
             "hookEventName": "PreToolUse", "permissionDecision": "defer",
             "permissionDecisionReason": "A person was asked (Q1). This session is resumed with the answer.",
@@ -583,7 +602,10 @@ def test_the_command_goes_through_the_worker(at: Gate, tmp_path: Path) -> None:
         (PUSH, {"YOURTURN_GATE": "/nowhere", "YOURTURN_DB": "/nowhere/at/all.db"}),
         (PLAN, {"YOURTURN_DB": "/nowhere/at/all.db"}),
     ],
-    ids=["json", "nothing", "list", "bytes", "deep", "no desk", "no server", "no database", "token", "task", "name", "gated", "gate", "plan"],
+    ids=[
+        "json", "nothing", "list", "bytes", "deep", "no desk", "no server", "no database", "token", "task", "name", "gated",
+        "gate", "plan",
+    ],
 )  # fmt: skip
 @pytest.mark.parametrize("dialect", ["sqlite"])
 def test_trouble_is_a_deny_in_words(address: str, said: Any, env: dict[str, str]) -> None:
@@ -618,11 +640,42 @@ def test_the_command_imports_little(tmp_path: Path) -> None:
         "print(*sorted(sys.modules), file=sys.stderr)"
     )
     env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")} | {"YOURTURN_GATED": GATED}
+    db = str(tmp_path / "yourturn.db")
+    init(db, "PROJ", None, {"USER": "ana"})[0].close()
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(PUSH)], env=env | {"YOURTURN_DB": db, "YOURTURN_ASK_WAIT": "0"},
+        capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert "defer" in done.stdout, done.stderr
+    assert not set(done.stderr.split()) & {
+        "dataclasses",
+        "inspect",
+        "socket",
+        "subprocess",
+        "asyncio",
+        "tomllib",
+        "pathlib",
+        "psycopg",
+        "mcp",
+    }
     with gate.serve(tmp_path / "g", lambda said: None) as name:
         for said in (payload("Read", {}), PUSH):
             done = subprocess.run(
-                [sys.executable, "-c", script, json.dumps(said)], env=env | {"YOURTURN_GATE": name}, capture_output=True, text=True, timeout=60
+                [sys.executable, "-c", script, json.dumps(said)],
+                env=env | {"YOURTURN_GATE": name},
+                capture_output=True,
+                text=True,
+                timeout=60,
             )
             loaded = set(done.stderr.split())
             assert done.stdout == "" and "yourturn.worker.patterns" in loaded, done.stderr
-            assert not loaded & {"yourturn.client", "yourturn.store.base", "yourturn.core.rules", "sqlite3", "psycopg", "asyncio", "mcp"}
+            assert not loaded & {
+                "yourturn.client",
+                "dataclasses",
+                "yourturn.store.base",
+                "yourturn.core.rules",
+                "sqlite3",
+                "psycopg",
+                "asyncio",
+                "mcp",
+            }

@@ -276,7 +276,7 @@ def _edited(desk: Any, what: str, given: str) -> Any:
     asked = [found] if "status" in found else [q for q in found["questions"] if q["status"] == "pending"]
     action = asked[0]["action"] if len(asked) == 1 else None
     field = next((name for name in EDITABLE if isinstance(action, dict) and name in action), None)
-    if field is None:
+    if action is None or field is None:
         raise Invalid(f"{what} has no input that could be edited", hint="Name a permission, like Q17. See it with: turn show Q17")
     return {**action, field: _json(_content(given), "--edit-input")}
 

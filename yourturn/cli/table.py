@@ -64,6 +64,7 @@ COMMANDS: dict[str, Command] = {
     # agents
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
     "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude < call.json", "YOURTURN_GATED='[\"Bash(git push*)\"]' turn hook claude")),
+    "hook": Command("hook", "hook", _C, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),

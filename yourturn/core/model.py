@@ -7,7 +7,6 @@ in UTC, yes and no are 1 and 0, and a field typed `Json` holds JSON text, exactl
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 Json: TypeAlias = str
@@ -237,24 +236,51 @@ class Action(NamedTuple):
     key: str | None = None  #: idempotency key
 
 
-@dataclass(slots=True)
 class Decision:
-    """What one move writes. The store adds the numbers that only it can give."""
+    """What one move writes. The store adds the numbers that only it can give.
 
-    action: Action
-    before: Task | None
-    task: Task
-    case: Case  #: the case as it is now, for what follows
-    now: Micros
-    set: dict[str, Any]
-    opened: tuple[Question, ...] = ()
-    closed: tuple[Question, ...] = ()
-    notes: tuple[Note, ...] = ()
-    needs_added: tuple[tuple[int, int], ...] = ()  #: (task, needs); 0 stands for the task being created
-    needs_removed: tuple[tuple[int, int], ...] = ()
-    after: tuple[Action, ...] = ()  #: moves of other tasks in the same commit
-    touch: tuple[int, ...] = ()  #: neighbours to whom the system may now owe a move
-    data: dict[str, Any] = field(default_factory=dict)
-    claim: Claim | None = None
-    used: Question | None = None  #: the permission that is used
-    silent: bool = False  #: leaves no event (a heartbeat)
+    A plain class: dataclasses would cost every command that only starts a tenth of its time.
+    """
+
+    __slots__ = (
+        "action", "after", "before", "case", "claim", "closed", "data", "needs_added", "needs_removed", "notes", "now", "opened",
+        "set", "silent", "task", "touch", "used",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        action: Action,
+        before: Task | None,
+        task: Task,
+        case: Case,
+        now: Micros,
+        set: dict[str, Any],
+        opened: tuple[Question, ...] = (),
+        closed: tuple[Question, ...] = (),
+        notes: tuple[Note, ...] = (),
+        needs_added: tuple[tuple[int, int], ...] = (),
+        needs_removed: tuple[tuple[int, int], ...] = (),
+        after: tuple[Action, ...] = (),
+        touch: tuple[int, ...] = (),
+        data: dict[str, Any] | None = None,
+        claim: Claim | None = None,
+        used: Question | None = None,
+        silent: bool = False,
+    ) -> None:
+        self.action = action
+        self.before = before
+        self.task = task
+        self.case = case  #: the case as it is now, for what follows
+        self.now = now
+        self.set = set
+        self.opened = opened
+        self.closed = closed
+        self.notes = notes
+        self.needs_added = needs_added  #: (task, needs); 0 stands for the task being created
+        self.needs_removed = needs_removed
+        self.after = after  #: moves of other tasks in the same commit
+        self.touch = touch  #: neighbours to whom the system may now owe a move
+        self.data = {} if data is None else data
+        self.claim = claim
+        self.used = used  #: the permission that is used
+        self.silent = silent  #: leaves no event (a heartbeat)

@@ -142,17 +142,22 @@ def _place(client: Client, call: Call, env: Mapping[str, str]) -> Place:
 
 def _questions(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
     asked = call.input.get("questions")
-    if not isinstance(asked, list) or not asked or not all(isinstance(q, dict) and isinstance(q.get("question"), str) for q in asked):
+    if (
+        not isinstance(asked, list)
+        or not asked
+        or not all(isinstance(q, dict) and isinstance(q.get("question"), str) for q in asked)
+    ):
         raise Invalid("AskUserQuestion came without questions")
     at = _place(client, call, env)
     found = []
     for n, q in enumerate(asked):
         named = tool.named(call.session, call.id, n)
         named["metadata"] |= {"n": n + 1, "of": len(asked)}
+        named["context"] = {"header": str(q["header"])} if q.get("header") else None
         found.append(
             client.ask(
                 at.task, q["question"], "input", _options(q.get("options")), response_type="choice", allow_other=True,
-                multi=bool(q.get("multiSelect")), group=f"hook/{call.id}", context={"header": str(q["header"])} if q.get("header") else None,
+                multi=bool(q.get("multiSelect")), group=f"hook/{call.id}",
                 claim=at.claim, **named,
             )
         )  # fmt: skip
@@ -302,7 +307,7 @@ def wait_for(client: Client, questions: list[Question], seconds: float) -> list[
 
 
 def _agreed(q: Question) -> bool:
-    return q["status"] == "answered" and q["response"]["verdict"] == "approved"
+    return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")
 
 
 def _person(q: Question) -> str:
@@ -317,7 +322,9 @@ def _yes(q: Question) -> str:
 def _closed(q: Question) -> str:
     """Why a question that was closed allows nothing. Silence is not told as a no."""
     if q["status"] == "timeout":
-        return f"Nobody answered {q['id']} in time. Nobody refused it either, but it is not allowed: end your turn, or do without."
+        return (
+            f"Nobody answered {q['id']} in time. Nobody refused it either, but it is not allowed: end your turn, or do without."
+        )
     if q["status"] == "cancelled":
         return f"{q['id']} was taken off the desk without an answer ({q['close_reason']}), so it is not allowed."
     words = str((q["response"] or {}).get("text") or "").strip()

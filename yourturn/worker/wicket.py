@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -24,6 +23,8 @@ Handle = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 def call(path: str, payload: dict[str, Any], seconds: float) -> dict[str, Any] | None:
     """What the worker says to a hook's payload. OSError: nobody is there. YourturnError: somebody is, and cannot say."""
+    import socket
+
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
         link.settimeout(seconds)
         link.connect(path)
