@@ -253,7 +253,7 @@ def _command(name: str, command: Command) -> list[str]:
 
     from .cli.parse import parser_for
 
-    module = import_module(f"yourturn.cli.{command.module}")
+    module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
     rows = []
     for action in parser._actions:

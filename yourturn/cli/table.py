@@ -6,15 +6,19 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    module: str
+    module: str  #: beside this one, or in full where another surface is started
     function: str
     group: str
     about: str
     examples: tuple[str, ...] = ()
 
+    @property
+    def home(self) -> str:
+        return self.module if "." in self.module else f"{__package__}.{self.module}"
 
-_T, _C, _Q, _D = "Tasks", "Claims", "Questions", "The desk"
-GROUPS = (_Q, _T, _C, _D)
+
+_T, _C, _Q, _A, _D = "Tasks", "Claims", "Questions", "Agents", "The desk"
+GROUPS = (_Q, _T, _C, _A, _D)
 
 COMMANDS: dict[str, Command] = {
     "overview": Command("questions", "overview", "", "Whose turn is it?"),
@@ -61,6 +65,8 @@ COMMANDS: dict[str, Command] = {
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
     "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     "hook": Command("hook", "hook", _C, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
+    # agents
+    "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),
