@@ -27,7 +27,9 @@ class Tool(NamedTuple):
 #: Kinds that an agent hands a task over with; permissions and recoveries have their own way.
 HANDED = tuple(kind for kind, row in KINDS.items() if row.signals)
 #: Reasons that an agent can have; the others are the system's.
-GIVEN = tuple(reason for reason in REASONS if reason not in ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed"))
+GIVEN = tuple(
+    reason for reason in REASONS if reason not in ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed")
+)
 
 INSTRUCTIONS = """\
 Yourturn is the desk between you and the people you work for. It keeps the tasks, and carries your questions to a person.
@@ -284,8 +286,8 @@ TOOLS: dict[str, Tool] = {
             "approve",
             "Permission prompt",
             "The permission prompt of Claude Code: ask a person about one tool call.",
-            "For the host, not for the model: the permission prompt (`--permission-prompt-tool mcp__yourturn__approve`). It shows "
-            "one exact tool call to a person and replies with their decision, allow or deny. It decides nothing itself. To ask "
+            "For the host, not for the model: the permission prompt (`--permission-prompt-tool mcp__yourturn__approve`). It "
+            "shows one exact tool call to a person and replies with their decision, allow or deny. It decides nothing itself. To ask "
             "for a permission on your own, use request_permission.",
             {
                 "type": "object",

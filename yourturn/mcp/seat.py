@@ -198,7 +198,12 @@ class Seat:
         minutes = given.get("timeout_minutes")
         text = given.get("reason") or f"Allow {given['tool']}?"
         q = self._ask(
-            given.get("task"), call, text=text, kind="permission", action=action, timeout=None if minutes is None else minutes * 60
+            given.get("task"),
+            call,
+            text=text,
+            kind="permission",
+            action=action,
+            timeout=None if minutes is None else minutes * 60,
         )
         return self._standing(q, ask_wait(self._env))
 

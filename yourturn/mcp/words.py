@@ -108,7 +108,9 @@ def task(t: dict[str, Any]) -> dict[str, Any]:
     """A task as an agent sees it: with notes, and with questions and their answers."""
     return {
         **{name: t[name] for name in _SHOWN},
-        "questions": [{**standing(q), "message": _so_far(q), "question": q["text"], "context": q["context"]} for q in t["questions"]],
+        "questions": [
+            {**standing(q), "message": _so_far(q), "question": q["text"], "context": q["context"]} for q in t["questions"]
+        ],
         "notes": t["notes"],
     }
 
