@@ -287,8 +287,8 @@ TOOLS: dict[str, Tool] = {
             "Permission prompt",
             "The permission prompt of Claude Code: ask a person about one tool call.",
             "For the host, not for the model: the permission prompt (`--permission-prompt-tool mcp__yourturn__approve`). It "
-            "shows one exact tool call to a person and replies with their decision, allow or deny. It decides nothing itself. To ask "
-            "for a permission on your own, use request_permission.",
+            "shows one exact tool call to a person and replies with their decision, allow or deny. It decides nothing itself. "
+            "To ask for a permission on your own, use request_permission.",
             {
                 "type": "object",
                 "properties": {

@@ -54,7 +54,7 @@ taken with `next_task` is kept alive while the session lasts, and parked when it
 
 ## Who is asking
 
-Always an agent, whoever starts the program: `YOURTURN_AGENT`, else the agent of `YOURTURN_TOKEN`, else the name that the client
+Always an agent, whoever starts the program: the agent of `YOURTURN_TOKEN`, else `YOURTURN_AGENT`, else the name that the client
 gives itself. `YOURTURN_TASK` and `YOURTURN_CLAIM` say what it works on. No tool can answer a question, approve anything for a
 person, lift a gate or raise a limit."""
 

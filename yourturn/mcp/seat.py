@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -56,6 +57,7 @@ class Held(NamedTuple):
     token: str
     task: str
     lease: float  #: in seconds
+    due: float  #: when to say that it is still held
     own: bool = False  #: the task was made for one question
 
 
@@ -130,8 +132,9 @@ class Seat:
     def _keep(self, got: dict[str, Any], own: bool = False) -> None:
         claim = got["claim"]
         ends, now = (datetime.fromisoformat(at) for at in (claim["expires_at"], got["task"]["updated_at"]))
+        lease = (ends - now).total_seconds()
         with self._lock:
-            self._held[claim["task"]] = Held(claim["token"], claim["task"], (ends - now).total_seconds(), own)
+            self._held[claim["task"]] = Held(claim["token"], claim["task"], lease, time.monotonic() + lease / 3, own)
 
     def _settle(self, task: dict[str, Any]) -> None:
         """A task has moved: if nobody holds it any more, neither do we."""
@@ -140,18 +143,22 @@ class Seat:
                 self._held.pop(task["key"], None)
 
     def beat(self) -> float:
-        """Keep what is held alive. Says in how many seconds to do so again."""
+        """Keep what is held alive. Says in how many seconds to look again."""
+        now = time.monotonic()
         with self._lock:
-            held = list(self._held.values())
+            held = [one for one in self._held.values() if now >= one.due]
         for one in held:
             try:
                 self.desk.heartbeat(one.token)
-            except ClaimLost as error:
-                self._lose(one, str(error))
             except YourturnError as error:
-                if error.exit_code == 4:  # it has moved on without us
+                if error.exit_code == ClaimLost.exit_code:  # lost, or moved on without us
                     self._lose(one, str(error))
-        return min((one.lease / 3 for one in held), default=20.0)
+                    continue
+            with self._lock:
+                if self._held.get(one.task) == one:
+                    self._held[one.task] = one._replace(due=now + one.lease / 3)
+        with self._lock:
+            return min((max(0.0, one.due - time.monotonic()) for one in self._held.values()), default=60.0)
 
     def _lose(self, one: Held, why: str) -> None:
         with self._lock:
@@ -161,9 +168,9 @@ class Seat:
                     self._lost.append(f"Your claim on {one.task} is over ({why}): stop working on it.")
 
     def leave(self) -> None:
-        """Park what is held, and close the desk."""
+        """Park what is held."""
         with self._lock:
-            held, self._held, client = list(self._held.values()), {}, self._client
+            held, self._held = list(self._held.values()), {}
         for one in held:
             with suppress(YourturnError):
                 try:
@@ -172,8 +179,6 @@ class Seat:
                     self.desk.complete(one.token, "The session ended.")  # refused where a person still has to answer
                 except YourturnError:
                     self.desk.park(one.token)
-        if client is not None:
-            client.close()
 
     # --- the tools --------------------------------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ class Bell:
             if self._over:
                 return
             try:
-                self._seat.desk.sleep_until_due(1.0)
+                self._seat.desk.sleep_until_due(0.25)
             except Exception:  # whoever looks will say what is wrong
                 time.sleep(0.2)
             try:
@@ -84,8 +84,11 @@ class Bell:
         rung.set()
 
     def stop(self) -> None:
+        """When this returns, nobody listens any more. It takes a moment."""
         self._over = True
         self._wanted.set()
+        if self._thread is not None:
+            self._thread.join(5.0)
 
 
 class Desk:
@@ -96,6 +99,7 @@ class Desk:
         self.pulse = pulse
         self.bell = Bell(seat)
         self.places = anyio.CapacityLimiter(ABREAST)
+        self.claimed = anyio.Event()
 
     async def run(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, limiter=self.places)
@@ -110,6 +114,7 @@ class Desk:
 
         try:
             reply = await self.run(perform)
+            self.claimed.set()
             if reply.question is not None:
                 await self.until_closed(ctx, reply)
                 reply = await self.run(partial(self.seat.standing, reply))
@@ -149,9 +154,12 @@ class Desk:
             return False
 
     async def keep_alive(self) -> None:
-        """Heartbeats for what this session has claimed."""
+        """Heartbeats for what this session has claimed, by itself or by a call."""
         while True:
-            await anyio.sleep(min(20.0, await self.run(self.seat.beat)))
+            self.claimed = anyio.Event()
+            seconds = await self.run(self.seat.beat)
+            with anyio.move_on_after(seconds):
+                await self.claimed.wait()
 
 
 def called(meta: dict[str, Any]) -> Call:
@@ -214,8 +222,8 @@ def build(seat: Seat, pulse: float = PULSE) -> Server[Desk]:
                 yield desk
             finally:
                 group.cancel_scope.cancel()
-                desk.bell.stop()
                 with anyio.CancelScope(shield=True):
+                    await anyio.to_thread.run_sync(desk.bell.stop)
                     await anyio.to_thread.run_sync(seat.leave)
 
     async def list_tools(_: ServerRequestContext[Desk], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
