@@ -16,8 +16,8 @@ from mcp.types import CallToolResult, Implementation
 
 from tests.conftest import TURN
 from yourturn.client import Client
-from yourturn.mcp.seat import Seat
 from yourturn.mcp.server import build
+from yourturn.mcp.tools import Tools
 
 Caught = Callable[..., AbstractAsyncContextManager[Caller]]
 
@@ -67,7 +67,7 @@ def inside(open_desk: Callable[..., Client]) -> Caught:
     async def start(
         mode: str = "auto", name: str = "claude-code", pulse: float = 8.0, fake: bool = True, **env: str
     ) -> AsyncIterator[Caller]:
-        seat = Seat(lambda agent: open_desk(f"agent:{agent}", fake=fake), {"YOURTURN_ASK_WAIT": "0", **env})
+        seat = Tools(lambda agent: open_desk(f"agent:{agent}", fake=fake), {"YOURTURN_ASK_WAIT": "0", **env})
         info = Implementation(name=name, version="1")
         async with Caller(build(seat, pulse), mode=mode, client_info=info) as caller:
             yield caller

@@ -59,7 +59,7 @@ def test_a_question_is_answered_while_the_agent_waits(ana: Client, given: dict[s
             assert done["state"] == "done"
 
     anyio.run(story)
-    assert heard[0] == "Q1 is asked: waiting for a person."
+    assert heard[0] == "Q1: a person is asked, waiting for the answer."
     assert ana.show("Q1")["asked_by"] == "agent:coder"
 
 

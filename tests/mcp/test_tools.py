@@ -14,8 +14,10 @@ from tests.mcp.conftest import Caught, ask, said, told
 from yourturn.client import Client
 from yourturn.core.rules import KINDS
 from yourturn.mcp.catalogue import INSTRUCTIONS, TOOLS
-from yourturn.mcp.seat import agent_name, ask_wait
+from yourturn.mcp.seat import agent_name
 from yourturn.testing import FakeClock
+from yourturn.worker import gate
+from yourturn.worker.tool import ask_wait
 
 Story = Callable[[Caller], Awaitable[None]]
 
@@ -255,7 +257,7 @@ def test_it_says_that_it_is_alive(desk: Client, inside: Caught, mode: str) -> No
 
     anyio.run(story)
     assert [message for _, _, message in heard][:2] == [
-        "Q1 is asked: waiting for a person.", "Q1 waits for a person: 0 of 30 s.",
+        "Q1: a person is asked, waiting for the answer.", "Q1: still waiting for a person, 0 of 30 s.",
     ]  # fmt: skip
     assert [progress for progress, _, _ in heard] == sorted({progress for progress, _, _ in heard}), "it only grows"
 
@@ -263,44 +265,125 @@ def test_it_says_that_it_is_alive(desk: Client, inside: Caught, mode: str) -> No
 # --- permissions ----------------------------------------------------------------------------------------------------
 
 
-def test_the_permission_prompt(desk: Client, given: dict[str, str], play: Callable[..., None]) -> None:
-    async def prompt(agent: Caller, command: str, call: str) -> dict[str, Any]:
-        arguments = {"tool_name": "Bash", "input": {"command": command}, "tool_use_id": call, "something": "new"}
-        found = await agent.call_tool("approve", arguments, meta={"claudecode/toolUseId": "toolu_prompt"})
-        assert not found.is_error and found.structured_content is None
-        reply: dict[str, Any] = json.loads(said(found))
-        return reply
+async def prompt(agent: Caller, tool: str, given: dict[str, Any], call: str = "toolu_1") -> dict[str, Any]:
+    arguments = {"tool_name": tool, "input": given, "tool_use_id": call, "something": "new"}
+    found = await agent.call_tool("approve", arguments, meta={"claudecode/toolUseId": "toolu_prompt"})
+    assert not found.is_error and found.structured_content is None
+    reply: dict[str, Any] = json.loads(said(found))
+    return reply
 
+
+PUSH = {"command": "git push"}
+
+
+def test_the_permission_prompt(desk: Client, given: dict[str, str], play: Callable[..., None]) -> None:
     async def story(agent: Caller) -> None:
-        reply = await prompt(agent, "git push", "toolu_1")
+        reply = await prompt(agent, "Bash", PUSH)
         assert reply["behavior"] == "deny" and "End your turn" in reply["message"]
         question = desk.show("Q1")
-        assert (question["kind"], question["action"]["tool"]) == ("permission", "Bash")
-        assert question["action"]["input"] == {"command": "git push"}
+        assert (question["kind"], question["action"]["tool"], question["action"]["input"]) == ("permission", "Bash", PUSH)
         desk.approve("Q1")
-        assert await prompt(agent, "git push", "toolu_1") == {"behavior": "allow", "updatedInput": {"command": "git push"}}
-        reply = await prompt(agent, "git push --force", "toolu_1")
-        assert reply["behavior"] == "deny", "another input is another question"
-        reply = await prompt(agent, "rm -rf build", "toolu_2")
+        for _ in range(2):
+            assert await prompt(agent, "Bash", PUSH) == {"behavior": "allow", "updatedInput": PUSH}, "the same call, again"
+        assert desk.show("Q1")["used_by"] == "s/toolu_1"
+        reply = await prompt(agent, "Bash", {"command": "git push --force"})
+        assert reply["behavior"] == "deny", "it was for another input"
+        await prompt(agent, "Bash", {"command": "rm -rf build"}, "toolu_2")
         desk.reject("Q2", "Keep it.")
-        reply = await prompt(agent, "rm -rf build", "toolu_2")
+        reply = await prompt(agent, "Bash", {"command": "rm -rf build"}, "toolu_2")
         assert reply["behavior"] == "deny" and "Keep it." in reply["message"]
+        assert (await prompt(agent, "mcp__yourturn__add_note", {"text": "x"}))["behavior"] == "allow", "nobody is bothered"
 
     play(story, **given)
+    assert [q["id"] for q in desk.show("PROJ-1")["questions"]] == ["Q1", "Q2"]
+
+
+def test_a_permission_that_came_after_the_call_serves_the_next_one_once(
+    desk: Client, given: dict[str, str], play: Callable[..., None]
+) -> None:
+    async def story(agent: Caller) -> None:
+        await prompt(agent, "Bash", PUSH, "toolu_1")
+        desk.approve("Q1")
+        assert (await prompt(agent, "Bash", {"command": "git push -f"}, "toolu_2"))["behavior"] == "deny"
+        desk.reject("Q2")
+        assert (await prompt(agent, "Bash", PUSH, "toolu_3"))["behavior"] == "allow"
+        assert (await prompt(agent, "Bash", PUSH, "toolu_4"))["behavior"] == "deny"
+
+    play(story, **given)
+    assert [q["used_by"] for q in desk.show("PROJ-1")["questions"]] == ["s/toolu_3", None, None]
+
+
+def test_the_prompt_waits_for_a_quick_person(desk: Client, inside: Caught) -> None:
+    """Outside any task, with an edited input; and the questions of Claude Code come through it too."""
+    questions = {"questions": [{"question": "Which database?", "options": [{"label": "Postgres"}, {"label": "SQLite"}]}]}
+
+    async def story() -> None:
+        async with inside(YOURTURN_ASK_WAIT="60") as agent:
+
+            async def one(tool: str, given: dict[str, Any], call: str) -> None:
+                replies[tool] = await prompt(agent, tool, given, call)
+
+            replies: dict[str, Any] = {}
+            async with anyio.create_task_group() as group:
+                group.start_soon(one, "Bash", PUSH, "toolu_1")
+                group.start_soon(one, "AskUserQuestion", questions, "toolu_2")
+                with anyio.fail_after(30):
+                    while len(waiting := desk.inbox()) < 2:
+                        await anyio.sleep(0.01)
+                for q in waiting:
+                    if q["action"]:
+                        edited = {**q["action"], "input": {"command": "git push --dry-run"}}
+                        await anyio.to_thread.run_sync(lambda q=q, edited=edited: desk.answer(q["id"], edited))
+                    else:
+                        await anyio.to_thread.run_sync(lambda q=q: desk.answer(q["id"], "SQLite"))
+            assert replies["Bash"] == {"behavior": "allow", "updatedInput": {"command": "git push --dry-run"}}
+            assert replies["AskUserQuestion"]["updatedInput"] == {**questions, "answers": {"Which database?": "SQLite"}}
+
+    anyio.run(story)
+    assert {task["state"] for task in desk.list()} == {"done"}
 
 
 def test_a_permission_that_the_agent_asks_for(desk: Client, given: dict[str, str], play: Callable[..., None]) -> None:
     action = {"tool": "deploy", "input": {"to": "production"}, "reason": "The release is tested."}
 
     async def story(agent: Caller) -> None:
-        assert told(await agent.call_tool("request_permission", action))["status"] == "pending"
+        meta = {"claudecode/toolUseId": "toolu_1"}
+        assert told(await agent.call_tool("request_permission", action, meta=meta))["status"] == "pending"
         question = desk.show("Q1")
         assert (question["text"], question["action"]["input"]) == ("The release is tested.", {"to": "production"})
-        desk.approve("Q1", "Go.")
-        found = told(await agent.call_tool("get_answer", {"question_id": "Q1"}))
-        assert (found["verdict"], found["text"]) == ("approved", "Go.")
+        desk.answer("Q1", {**question["action"], "input": {"to": "staging"}}, "Not yet.")
+        assert desk.show("Q1")["used_by"] is None
+        for tool, arguments in (("get_answer", {"question_id": "Q1"}), ("request_permission", action)):
+            found = told(await agent.call_tool(tool, arguments, meta=meta))
+            assert (found["verdict"], found["value"]["input"], found["text"]) == ("approved", {"to": "staging"}, "Not yet.")
+            assert "Do exactly this, once" in found["message"] and '"staging"' in found["message"]
+        assert desk.show("Q1")["used_by"] == "s/toolu_1"
+        assert (await prompt(agent, "deploy", {"to": "staging"}, "toolu_9"))["behavior"] == "deny", "it has served"
 
     play(story, **given)
+
+
+def test_the_hook_and_the_tool_ask_the_same_question(
+    desk: Client, agent: Client, given: dict[str, str], play: Callable[..., None]
+) -> None:
+    """The hook parks the call; when it is made again, the tool runs and finds what was answered."""
+    question = ask(responseType="choice", options=[{"label": "JWT", "value": "jwt"}, {"label": "sessions"}], context={"a": 1})
+    payload = {"session_id": "s", "tool_use_id": "toolu_1", "tool_name": "mcp__yourturn__ask_question", "tool_input": question}
+
+    def hook() -> str:
+        found = gate.hook(agent, payload, {**given, "YOURTURN_ASK_WAIT": "0"})
+        assert found is not None
+        return str(found["hookSpecificOutput"]["permissionDecision"])
+
+    async def story(caller: Caller) -> None:
+        found = told(await caller.call_tool("ask_question", question, meta={"claudecode/toolUseId": "toolu_1"}))
+        assert (found["question_id"], found["value"]) == ("Q1", "jwt")
+
+    assert hook() == "defer"
+    desk.answer("Q1", "jwt")
+    assert hook() == "allow"
+    play(story, **given)
+    assert len(desk.show("PROJ-1")["questions"]) == 1
 
 
 # --- tasks ----------------------------------------------------------------------------------------------------------

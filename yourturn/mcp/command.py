@@ -39,12 +39,12 @@ def serve(a: Namespace) -> int:
         ) from None
     from ..client import Client
     from ..config import connect
-    from .seat import Seat
+    from .tools import Tools
 
     def sit(agent: str) -> Client:
         return connect(a.db, project=a.project, env={**os.environ, "YOURTURN_AGENT": agent})
 
-    return server.serve(Seat(sit, dict(os.environ)))
+    return server.serve(Tools(sit, dict(os.environ)))
 
 
 # --- how to connect -------------------------------------------------------------------------------------------------

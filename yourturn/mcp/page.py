@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 
+from ..worker.tool import LONGEST, WAIT
 from .catalogue import STANDING, TOOLS, Tool
 from .command import config
-from .seat import LONGEST, WAIT
 
 _HEAD = f"""\
 # Agents that speak MCP

@@ -16,7 +16,6 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from functools import partial
 from typing import Any, TypeVar
 
 import anyio
@@ -28,7 +27,7 @@ from mcp.server import Server, ServerRequestContext
 from ..core.errors import StoreTrouble, YourturnError
 from ..version import __version__
 from .catalogue import INSTRUCTIONS, TOOLS, Tool
-from .seat import Call, Reply, Seat
+from .tools import Reply, Tools
 
 T = TypeVar("T")
 
@@ -41,7 +40,7 @@ ABREAST = 24
 class Bell:
     """Rings when something may have changed on the desk. One thread listens, while anybody waits."""
 
-    def __init__(self, seat: Seat) -> None:
+    def __init__(self, seat: Tools) -> None:
         self._seat = seat
         self._rung = anyio.Event()
         self._waiting = 0
@@ -94,7 +93,7 @@ class Bell:
 class Desk:
     """What the handlers of one connection share."""
 
-    def __init__(self, seat: Seat, pulse: float = PULSE) -> None:
+    def __init__(self, seat: Tools, pulse: float = PULSE) -> None:
         self.seat = seat
         self.pulse = pulse
         self.bell = Bell(seat)
@@ -106,21 +105,21 @@ class Desk:
 
     async def call(self, ctx: ServerRequestContext[Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         info = ctx.session.client_params
-        arguments, call = params.arguments or {}, called(dict(ctx.meta or {}))
+        meta: dict[str, Any] = dict(ctx.meta or {})
+        call = self.seat.call(
+            meta.get("threadId") or meta.get("sessionId"), meta.get("claudecode/toolUseId") or meta.get("callId")
+        )
 
         def perform() -> Reply:
             self.seat.sit(info.client_info.name if info else None)
-            return self.seat.perform(params.name, arguments, call)
+            return self.seat.perform(params.name, params.arguments or {}, call)
 
         try:
             reply = await self.run(perform)
             self.claimed.set()
-            if reply.question is not None:
-                await self.until_closed(ctx, reply)
-                reply = await self.run(partial(self.seat.standing, reply))
-            if reply.gate is not None:
-                return _text(json.dumps(decision(reply)))
-            return _result(reply, await self.run(self.seat.news))
+            if reply.wait > 0:
+                reply = await self.until_closed(ctx, reply)
+            return _result(reply, [] if reply.plain else await self.run(self.seat.news))
         except YourturnError as error:
             return refusal(params.name, error)
         except Exception as bug:
@@ -129,29 +128,27 @@ class Desk:
             what = f"{type(bug).__name__}: {bug}".splitlines()[0]
             return refusal(params.name, YourturnError("This is a bug in turn", reason=what))
 
-    async def until_closed(self, ctx: ServerRequestContext[Any], reply: Reply) -> None:
-        """Until the question is closed, or the time is over."""
+    async def until_closed(self, ctx: ServerRequestContext[Any], reply: Reply) -> Reply:
+        """The reply as it stands when the person has answered, or when its time is over."""
         began = last = time.monotonic()
-        await ctx.session.report_progress(0.0, reply.seconds, f"{reply.question} is asked: waiting for a person.")
-        while True:
+        wait, asked = reply.wait, reply.asked
+        await ctx.session.report_progress(0.0, wait, f"{asked}: a person is asked, waiting for the answer.")
+        while reply.again is not None:
             now = time.monotonic()
-            left, due = began + reply.seconds - now, last + self.pulse - now
+            left, due = began + wait - now, last + self.pulse - now
             if left <= 0:
-                return
+                return reply
             await self.bell.wait(max(0.0, min(left, due)))
-            if await self.run(partial(self._closed, str(reply.question))):
-                return
+            try:
+                reply = await self.run(reply.again)
+            except StoreTrouble:  # it may pass
+                continue
             now = time.monotonic()
-            if now - last >= self.pulse:
+            if reply.again is not None and now - last >= self.pulse:
                 last = now
-                said = f"{reply.question} waits for a person: {now - began:.0f} of {reply.seconds:.0f} s."
-                await ctx.session.report_progress(now - began, reply.seconds, said)
-
-    def _closed(self, question: str) -> bool:
-        try:
-            return bool(self.seat.desk.show(question)["status"] != "pending")
-        except StoreTrouble:  # it may pass
-            return False
+                said = f"{asked}: still waiting for a person, {now - began:.0f} of {wait:.0f} s."
+                await ctx.session.report_progress(now - began, wait, said)
+        return reply
 
     async def keep_alive(self) -> None:
         """Heartbeats for what this session has claimed, by itself or by a call."""
@@ -160,21 +157,6 @@ class Desk:
             seconds = await self.run(self.seat.beat)
             with anyio.move_on_after(seconds):
                 await self.claimed.wait()
-
-
-def called(meta: dict[str, Any]) -> Call:
-    """The name that a client gives to a call, by which it is the same call when it is said again."""
-    session = meta.get("threadId") or meta.get("sessionId")
-    name = meta.get("claudecode/toolUseId") or meta.get("callId")
-    return Call(str(name) if name else None, str(session) if session else None)
-
-
-def decision(reply: Reply) -> dict[str, Any]:
-    """What a permission prompt is told."""
-    data = reply.data
-    if data["status"] == "answered" and data["verdict"] == "approved":
-        return {"behavior": "allow", "updatedInput": reply.gate}
-    return {"behavior": "deny", "message": reply.message}
 
 
 def refusal(tool: str, error: YourturnError) -> types.CallToolResult:
@@ -191,6 +173,8 @@ def _text(text: str) -> types.CallToolResult:
 
 
 def _result(reply: Reply, news: list[str]) -> types.CallToolResult:
+    if reply.plain:
+        return _text(reply.message)
     data = {**reply.data, "news": news} if news else reply.data
     text = "\n\n".join([reply.message, *news])
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=data)
@@ -210,7 +194,7 @@ def offered(tool: Tool) -> types.Tool:
     )
 
 
-def build(seat: Seat, pulse: float = PULSE) -> Server[Desk]:
+def build(seat: Tools, pulse: float = PULSE) -> Server[Desk]:
     """A server for one seat."""
 
     @asynccontextmanager
@@ -243,7 +227,7 @@ def build(seat: Seat, pulse: float = PULSE) -> Server[Desk]:
     )
 
 
-def serve(seat: Seat) -> int:
+def serve(seat: Tools) -> int:
     """Serve standard input and output until the client goes away, or somebody ends the process."""
     if not os.environ.get("YOURTURN_DEBUG"):
         logging.disable(logging.CRITICAL)
@@ -251,7 +235,7 @@ def serve(seat: Seat) -> int:
     return 0
 
 
-async def _serve(seat: Seat) -> None:
+async def _serve(seat: Tools) -> None:
     from mcp.server.stdio import stdio_server
 
     async with anyio.create_task_group() as group:
@@ -262,7 +246,7 @@ async def _serve(seat: Seat) -> None:
         group.cancel_scope.cancel()
 
 
-async def _on_signal(seat: Seat) -> None:
+async def _on_signal(seat: Tools) -> None:
     """Told to end: park what is held, and go. The thread that reads standard input cannot be asked to stop."""
     told = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     with anyio.open_signal_receiver(*told) as signals:

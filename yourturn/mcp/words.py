@@ -65,6 +65,10 @@ def _answer(q: dict[str, Any]) -> str:
     words = f' and wrote: "{text}"' if text and text != value else ""
     if response.get("verdict") == "rejected":
         return f"{who} said no to {q['id']}{words}. Do not do it."
+    if q["kind"] == "permission" and isinstance(value, dict):
+        return f"{who} said yes to {q['id']}{words}, with changes. Do exactly this, once, and nothing else: {_quoted(value)}"
+    if q["kind"] == "permission" and q["action"] is not None:
+        return f"{who} said yes to {q['id']}{words}. Do exactly what you asked for, once."
     if value is True or value is None:
         return f"{who} said yes to {q['id']}{words}."
     if value is False:
