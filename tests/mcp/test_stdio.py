@@ -176,8 +176,10 @@ class Wire:
 
 
 @pytest.fixture
-def wire(env: dict[str, str], tmp_path: Path) -> Any:
-    found = Wire({**env, "YOURTURN_ASK_WAIT": "200"}, tmp_path)
+def wire(ana: Client, env: dict[str, str], tmp_path: Path) -> Any:
+    """Started with a person's token, which makes nobody a person here."""
+    token = ana.create_token("laptop", "admin", actor="human:ana")["token"]
+    found = Wire({**env, "YOURTURN_ASK_WAIT": "200", "YOURTURN_TOKEN": token}, tmp_path)
     yield found
     if found.process.poll() is None:
         found.process.kill()

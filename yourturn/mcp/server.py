@@ -90,7 +90,7 @@ class Bell:
             self._thread.join(5.0)
 
 
-class Desk:
+class Service:
     """What the handlers of one connection share."""
 
     def __init__(self, seat: Tools, pulse: float = PULSE) -> None:
@@ -194,12 +194,12 @@ def offered(tool: Tool) -> types.Tool:
     )
 
 
-def build(seat: Tools, pulse: float = PULSE) -> Server[Desk]:
+def build(seat: Tools, pulse: float = PULSE) -> Server[Service]:
     """A server for one seat."""
 
     @asynccontextmanager
-    async def sitting(_: Server[Desk]) -> AsyncIterator[Desk]:
-        desk = Desk(seat, pulse)
+    async def sitting(_: Server[Service]) -> AsyncIterator[Service]:
+        desk = Service(seat, pulse)
         async with anyio.create_task_group() as group:
             group.start_soon(desk.keep_alive)
             try:
@@ -210,10 +210,10 @@ def build(seat: Tools, pulse: float = PULSE) -> Server[Desk]:
                     await anyio.to_thread.run_sync(desk.bell.stop)
                     await anyio.to_thread.run_sync(seat.leave)
 
-    async def list_tools(_: ServerRequestContext[Desk], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(_: ServerRequestContext[Service], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[offered(tool) for tool in TOOLS.values()])
 
-    async def call_tool(ctx: ServerRequestContext[Desk], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(ctx: ServerRequestContext[Service], params: types.CallToolRequestParams) -> types.CallToolResult:
         return await ctx.lifespan_context.call(ctx, params)
 
     return Server(
