@@ -308,9 +308,13 @@ def test_a_permission_that_came_after_the_call_serves_the_next_one_once(
         desk.reject("Q2")
         assert (await prompt(agent, "Bash", PUSH, "toolu_3"))["behavior"] == "allow"
         assert (await prompt(agent, "Bash", PUSH, "toolu_4"))["behavior"] == "deny"
+        desk.answer("Q3", {**desk.show("Q3")["action"], "input": {"command": "git push --dry-run"}})
+        assert (await prompt(agent, "Bash", {"command": "ls"}, "toolu_5"))["behavior"] == "deny", "edited for another call"
+        reply = await prompt(agent, "Bash", PUSH, "toolu_6")
+        assert reply == {"behavior": "allow", "updatedInput": {"command": "git push --dry-run"}}
 
     play(story, **given)
-    assert [q["used_by"] for q in desk.show("PROJ-1")["questions"]] == ["s/toolu_3", None, None]
+    assert [q["used_by"] for q in desk.show("PROJ-1")["questions"]] == ["s/toolu_3", None, "s/toolu_6", None]
 
 
 def test_the_prompt_waits_for_a_quick_person(desk: Client, inside: Caught) -> None:

@@ -199,15 +199,15 @@ def build(seat: Tools, pulse: float = PULSE) -> Server[Service]:
 
     @asynccontextmanager
     async def sitting(_: Server[Service]) -> AsyncIterator[Service]:
-        desk = Service(seat, pulse)
+        service = Service(seat, pulse)
         async with anyio.create_task_group() as group:
-            group.start_soon(desk.keep_alive)
+            group.start_soon(service.keep_alive)
             try:
-                yield desk
+                yield service
             finally:
                 group.cancel_scope.cancel()
                 with anyio.CancelScope(shield=True):
-                    await anyio.to_thread.run_sync(desk.bell.stop)
+                    await anyio.to_thread.run_sync(service.bell.stop)
                     await anyio.to_thread.run_sync(seat.leave)
 
     async def list_tools(_: ServerRequestContext[Service], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
