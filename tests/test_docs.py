@@ -12,6 +12,7 @@ from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.actions import VERBS
 from yourturn.core.rules import KINDS, OFFICE, TRANSITIONS, matrix
+from yourturn.mcp.page import page as mcp_page
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -21,12 +22,13 @@ PEOPLE = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"syste
 SAID = sorted({"approve", "reject", *OFFICE, *PEOPLE})
 
 #: Methods of the client that serve other parts of Yourturn.
-INSIDE = {"as_", "claim_is_for", "do", "log", "sleep_until_due"}
+INSIDE = {"as_", "check_question", "claim_is_for", "do", "log", "sleep_until_due"}
 
 
 def test_the_tables_are_printed():
     assert (DOCS / "rules.md").read_text(encoding="utf-8") == printed.page(), "run: make docs"
     assert (DOCS / "commands.md").read_text(encoding="utf-8") == printed.commands(), "run: make docs"
+    assert (DOCS / "mcp.md").read_text(encoding="utf-8") == mcp_page(), "run: make docs"
 
 
 def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
@@ -35,7 +37,7 @@ def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
     assert "make docs" in capsys.readouterr().err
     assert printed.main([]) == 0
     assert printed.main(["--check"]) == 0
-    for page in ("rules.md", "commands.md"):
+    for page in ("rules.md", "commands.md", "mcp.md"):
         (tmp_path / page).write_text((tmp_path / page).read_text() + "\n")
         assert printed.main(["--check"]) == 1
         assert printed.main([]) == 0

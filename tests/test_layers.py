@@ -88,7 +88,12 @@ def test_only_the_store_speaks_to_databases():
 
 
 def test_the_package_needs_nothing_but_python():
-    """PostgreSQL is the only extra so far, and only its own modules ask for it."""
+    """Extras are asked for by their own modules only."""
+    extras = {
+        Path("store/postgres.py"): {"psycopg"},
+        Path("store/link.py"): {"psycopg"},
+        Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
+    }
     for path in MODULES:
         outside = {name[0] for name in _imports(path)} - sys.stdlib_module_names - {"yourturn", "__future__"}
-        assert outside <= ({"psycopg"} if path.name in ("postgres.py", "link.py") else set()), path
+        assert outside <= extras.get(path, set()), path

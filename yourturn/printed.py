@@ -1,5 +1,5 @@
-"""The docs' tables, printed from the code: `python -m yourturn.printed` writes docs/rules.md and docs/commands.md,
-`--check` only compares.
+"""The docs' tables, printed from the code: `python -m yourturn.printed` writes docs/rules.md, docs/commands.md and
+docs/mcp.md, `--check` only compares.
 
 Nothing in those files is written by hand, so they cannot say anything that the code does not do.
 """
@@ -253,7 +253,7 @@ def _command(name: str, command: Command) -> list[str]:
 
     from .cli.parse import parser_for
 
-    module = import_module(f"yourturn.cli.{command.module}")
+    module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
     rows = []
     for action in parser._actions:
@@ -276,8 +276,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not DOCS.is_dir():
         print(f"There is no folder {DOCS}: this works in a checkout of the source.", file=sys.stderr)
         return 1
+    from .mcp.page import page as tools
+
     wrong = False
-    for target, text in ((DOCS / "rules.md", page()), (DOCS / "commands.md", commands())):
+    for name, text in {"rules.md": page(), "commands.md": commands(), "mcp.md": tools()}.items():
+        target = DOCS / name
         if not args:
             target.write_text(text, encoding="utf-8")
             print(f"{target.name} is printed.")

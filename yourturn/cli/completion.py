@@ -44,7 +44,7 @@ def suggest(words: list[str]) -> list[str]:
     command = COMMANDS.get(before[0])
     if command is None:
         return []
-    module = import_module(f"{__package__}.{command.module}")
+    module = import_module(command.home)
     parser = parser_for(before[0], command, getattr(module, f"{command.function}_args", None))
     found: list[str] = []
     previous = before[-1]

@@ -6,11 +6,15 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    module: str
+    module: str  #: beside this one, or in full where another surface is started
     function: str
     group: str
     about: str
     examples: tuple[str, ...] = ()
+
+    @property
+    def home(self) -> str:
+        return self.module if "." in self.module else f"{__package__}.{self.module}"
 
 
 _T, _C, _Q, _A, _D = "Tasks", "Claims", "Questions", "Agents", "The desk"
@@ -65,6 +69,8 @@ COMMANDS: dict[str, Command] = {
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
     "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude < call.json", "YOURTURN_GATED='[\"Bash(git push*)\"]' turn hook claude")),
     "hook": Command("hook", "hook", _C, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
+    # agents
+    "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),

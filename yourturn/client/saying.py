@@ -213,6 +213,15 @@ class Saying(Names):
         found = self._ask("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
         return self.wait_for(found, wait) if wait else found
 
+    def check_question(self, text: str, kind: str = "input", options: Iterable[Any] = (), **fields: Any) -> None:
+        """Would `ask` take this, about some task of the default project? Raises what `ask` would."""
+        from ..core.questions import trial
+
+        args = law.say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
+        rows = self.desk.look(lambda r: r.projects())
+        own, shared = next(row[2:4] for row in rows if row[0] == self.project)
+        trial(args, self.desk.store.settings(own, shared))
+
     def flag(
         self,
         task: Named,

@@ -53,6 +53,13 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     return _with_default(_checked(q, options), args, row.default)
 
 
+def trial(args: dict[str, Any], settings: dict[str, Any]) -> None:
+    """Could this be asked at all, about whatever task? Raises Invalid."""
+    from types import SimpleNamespace
+
+    make(SimpleNamespace(id=0, now=0, settings=settings, get=str), args, "", True)  # type: ignore[arg-type]
+
+
 def as_closed(q: Question, past: dict[str, Any], at: int) -> Question:
     """A question that was closed in another tracker: with a person's verdict, or without any."""
     by, verdict = past["by"], past.get("verdict")

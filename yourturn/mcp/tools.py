@@ -1,0 +1,263 @@
+"""What each tool says to the desk.
+
+Nothing here knows the protocol, and nothing waits. Where a person has to be waited for, the reply can be asked `again`: whoever
+called does so when something has changed, and stops when the reply is final or its time is over.
+
+A permission is told as given only after it has been marked as used, by the call that asked for it: so it serves once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..client import Client
+from ..core.errors import NotFound, Precondition, YourturnError
+from ..worker import gate
+from ..worker.tool import ask_wait, is_id, named, question_fields
+from . import words
+from .arguments import check
+from .catalogue import TOOLS
+from .seat import Seat
+
+#: Our own tools ask, note and report: nobody has to be asked before they run.
+_OURS = "mcp__yourturn__"
+_END = "End your turn now; you will be resumed with the answer."
+
+
+class Call(NamedTuple):
+    """What the protocol knows of a call: the same call, said again after a resume, has the same names."""
+
+    session: str
+    id: str
+
+
+@dataclass(frozen=True)
+class Reply:
+    message: str
+    data: dict[str, Any]
+    again: Callable[[], Reply] | None = None  #: how it stands now, while it waits for a person
+    wait: float = 0.0  #: for so many seconds
+    asked: str = ""  #: for whom it waits, in words
+    plain: bool = False  #: the data is the text
+
+
+class Tools(Seat):
+    def __init__(self, connect: Callable[[str], Client], env: Mapping[str, str]) -> None:
+        super().__init__(connect, env)
+        self._assumed: set[str] = set()  #: non-blocking questions whose answers are still to be told
+
+    def perform(self, name: str, arguments: dict[str, Any], call: Call) -> Reply:
+        """Do what a tool says. Raises YourturnError."""
+        tool = TOOLS.get(name)
+        if tool is None:
+            raise NotFound(f"There is no tool {name[:60]!a}", hint=f"There are: {', '.join(TOOLS)}.")
+        reply: Reply = getattr(self, f"_{name}")(check(name, tool.schema, arguments), call)
+        return reply
+
+    def call(self, session: object, name: object) -> Call:
+        """The names of a call, or new ones."""
+        known = session if is_id(session) else self._env.get("YOURTURN_SESSION")
+        return Call(str(known) if is_id(known) else "mcp", str(name) if is_id(name) else f"new-{os.urandom(12).hex()}")
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def _ask_question(self, given: dict[str, Any], call: Call) -> Reply:
+        q = self._ask(given.get("task"), call, question_fields(given), named(*call))
+        if not q["blocking"] and q["status"] == "pending":
+            with self._lock:
+                self._assumed.add(q["id"])
+        return self._standing(q, ask_wait(self._env) if q["blocking"] else 0.0)
+
+    def _request_permission(self, given: dict[str, Any], call: Call) -> Reply:
+        minutes = given.get("timeout_minutes")
+        asked = gate.Call(*call, given["tool"], given["input"], os.getcwd())  # noqa: PTH109
+        fields = {
+            "text": given.get("reason") or gate.describe(asked),
+            "kind": "permission",
+            "action": asked.action,
+            "timeout": None if minutes is None else minutes * 60,
+        }
+        names = named(*call)
+        names["metadata"]["tool"] = "request_permission"
+        return self._standing(self._ask(given.get("task"), call, fields, names), ask_wait(self._env))
+
+    def _get_answer(self, given: dict[str, Any], call: Call) -> Reply:
+        return self._standing(self._question(given["question_id"]), float(given.get("wait_seconds", 0.0)))
+
+    def _ask(self, task: str | None, call: Call, fields: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+        """Ask about a task; outside any, about one that is made for it."""
+        task = self.task(task)
+        if task is None:
+            self.desk.check_question(**fields)  # what cannot be asked leaves no task behind
+            task = self.own_task(fields["text"], f"{names['key']}/task")
+        return self.desk.ask(task, claim=self.proof(task), **fields, **names)
+
+    def _question(self, name: str) -> dict[str, Any]:
+        found = self.desk.show(name)
+        if "status" not in found:
+            raise NotFound(f"There is no question {name[:40]}", hint="A question is named like Q7.")
+        return found
+
+    def _standing(self, q: dict[str, Any], wait: float = 0.0) -> Reply:
+        if q["status"] == "pending":
+            data = words.standing(q)
+            return Reply(data["message"], data, partial(self._once_more, q["id"]), wait, q["id"])
+        data = words.standing(self._used(q))
+        with self._lock:
+            self._assumed.discard(q["id"])
+        self.finish_own(q["task"], data["message"])
+        return Reply(data["message"], data)
+
+    def _once_more(self, name: str) -> Reply:
+        return self._standing(self._question(name))
+
+    def _used(self, q: dict[str, Any]) -> dict[str, Any]:
+        """A permission that was asked for with request_permission is used when it is told."""
+        said = q["metadata"] or {}
+        response = q["response"] or {}
+        if (
+            said.get("tool") != "request_permission"
+            or response.get("verdict") != "approved"
+            or q["asked_by"] != self.desk.who.name
+        ):
+            return q
+        by = f"{said['session']}/{said['call']}"
+        if q["used_by"] == by:
+            return q
+        edited = response["value"] if isinstance(response.get("value"), dict) else None
+        return self.desk.use(q, by, edited or q["action"], claim=self.proof(q["task"]))
+
+    # --- the permission prompt --------------------------------------------------------------------------------------
+
+    def _approve(self, given: dict[str, Any], call: Call) -> Reply:
+        """Whatever the host wants to know: the gate asks as the hook would, about every tool."""
+        name, given_input = given["tool_name"], given["input"]
+        if name.startswith(_OURS):
+            return _decision({"behavior": "allow", "updatedInput": given_input})
+        about = gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, os.getcwd())  # noqa: PTH109
+        task = self.task(None) or self.own_task(gate.describe(about), f"hook/{about.by}/task")
+        token = self.proof(task)
+        granted = self._granted(task, about, token)
+        if granted is not None:
+            return granted
+        env = {"YOURTURN_TASK": task, "YOURTURN_CLAIM": token or "", "YOURTURN_ASK_WAIT": "0", "YOURTURN_GATED": '["*"]'}
+        payload = {
+            "session_id": about.session,
+            "tool_use_id": about.id,
+            "tool_name": name,
+            "tool_input": given_input,
+            "cwd": about.folder,
+        }
+        return self._prompted(task, payload, env, ask_wait(self._env))
+
+    def _prompted(self, task: str, payload: dict[str, Any], env: dict[str, str], wait: float = 0.0) -> Reply:
+        said = gate.hook(self.desk, payload, env)
+        assert said is not None, "every tool is gated here"
+        found = said["hookSpecificOutput"]
+        what, why = found["permissionDecision"], found["permissionDecisionReason"]
+        if what == "defer":
+            again = partial(self._prompted, task, payload, env)
+            return _decision({"behavior": "deny", "message": f"{why} {_END}"}, again, wait, payload["tool_name"])
+        self.finish_own(task, why)
+        if what == "allow":
+            return _decision({"behavior": "allow", "updatedInput": found.get("updatedInput", payload["tool_input"])})
+        return _decision({"behavior": "deny", "message": why})
+
+    def _granted(self, task: str, about: gate.Call, token: str | None) -> Reply | None:
+        """A permission for exactly this that nobody has used: asked before the session was resumed, for a call that is gone."""
+        for q in self.desk.show(task)["questions"]:
+            said = q["metadata"] or {}
+            yes = q["status"] == "answered" and q["kind"] == "permission" and q["response"]["verdict"] == "approved"
+            if not yes or q["used_by"] or q["action"] != about.action or said.get("tool") or said.get("call") == about.id:
+                continue
+            found = gate.verdict(self.desk, about, q, token)
+            if found.what == "allow":
+                return _decision({"behavior": "allow", "updatedInput": found.input or about.input})
+        return None
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def _next_task(self, given: dict[str, Any], call: Call) -> Reply:
+        if self._env.get("YOURTURN_CLAIM"):
+            raise Precondition(
+                f"This session was started for {self._env.get('YOURTURN_TASK', 'one task')}",
+                reason="the worker that started it hands out the next one",
+                hint="Finish it with complete_task, or hand it over with flag_task, then end your turn.",
+            )
+        others = self.claimed()
+        got = self.desk.claim_next(self.worker, **given)
+        if got is None:
+            return Reply("There is nothing to work on now.", {"task": None, "message": "There is nothing to work on now."})
+        self.keep(got)
+        also = f"\n\nYou also hold {', '.join(others)}." if others else ""
+        message = f"{got['task']['key']} is yours. When it is finished, call complete_task.\n\n{words.brief(got['task'])}{also}"
+        return Reply(message, {"task": words.task(got["task"]), "message": message})
+
+    def _get_task(self, given: dict[str, Any], call: Call) -> Reply:
+        task = self.must(given.get("task"))
+        found = self.desk.show(task)
+        if "key" not in found:  # a question has that name
+            raise NotFound(f"There is no task {task}", hint="To look at a question, use get_answer.")
+        message = f"{words.whereabouts(found, found['key'] in self.claimed())}\n\n{words.brief(found)}"
+        return Reply(message, {"task": words.task(found), "message": message})
+
+    def _report_progress(self, given: dict[str, Any], call: Call) -> Reply:
+        task = self.must(given.get("task"))
+        far = f" ({given['percent']:g} %)" if "percent" in given else ""
+        found = self.desk.note(task, f"Progress{far}: {given['message']}", key=_key(call, "progress"))
+        with suppress(YourturnError):
+            if token := self.proof(found["key"]):
+                self.desk.heartbeat(token)
+        return self._moved(found, "Noted. Go on.")
+
+    def _add_note(self, given: dict[str, Any], call: Call) -> Reply:
+        return self._moved(self.desk.note(self.must(given.get("task")), given["text"], key=_key(call, "note")), "Written down.")
+
+    def _complete_task(self, given: dict[str, Any], call: Call) -> Reply:
+        task = self.must(given.get("task"))
+        return self._moved(self.desk.complete(task, given["summary"], proof=self.proof(task), key=_key(call, "complete")))
+
+    def _flag_task(self, given: dict[str, Any], call: Call) -> Reply:
+        task = self.must(given.pop("task", None))
+        return self._moved(self.desk.flag(task, **given, claim=self.proof(task), key=_key(call, "flag")), "End your turn.")
+
+    def _decompose_task(self, given: dict[str, Any], call: Call) -> Reply:
+        task = self.must(given.get("task"))
+        return self._moved(self.desk.decompose(task, given["children"], proof=self.proof(task)), "End your turn.")
+
+    def _release_task(self, given: dict[str, Any], call: Call) -> Reply:
+        task = self.must(given.get("task"))
+        return self._moved(self.desk.release(task, given["reason"], proof=self.proof(task)))
+
+    def _moved(self, task: dict[str, Any], then: str = "") -> Reply:
+        self.settle(task)
+        message = f"{words.whereabouts(task, task['key'] in self.claimed())} {then}".strip()
+        return Reply(message, {"task": task["key"], "state": task["state"], "awaiting": task["awaiting"], "message": message})
+
+    # --- what was missed --------------------------------------------------------------------------------------------
+
+    def news(self) -> list[str]:
+        """What the agent has not heard yet: late answers to what it assumed, and claims that were lost."""
+        with self._lock:
+            found, self._lost = self._lost, []
+            assumed = sorted(self._assumed)
+        for name in assumed:
+            with suppress(YourturnError):
+                q = self._question(name)
+                if q["status"] != "pending":
+                    found.append(f"Meanwhile: {self._standing(q).message}")
+        return found
+
+
+def _key(call: Call, verb: str) -> str:
+    return f"{named(*call)['key']}/{verb}"
+
+
+def _decision(data: dict[str, Any], again: Callable[[], Reply] | None = None, wait: float = 0.0, asked: str = "") -> Reply:
+    return Reply(json.dumps(data), data, again, wait, asked, plain=True)
