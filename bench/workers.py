@@ -2,9 +2,9 @@
 
 A worker hands in a task and takes the next in one commit (`claim_next(…, completing=claim)`), and each task's claim is on disk
 before the work on it begins. On PostgreSQL against procrastinate, on SQLite against as many processes that make bare commits
-(two for a task: it is claimed and completed). What counts is what is committed in the database, divided by the time from the first process's begin to the last one's end. All
-crews are started once and take turns; before each slice the queue is filled up again, outside the measured time, and both
-PostgreSQL queues are vacuumed alike.
+(two for a task: it is claimed and completed). What counts is what is committed in the database, divided by the time from the
+first process's begin to the last one's end. All crews are started once and take turns; before each slice the queue is filled
+up again, outside the measured time, and both PostgreSQL queues are vacuumed alike.
 """
 
 from __future__ import annotations

@@ -54,7 +54,6 @@ COMMANDS: dict[str, Command] = {
     "defer": Command("tasks", "defer", _T, "put a task aside", ("turn defer PROJ-1 --until 2d", "turn defer PROJ-1 --until 2027-01-07")),
     "wake": Command("tasks", "wake", _T, "bring a deferred task back", ("turn wake PROJ-1",)),
     "log": Command("tasks", "log", _T, "what happened, to one task or to all", ("turn log PROJ-1", "turn log --follow")),
-    "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
     # claims
     "claim": Command("claims", "claim", _C, "take a ready task", ("turn claim PROJ-1 --worker-id w1",)),
     "heartbeat": Command("claims", "heartbeat", _C, "still working: extend the lease", ("turn heartbeat PROJ-1 --worker-id w1",)),
@@ -67,9 +66,9 @@ COMMANDS: dict[str, Command] = {
     "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     # agents
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
-    "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude < call.json", "YOURTURN_GATED='[\"Bash(git push*)\"]' turn hook claude")),
-    "hook": Command("hook", "hook", _C, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
-    # agents
+    "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
+    "worktree": Command("worktrees", "worktree", _A, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),
+    "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
     "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
@@ -83,7 +82,6 @@ COMMANDS: dict[str, Command] = {
     "import": Command("moving", "import_", _D, "bring in an export, or the tasks of ticks, beehive or beads", ("turn import desk.jsonl", "turn import .", "turn import ../app/.tick --dry-run", "turn import issues.jsonl --from beads --project WEB")),
     "backup": Command("moving", "backup", _D, "everything, secrets too, while others go on", ("turn backup desk.backup", "turn backup desk.jsonl.gz")),
     "restore": Command("moving", "restore", _D, "put a backup or an export in the place of a desk", ("turn restore desk.backup --into new.db", "turn restore desk.backup --force")),
-    "worktree": Command("worktrees", "worktree", _D, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),
     "demo": Command("office", "demo", _D, "see an agent ask and a person answer", ("turn demo",)),
     "completion": Command("office", "completion", _D, "completion for bash, zsh or fish", ('eval "$(turn completion bash)"',)),
     "help": Command("office", "help_", _D, "this list"),
