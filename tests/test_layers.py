@@ -20,7 +20,7 @@ LAYERS = (
     ("desk", "office", "archive", "intake", "papers", "trackers"),
     ("wire", "view"),
     ("client",),
-    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing"),
+    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing", "approval"),
     ("worker", "flow", "notify", "demo"),
     SURFACES,
     ("printed",),  # the docs, drawn from everybody's tables

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .approval import approved, approved_async, requires_approval
     from .client import Client
     from .config import connect, restore
 
-__all__ = ["Client", "__version__", "connect", "restore"]
+__all__ = ["Client", "__version__", "approved", "approved_async", "connect", "requires_approval", "restore"]
+
+_HOMES = {
+    "Client": "client", "approved": "approval", "approved_async": "approval", "connect": "config",
+    "requires_approval": "approval", "restore": "config",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("connect", "restore"):
-        from . import config
+    if name not in _HOMES:
+        raise AttributeError(f"module 'yourturn' has no attribute {name!r}")
+    from importlib import import_module
 
-        return getattr(config, name)
-    if name == "Client":
-        from .client import Client
-
-        return Client
-    raise AttributeError(f"module 'yourturn' has no attribute {name!r}")
+    return getattr(import_module(f".{_HOMES[name]}", __name__), name)

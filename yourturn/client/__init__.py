@@ -13,6 +13,8 @@ What only a change needs is imported when one is made: reading is what the comma
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.model import Who
 from .looks import Looks
 from .managing import Managing
@@ -21,19 +23,31 @@ from .names import Named, Names
 from .papers import Papers
 from .saying import Saying
 
+if TYPE_CHECKING:
+    from .aio import Aio
+
 
 class Client(Saying, Looks, Managing, Moving, Papers):
     """A desk, spoken to in plain values."""
 
     def as_(self, who: Who) -> Client:
         """The same desk for somebody else."""
-        return Client(self.desk.as_(who), self._project)
+        other = Client(self.desk.as_(who), self._project)
+        other._beside = self._beside
+        return other
+
+    @property
+    def aio(self) -> Aio:
+        """The same methods, to be awaited."""
+        from .aio import Aio, Threads
+
+        return Aio(self, self._beside.get("threads") or self._beside.setdefault("threads", Threads()))
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.desk.close()
+        self._shut()
 
 
 __all__ = ["Client", "Named", "Names"]

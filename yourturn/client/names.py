@@ -27,6 +27,13 @@ class Names:
         self._project = project_key("project", project) if project else None
         self._first: str | None = None
         self._known: frozenset[str] = frozenset()
+        self._beside: dict[str, Any] = {}  #: what this desk shares with the same desk for somebody else
+
+    def _shut(self) -> None:
+        threads = self._beside.pop("threads", None)
+        if threads is not None:
+            threads.close()
+        self.desk.close()
 
     @property
     def who(self) -> Who:

@@ -66,7 +66,7 @@ class Saying(Names):
         """Close a task: it is done, whatever its state. Without a task, close the desk itself."""
         if task is not None:
             return self._say("close", task=self._task(task), reason=reason)
-        self.desk.close()
+        self._shut()
         return None
 
     def reopen(self, task: Named, reason: str = "") -> dict[str, Any]:
@@ -229,7 +229,7 @@ class Saying(Names):
         while True:
             found = self._shown_question(number)
             left = ends - clock_time.monotonic()
-            if found["status"] != "pending" or left <= 0:
+            if found["status"] != "pending" or not left > 0:
                 return found
             self.desk.wait(min(left, 1.0))
 

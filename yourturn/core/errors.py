@@ -86,7 +86,24 @@ class Invalid(YourturnError):
 
 
 class StillWaiting(YourturnError):
+    """Nobody has answered yet, and whoever asked does not want to wait any longer."""
+
     code, exit_code, http_status = "still_waiting", 7, 202
+    question = ""
+
+
+class Refused(YourturnError):
+    """A person said no, or took the question off the desk."""
+
+    code, exit_code, http_status = "refused", 5, 403
+    question = who = at = why = ""
+
+
+class NobodyAnswered(YourturnError):
+    """The time was over. Silence allows nothing, and is no refusal either."""
+
+    code, exit_code, http_status = "nobody_answered", 4, 409
+    question = ""
 
 
 class StoreTrouble(YourturnError):
