@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeVar, cast, overload
 from .client import Client, Named
 from .config import connect
 from .core.canon import DEPTH, check, digest, dumps
-from .core.errors import Invalid, KeyReused, NobodyAnswered, Refused, StillWaiting, Usage, YourturnError
+from .core.errors import Invalid, KeyReused, NobodyAnswered, Precondition, Refused, StillWaiting, Usage, YourturnError
 from .core.fields import CONTROL, line
 from .core.model import Who
 
@@ -151,9 +151,16 @@ class _Wish:
         if q["kind"] != "permission" or q["digest"] != self.digest or digest(q["action"]) != self.digest:
             raise Invalid(f"{self.tool} has not run", reason=f"{q['id']} allows something else")
         action = _edited(q, self.action)
-        _use(self.desk, q, digest(action))
+        self._use(q, digest(action))
         found: dict[str, Any] = json.loads(json.dumps(action["arguments"]))
         return found
+
+    def _use(self, q: dict[str, Any], allowed: str) -> None:
+        """Each call is its own: a yes is used once, also by a program that was killed and starts again."""
+        try:
+            self.desk.use(q, f"{_program()}/{uuid.uuid4().hex}", digest=allowed)
+        except Precondition as error:
+            raise Precondition(f"{self.tool} has not run", reason=error.reason, hint="Ask again, with a new key.") from None
 
 
 def _edited(q: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
@@ -164,13 +171,6 @@ def _edited(q: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
     if {**value, "arguments": None} != {**asked, "arguments": None} or not isinstance(value["arguments"], dict):
         raise Invalid(f"{asked['tool']} has not run", reason=f"{q['responded_by']} allowed something else in {q['id']}")
     return value
-
-
-def _use(desk: Client, q: dict[str, Any], allowed: str) -> None:
-    """SEAM: the desk's `use` binds the permission to this one execution. Every call is its own, so it can be used once."""
-    use = getattr(desk, "use", None)
-    if use is not None:
-        use(q, f"{_program()}/{uuid.uuid4().hex}", digest=allowed)
 
 
 def _refused(tool: str, q: dict[str, Any], response: dict[str, Any]) -> YourturnError:
@@ -228,7 +228,7 @@ def plain(tool: str, arguments: Any, hint: str = "") -> Any:
             for name, item in value.items():
                 visit(item, where or name, depth + 1)
         else:
-            what = "has keys that are not text" if type(value) is dict else f"is a {type(value).__name__}"
+            what = "has keys that are not text" if type(value) is dict else f"is of type {type(value).__name__}"
             raise Invalid(
                 f"The call of {tool} cannot be shown to a person",
                 reason=f"{where or 'what should be shown'} {what}, which JSON cannot say exactly",
@@ -311,11 +311,11 @@ class _Guarded:
 
     def __init__(self, function: Callable[..., Any], terms: Terms, show: Callable[..., dict[str, Any]] | None) -> None:
         name = getattr(function, "__qualname__", type(function).__qualname__)
-        if isinstance(function, (classmethod, staticmethod, property)) or not callable(function):
-            raise Usage(
-                f"requires_approval cannot guard a {type(function).__name__}",
-                hint=f"Put it below @{type(function).__name__}, next to the function." if hasattr(function, "__get__") else "",
-            )
+        if isinstance(function, (classmethod, staticmethod, property)):
+            what = type(function).__name__
+            raise Usage(f"requires_approval cannot guard a {what}", hint=f"Put it below @{what}, next to the function.")
+        if not callable(function):
+            raise Usage(f"requires_approval cannot guard {function!r:.60}", reason="it is no function")
         if isinstance(function, type):
             raise Usage(f"requires_approval cannot guard the class {name}", hint="Guard the function that does the deed.")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
