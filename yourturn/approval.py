@@ -20,7 +20,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import json
 import os
 import sys
 import uuid
@@ -150,9 +149,9 @@ class _Wish:
             raise _refused(self.tool, q, response)
         if q["kind"] != "permission" or q["digest"] != self.digest or digest(q["action"]) != self.digest:
             raise Invalid(f"{self.tool} has not run", reason=f"{q['id']} allows something else")
-        action = _edited(q, self.action)
+        action = _edited(q)
         self._use(q, digest(action))
-        found: dict[str, Any] = json.loads(json.dumps(action["arguments"]))
+        found: dict[str, Any] = action["arguments"]
         return found
 
     def _use(self, q: dict[str, Any], allowed: str) -> None:
@@ -163,8 +162,9 @@ class _Wish:
             raise Precondition(f"{self.tool} has not run", reason=error.reason, hint="Ask again, with a new key.") from None
 
 
-def _edited(q: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+def _edited(q: dict[str, Any]) -> dict[str, Any]:
     """The action as the person allowed it. They may change what it runs with, not what runs, nor where."""
+    asked: dict[str, Any] = q["action"]
     value = q["response"]["value"]
     if not isinstance(value, dict):
         return asked
