@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
+import sys
 import threading
 from typing import Any
 
@@ -40,7 +42,7 @@ def test_words_can_be_a_function_of_the_arguments(desk, yes):
 @pytest.mark.parametrize("said", ["{nothing}", "{", "{}", "{version.x}", lambda version: 5])
 def test_words_that_do_not_fit(desk, field, said):
     with pytest.raises(Invalid, match=field):
-        requires_approval(desk=desk, **{field: said})(lambda version: version)("1.2")
+        requires_approval(desk=desk, wait=0, **{field: said})(lambda version: version)("1.2")
     assert desk.list() == []
 
 
@@ -145,7 +147,7 @@ def test_a_task_that_has_ended_allows_nothing(desk):
     desk.create("Release it")
     desk.close("PROJ-1")
     with pytest.raises(IllegalMove):
-        requires_approval(desk=desk, task="PROJ-1")(lambda version: pytest.fail("it ran"))("1.2")
+        requires_approval(desk=desk, task="PROJ-1", wait=0)(lambda version: pytest.fail("it ran"))("1.2")
 
 
 def test_a_yes_for_a_task_that_has_ended_since_allows_nothing(desk):
@@ -249,3 +251,24 @@ def test_a_cancelled_call_never_runs(desk):
         assert await deploy("1.2") == "1.2"
 
     asyncio.run(story())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts open files as Linux shows them")
+def test_threads_that_have_ended_leave_nothing_open(desk, open_desk):
+    """A server with a thread for each request asks from many threads, none of which comes back."""
+    ask = requires_approval(desk=desk, wait=0.01)(lambda number: number)
+
+    def run(number):
+        with pytest.raises(StillWaiting):
+            ask(number)
+
+    def opened():
+        return len(os.listdir("/proc/self/fd"))
+
+    before = None
+    for number in range(12):
+        thread = threading.Thread(target=run, args=(number,))
+        thread.start()
+        thread.join(20)
+        before = opened() if number == 3 else before
+    assert opened() <= before + 2

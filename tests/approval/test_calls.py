@@ -66,7 +66,7 @@ def test_calls_of_every_shape(desk, yes, shape):
 
 
 def test_wrong_arguments_ask_nobody(desk):
-    @requires_approval(desk=desk)
+    @requires_approval(desk=desk, wait=0)
     def deploy(version):
         raise AssertionError("it ran")
 
@@ -112,7 +112,7 @@ class Colour(enum.StrEnum):
     ids=["object", "tuple", "set", "bytes", "enum", "inner tuple", "keys", "nan", "surrogate", "nul"],
 )
 def test_what_json_cannot_say_is_refused(desk, value, why):
-    @requires_approval(desk=desk)
+    @requires_approval(desk=desk, wait=0)
     def deploy(it):
         raise AssertionError("it ran")
 
@@ -125,7 +125,7 @@ def test_a_circle_is_refused(desk):
     circle: list[Any] = []
     circle.append(circle)
     with pytest.raises(Invalid, match="nested too deeply"):
-        requires_approval(desk=desk)(lambda it: it)(circle)
+        requires_approval(desk=desk, wait=0)(lambda it: it)(circle)
 
 
 # --- show -------------------------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_what_is_only_shown_cannot_be_edited(desk):
 @pytest.mark.parametrize("shown, why", [("words", "must return a dictionary"), ({"x": object()}, "x is of type object")])
 def test_show_must_say_json(desk, shown, why):
     with pytest.raises(Invalid, match=why):
-        requires_approval(desk=desk, show=lambda it: shown)(lambda it: it)(5)
+        requires_approval(desk=desk, wait=0, show=lambda it: shown)(lambda it: it)(5)
     assert desk.list() == []
 
 

@@ -26,6 +26,7 @@ from typing import Any
 from ..core.errors import BadDatabase, Busy, ReadOnly, StoreTrouble, Usage
 from . import fit
 from .base import NEAR, Again, Store
+from .threads import PerThread
 
 try:
     import psycopg
@@ -104,7 +105,7 @@ class PostgresStore(Store):
         self._places = threading.BoundedSemaphore(size)
         self._idle: list[Link] = []
         self._local = threading.local()
-        self._listeners: list[Any] = []
+        self._listeners = PerThread()
 
     # --- connections ------------------------------------------------------------------------------------------------
 
@@ -201,7 +202,7 @@ class PostgresStore(Store):
             listener = getattr(self._local, "listener", None)
             if listener is None or listener.closed:
                 listener = self._local.listener = psycopg.connect(self._address, autocommit=True)
-                self._listeners = [other for other in self._listeners if not other.closed] + [listener]
+                self._listeners.add(listener)
                 listener.execute(f"LISTEN yourturn; SELECT pg_advisory_lock_shared({LISTENING})")
                 return True
             for _ in listener.notifies(timeout=min(seconds, self.pulse), stop_after=1):
@@ -239,8 +240,7 @@ class PostgresStore(Store):
         ]
 
     def close(self) -> None:
-        while self._listeners:
-            self._listeners.pop().close()
+        self._listeners.close()
         self._local = threading.local()
         while self._idle:
             self._idle.pop().db.close()

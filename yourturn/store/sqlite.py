@@ -19,6 +19,7 @@ from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
 from .base import NEAR, Again, Store
+from .threads import PerThread
 
 _APPEND_ONLY = """
 ;;
@@ -94,8 +95,7 @@ class SqliteStore(Store):
         self._busy = busy
         self._create = create
         self._local = threading.local()
-        self._all: list[sqlite3.Connection] = []
-        self._ripples: list[Any] = []
+        self._all = PerThread()
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
         if path != ":memory:" and not create and not os.path.exists(path):  # noqa: PTH110
@@ -126,7 +126,7 @@ class SqliteStore(Store):
         except BaseException:
             db.close()
             raise
-        self._all.append(db)
+        self._all.add(db)
         return db
 
     def _try_wal(self, db: sqlite3.Connection) -> None:
@@ -206,7 +206,7 @@ class SqliteStore(Store):
             from .ripple import Ripple
 
             found = local.ripple = Ripple(f"{self.path}-wal")
-            self._ripples.append(found)
+            self._all.add(found)
         return found
 
     def check(self) -> list[str]:
@@ -217,10 +217,7 @@ class SqliteStore(Store):
         return wrong
 
     def close(self) -> None:
-        while self._all:
-            self._all.pop().close()
-        while self._ripples:
-            self._ripples.pop().close()
+        self._all.close()
         self._local = threading.local()
 
 
