@@ -20,7 +20,7 @@ LAYERS = (
     ("desk", "office", "archive", "intake", "papers", "trackers"),
     ("wire", "view"),
     ("client",),
-    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing", "approval"),
+    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing", "approval", "calls"),
     ("worker", "flow", "notify", "demo"),
     SURFACES,
     ("printed",),  # the docs, drawn from everybody's tables

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from yourturn.approval import _program
+from yourturn.calls import program
 from yourturn.client import Client
 
 #: What the tests run under: pytest, or one of its workers.
-PROGRAM = _program()
+PROGRAM = program()
 
 
 @contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
+import functools
 from typing import Any
 
 import pytest
@@ -63,6 +65,27 @@ def test_calls_of_every_shape(desk, yes, shape):
     with person(desk, yes) as seen:
         assert call() == result
     assert seen[0]["action"]["arguments"] == shown
+
+
+class Deployer:
+    def __init__(self, to):
+        self.to = to
+
+    def deploy(self, version):
+        return version, self.to
+
+    async def __call__(self, version):
+        return version, self.to
+
+
+def test_objects_that_are_called(desk, yes):
+    """A bound method, and an object that is awaited like a function."""
+    deployer = Deployer("staging")
+    with person(desk, yes, 2) as seen:
+        assert requires_approval(desk=desk)(deployer.deploy)("1.2") == ("1.2", "staging")
+        assert asyncio.run(requires_approval(desk=desk)(deployer)("1.3")) == ("1.3", "staging")
+    assert [q["action"]["tool"] for q in seen] == [f"{__name__}.Deployer.deploy", f"{__name__}.Deployer"]
+    assert [q["action"]["arguments"] for q in seen] == [{"version": "1.2"}, {"version": "1.3"}]
 
 
 def test_wrong_arguments_ask_nobody(desk):
@@ -204,9 +227,10 @@ async def later_pieces():
         (Wallet, "cannot guard the class Wallet"),
         (classmethod(pieces), "cannot guard a classmethod"),
         (property(pieces), "cannot guard a property"),
+        (functools.partial(sorted, [3]), "cannot guard a partial"),
         (5, "cannot guard 5"),
     ],
-    ids=["generator", "async generator", "class", "classmethod", "property", "number"],
+    ids=["generator", "async generator", "class", "classmethod", "property", "partial", "number"],
 )
 def test_what_cannot_be_guarded(function, why):
     with pytest.raises(Usage, match=why):

@@ -20,7 +20,7 @@ _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_
 _RECENT = "tests/store/test_recent.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
-_APPROVAL, _ASKING = "yourturn/approval.py", "tests/approval/test_asking.py"
+_APPROVAL, _CALLED, _ASKING = "yourturn/approval.py", "yourturn/calls.py", "tests/approval/test_asking.py"
 _CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 
@@ -125,9 +125,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("one yes for many runs", _APPROVAL, "        self._use(q, digest(action))\n", "", on(_ASKING, "test_with_a_key_the_same_question_is_found_again")),
     Mutant("a no is a yes", _APPROVAL, ' or response.get("verdict") != "approved":', ":", on(_YES, "test_refused")),
     Mutant("silence is a no", _APPROVAL, 'if q["status"] == "timeout":', "if False:", on(_YES, "test_nobody_answered")),
-    Mutant("a changed object runs", _APPROVAL, "if self.of.show is not None and digest(", "if False and digest(", on(_CALLS, "test_an_object_that_changed_meanwhile_is_refused")),
-    Mutant("a tuple is shown as a list", _APPROVAL, "        if type(value) is list:\n", "        if isinstance(value, (list, tuple)):\n", on(_CALLS, "test_what_json_cannot_say_is_refused", "sqlite-tuple")),
-    Mutant("an edit forgets an argument", _APPROVAL, "if set(allowed) != set(self.shown):", "if False:", on(_YES, "test_an_edit_may_leave_nothing_out")),
+    Mutant("a changed object runs", _CALLED, "if self.of.show is not None and digest(", "if False and digest(", on(_CALLS, "test_an_object_that_changed_meanwhile_is_refused")),
+    Mutant("a tuple is shown as a list", _CALLED, "        if type(value) is list:\n", "        if isinstance(value, (list, tuple)):\n", on(_CALLS, "test_what_json_cannot_say_is_refused", "sqlite-tuple")),
+    Mutant("an edit forgets an argument", _CALLED, "if set(allowed) != set(self.shown):", "if False:", on(_YES, "test_an_edit_may_leave_nothing_out")),
     Mutant("1 is true", _QUESTIONS, "if digest(value) == q.digest:", "if value == shown:", on(_EXACTLY, "test_an_edit_is_what_runs")),
     Mutant("a program asks as a person", _APPROVAL, "    if not desk.who.is_person:\n", "    if True:\n", on(_ASKING, "test_who_asks")),
     # --- history and disk
