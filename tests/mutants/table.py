@@ -126,7 +126,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a no is a yes", _APPROVAL, ' or response.get("verdict") != "approved":', ":", on(_YES, "test_refused")),
     Mutant("silence is a no", _APPROVAL, 'if q["status"] == "timeout":', "if False:", on(_YES, "test_nobody_answered")),
     Mutant("a changed object runs", _CALLED, "if self.of.show is not None and digest(", "if False and digest(", on(_CALLS, "test_an_object_that_changed_meanwhile_is_refused")),
-    Mutant("a tuple is shown as a list", _CALLED, "        if type(value) is list:\n", "        if isinstance(value, (list, tuple)):\n", on(_CALLS, "test_what_json_cannot_say_is_refused", "tuple-sqlite")),
+    Mutant("a tuple is shown as a list", _CALLED, "        if type(value) is list:\n", "        if isinstance(value, (list, tuple)):\n", on(_CALLS, "test_what_json_cannot_say_is_refused", "sqlite-tuple")),
     Mutant("an edit forgets an argument", _CALLED, "if set(allowed) != set(self.shown):", "if False:", on(_YES, "test_an_edit_may_leave_nothing_out")),
     Mutant("1 is true", _QUESTIONS, "if digest(value) == q.digest:", "if value == shown:", on(_EXACTLY, "test_an_edit_is_what_runs")),
     Mutant("a program asks as a person", _APPROVAL, "    if not desk.who.is_person:\n", "    if True:\n", on(_ASKING, "test_who_asks")),
