@@ -48,6 +48,7 @@ def test_every_method_can_be_awaited(desk, agent):
 
 
 @pytest.mark.parametrize("name", ["who", "project", "_say", "nonsense"])
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_what_cannot_be_awaited_says_so(desk, name):
     with pytest.raises(AttributeError, match=name):
         getattr(desk.aio, name)
@@ -238,6 +239,7 @@ def test_closing_leaves_no_threads(open_desk):
     assert len(hands()) + len(ears()) == before
 
 
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_the_same_desk_for_somebody_else_shares_the_threads(desk):
     other = desk.as_(desk.who)
     assert isinstance(other, Client)

@@ -40,6 +40,7 @@ def test_words_can_be_a_function_of_the_arguments(desk, yes):
 
 @pytest.mark.parametrize("field", ["text", "key"])
 @pytest.mark.parametrize("said", ["{nothing}", "{", "{}", "{version.x}", lambda version: 5])
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_words_that_do_not_fit(desk, field, said):
     with pytest.raises(Invalid, match=field):
         requires_approval(desk=desk, wait=0, **{field: said})(lambda version: version)("1.2")
@@ -47,11 +48,13 @@ def test_words_that_do_not_fit(desk, field, said):
 
 
 @pytest.mark.parametrize("wait", [-1, float("nan"), True, "1h"])
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_a_wait_is_a_number_of_seconds(desk, wait):
     with pytest.raises(Invalid, match="wait must be a number"):
         requires_approval(desk=desk, wait=wait)(lambda version: version)("1.2")
 
 
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_long_arguments_are_cut_in_the_sentence_and_whole_in_the_action(desk, yes):
     with person(desk, yes) as seen:
         assert len(requires_approval(desk=desk)(lambda words: words)("x" * 5000)) == 5000

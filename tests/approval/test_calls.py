@@ -88,6 +88,7 @@ def test_objects_that_are_called(desk, yes):
     assert [q["action"]["arguments"] for q in seen] == [{"version": "1.2"}, {"version": "1.3"}]
 
 
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_wrong_arguments_ask_nobody(desk):
     @requires_approval(desk=desk, wait=0)
     def deploy(version):
@@ -134,6 +135,7 @@ class Colour(enum.StrEnum):
     ],
     ids=["object", "tuple", "set", "bytes", "enum", "inner tuple", "keys", "nan", "surrogate", "nul"],
 )
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_what_json_cannot_say_is_refused(desk, value, why):
     @requires_approval(desk=desk, wait=0)
     def deploy(it):
@@ -144,6 +146,7 @@ def test_what_json_cannot_say_is_refused(desk, value, why):
     assert desk.list() == []
 
 
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_a_circle_is_refused(desk):
     circle: list[Any] = []
     circle.append(circle)
@@ -202,6 +205,7 @@ def test_what_is_only_shown_cannot_be_edited(desk):
 
 
 @pytest.mark.parametrize("shown, why", [("words", "must return a dictionary"), ({"x": object()}, "x is of type object")])
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_show_must_say_json(desk, shown, why):
     with pytest.raises(Invalid, match=why):
         requires_approval(desk=desk, wait=0, show=lambda it: shown)(lambda it: it)(5)
