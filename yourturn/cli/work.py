@@ -113,13 +113,16 @@ def _logs(address: str) -> Path:
 
 def _stop_when_told(worker: Any) -> None:
     """The first time gently, the second time at once: agents die with their worker."""
-    told: list[int] = []
+    import threading
+    from queue import SimpleQueue
 
-    def stop(number: int, _: Any) -> None:
-        if told:
-            os._exit(128 + number)
-        told.append(number)
+    told: SimpleQueue[int] = SimpleQueue()  # the only thing that a handler may touch: whoever it interrupts may hold a lock
+
+    def listen() -> None:
+        told.get()
         worker.stop()
+        os._exit(128 + told.get())
 
+    threading.Thread(target=listen, daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+        signal.signal(number, lambda number, _: told.put(number))

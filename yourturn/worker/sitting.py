@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     from .agents.base import Agent
     from .loop import Worker
 
+LOOK = 1.0  #: seconds between two looks at whether a session waits
+MANY = 400  #: lines that go to the desk at once
 _NUDGE = (
     "Your turn ended without a signal, so nobody knows whether the task is done. Go on if work remains; then end with one of "
     "the signals that you were told about. If a person has to decide something, ask."
@@ -55,7 +58,7 @@ class Sitting:
         self.adapter = make(agent)
         self.stop = threading.Event()
         self.lost = False
-        self.waiting = False
+        self._waiting = (0.0, False)
         self.place: gitwork.Workplace | None = None
         self.session: str | None = None
         self.parked = False
@@ -63,6 +66,7 @@ class Sitting:
         self.again = ""
         self.heard_of: set[str] = set()  #: questions whose answers this session was told
         self._lines: list[tuple[str, str]] = []
+        self._unsaid = 0
         self._lock = threading.Lock()
 
     # --- the whole ----------------------------------------------------------------------------------------------------
@@ -133,11 +137,25 @@ class Sitting:
                 return found
             nudge = found
             silent = silent + 1 if nudge == _NUDGE else 0
-            if silent >= self.worker.turns or (silent and self.worker.budget.over()):
-                said = f"\n\nIt last said:\n{ending.text.strip()[-2000:]}" if ending.text.strip() else ""
-                times = f"{silent} turn{'s' * (silent != 1)}"
-                text = f"{self.agent.name} had {times} without saying how it ended.{said}"
-                return self._ask("escalation", text, "decision_needed")
+            if silent >= self.worker.turns:
+                return self._ask("escalation", self._without_a_signal(silent, ending), "decision_needed")
+            if self.stop.is_set() or self.worker.budget.over():
+                return self._pause(ending)
+
+    def _without_a_signal(self, silent: int, ending: Ending) -> str:
+        times = "a turn" if silent == 1 else f"{silent} turns"
+        last, trouble = ending.text.strip()[-2000:], ending.error.strip()[-2000:]
+        return "\n\n".join(
+            [
+                f"{self.agent.name} had {times} without saying how it ended.",
+                *([trouble] if trouble else []),
+                *([f"It last said:\n{last}"] if last else []),
+            ]
+        )
+
+    def _pause(self, ending: Ending) -> Result:
+        self._park(ending)
+        return Result("stopped", "stopped; its session goes on later")
 
     def _turn(self, nudge: str) -> Ending:
         resume = self.session is not None and (self.fresh > 0 or self.task["session_id"] == self.session)
@@ -152,7 +170,8 @@ class Sitting:
         run = Run(
             task=self.key, agent=self.agent, folder=self.place.folder, env=self._environment(), session_id=self.session,
             prompt=briefs.brief(ready, agent=self.agent.name, role=briefs.role_text(self.agent.name, Path(self.place.folder)),
-                                again=self.again or (nudge if not resume else "")),
+                                again=self.again or (nudge if not resume else ""),
+                                signals=self._signals().relative_to(self.place.folder).as_posix()),
             answer_prompt=nudge or briefs.answers(ready), resumed=resume, parked=self.parked and resume,
             log=str(self.worker.logs / self.key / f"{self.claim['epoch']}.log"),
             hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"), say=lambda text: self.hear(Text(text)),
@@ -160,7 +179,7 @@ class Sitting:
         self.again, self.parked = "", False
         self.heard_of |= {q["id"] for q in self.task["questions"] if q["status"] != "pending"}
         return perform(
-            self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=lambda: self.waiting,
+            self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=self.is_waiting,
             time_limit=self.agent.timeout or self.worker.time_limit,
             silence_limit=self.agent.silence or self.worker.silence_limit,
         )  # fmt: skip
@@ -175,12 +194,11 @@ class Sitting:
             return self._moved()
         if ending.superseded:
             self._superseded(ending)
-        if self.stop.is_set():
-            self._park(ending)
-            return Result("stopped", "stopped; its session goes on later")
+        if ending.what == "stopped" and ending.cause == "stop":
+            return self._pause(ending)
         if task["awaiting"]:
             self._park(ending)
-            return Result("waiting", f"waits for a person ({task['awaiting']}): {self._question()}")
+            return self._waits()
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
             return ""
@@ -221,9 +239,17 @@ class Sitting:
         assert self.place is not None
         title = self.task["title"]
         gitwork.finish(self.place, f"{self.key}: {title}\n\n{summary}".strip() + "\n")
-        task = self.desk.complete(self.claim, summary)
-        self.worker.finished(self.key, self.place, task)
-        return Result("done", summary or "done")
+        self.task = self.desk.complete(self.claim, summary)
+        self.worker.finished(self.key, self.place, self.task)
+        return self._finished(summary or "finished")
+
+    def _finished(self, words: str) -> Result:
+        if self.task["awaiting"]:
+            return self._waits()
+        return Result("done", words if self.task["ended_at"] else f"{words} (a person looks at it before it counts)")
+
+    def _waits(self) -> Result:
+        return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
 
     def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
         """The signal's text becomes the question and a note."""
@@ -255,9 +281,14 @@ class Sitting:
     def _keep(self) -> None:
         """The work in the folder, in case that another machine goes on."""
         assert self.place is not None
-        body = gitwork.patch_of(self.place)
-        if body or self.desk.patch(self.key):
-            self.desk.keep_patch(self.claim, self.place.base or "", body)
+        try:
+            body = gitwork.patch_of(self.place)
+            if body or self.desk.patch(self.key):
+                self.desk.keep_patch(self.claim, self.place.base or "", body)
+        except ClaimLost:
+            raise
+        except YourturnError as trouble:  # too large, say: it still lies in the folder
+            self.worker.progress.say(self.key, f"only this machine can go on with it: {trouble}")
 
     def _moved(self) -> Result:
         """The task has moved without us: by the agent itself, through a tool or a command, or because the claim is over."""
@@ -267,12 +298,12 @@ class Sitting:
         if "complete" in own:
             made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
             self.worker.finished(self.key, self.place, self.task)
-            return Result("done", self.task["summary"] or made["words"])
+            return self._finished(self.task["summary"] or made["words"])
         if "fail" in own:
             ref = gitwork.roll_back(self.place, self.key)
             return Result("failed", self.task["reason"] + (f" (its work is kept as {ref})" if ref else ""))
         if self.task["awaiting"] and own:
-            return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
+            return self._waits()
         if own:
             return Result("moved", "the agent moved it on itself")
         return Result("lost", "the claim was lost; what was done stays in its folder")
@@ -310,13 +341,18 @@ class Sitting:
                 return
         with self._lock:
             self._lines.append(line)
+            if len(self._lines) > MANY:  # somebody talks faster than anybody reads
+                del self._lines[MANY // 2]
+                self._unsaid += 1
         if line[0] in ("said", "tool", "progress"):
             self.worker.progress.heard(self.key, line[1])
 
     def flush(self) -> None:
         """What it said goes to the desk, a few times a second, so that others can follow."""
         with self._lock:
-            lines, self._lines = self._lines, []
+            lines, self._lines, unsaid, self._unsaid = self._lines, [], self._unsaid, 0
+        if unsaid:
+            lines.insert(MANY // 2, ("note", f"({unsaid:,} more lines are only in the log file)"))
         if lines:
             try:
                 self.desk.write_output(self.claim, lines)
@@ -326,18 +362,30 @@ class Sitting:
     def beat(self) -> None:
         """Still here. Who has lost the claim stops at once."""
         try:
-            self.waiting = bool(self.desk.heartbeat(self.claim)["awaiting"])
+            self.desk.heartbeat(self.claim)
         except ClaimLost:
             self.lost = True
             self.stop.set()
         except YourturnError:
             pass  # the next one may get through, before the lease is over
 
+    def is_waiting(self) -> bool:
+        """Does the session wait for a person right now? That time is not the agent's."""
+        now = time.monotonic()
+        if now - self._waiting[0] >= LOOK:
+            try:
+                self._waiting = (now, bool(self.desk.show(self.key)["awaiting"]))
+            except YourturnError:
+                self._waiting = (now, self._waiting[1])
+        return self._waiting[1]
+
     # --- the surroundings ---------------------------------------------------------------------------------------------
 
     def _signals(self) -> Path:
+        """Where several agents share a folder, one must not be taken for the other."""
         assert self.place is not None
-        return Path(self.place.folder, ".agents", "signals")
+        shared = not self.place.own and self.worker.parallel > 1
+        return Path(self.place.folder, ".agents", "signals", *([self.key] if shared else []))
 
     def _signal(self) -> bytes | None:
         """What was written during this turn; it is read once."""
