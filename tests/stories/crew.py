@@ -65,11 +65,10 @@ class Crew(Turn):
         path.parent.mkdir(exist_ok=True)
         path.write_text(text)
 
-    def plays(self, script: Any, **settings: Any) -> None:
-        """The scripted agent `coder`: a list of steps, or one per task."""
+    def plays(self, script: Any, more: str = "") -> None:
+        """The scripted agent `coder`: a list of steps, or one per task. `more` of its configuration may follow."""
         path = self.place / "script.json"
         path.write_text(json.dumps(script))
-        more = "".join(f"{name} = {json.dumps(value)}\n" for name, value in settings.items())
         self.config(f'[agents.coder]\nadapter = "scripted"\nargv = ["{path}"]\n{more}')
 
     def repository(self) -> None:
@@ -114,7 +113,7 @@ class Crew(Turn):
         return json.loads(out)
 
     def _line(self, words: tuple[str, ...], agent: bool, *more: str) -> list[str]:
-        command = ("--exec", f"sh '{self.place}/agent.sh'") if agent else ()
+        command = ("--exec", f"exec sh '{self.place}/agent.sh'") if agent else ()
         return ["work", *command, *more, *words]
 
     # --- what came of it ------------------------------------------------------------------------------------------------

@@ -61,6 +61,7 @@ class Worker:
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._begun = False
+        self._beside: list[threading.Thread] = []
         self.idle = "nothing is left to take"
         self._ended = threading.Event()
         self._tokens: dict[str, str] = {}
@@ -78,10 +79,11 @@ class Worker:
             stack.callback(self._leave)
             if not gitwork.room(self.root):
                 self.in_place, self.parallel = True, 1
-            for run in (self._beat, self._carry, self._listen):
-                threading.Thread(target=run, daemon=True).start()
+            self._beside = [threading.Thread(target=run, daemon=True) for run in (self._beat, self._carry, self._listen)]
+            for thread in self._beside:
+                thread.start()
             while True:
-                over = "it was told to stop" if self._stop.is_set() else self.budget.over()
+                over = self.budget.over() or ("it was told to stop" if self._stop.is_set() else "")
                 if self.budget.late():
                     self.stop()
                 self._bury()
@@ -183,7 +185,7 @@ class Worker:
         """Somebody changed something: there may be work."""
         while not self._ended.is_set():
             try:
-                if self.desk.desk.wait(5.0):
+                if self.desk.desk.wait(0.25):
                     self._wake.set()
                     self._ended.wait(0.05)
             except Exception:
@@ -246,7 +248,13 @@ class Worker:
         return self._tokens[agent]
 
     def _leave(self) -> None:
+        """Nobody may be at the desk any more when it is closed."""
+        self.stop()
+        for _, thread in self._sittings.values():
+            thread.join()
         self._ended.set()
+        for thread in self._beside:
+            thread.join()
         for name in self._token_names:
             try:
                 self.desk.revoke_token(name)

@@ -128,7 +128,7 @@ class Sitting:
     # --- turns --------------------------------------------------------------------------------------------------------
 
     def _turns(self) -> Result:
-        nudge, silent = "", 0
+        nudge, silent, trouble = "", 0, ""
         while True:
             ending = self._turn(nudge)
             self.worker.budget.spend(iterations=1, tokens=ending.tokens, cost=ending.cost)
@@ -137,21 +137,18 @@ class Sitting:
                 return found
             nudge = found
             silent = silent + 1 if nudge == _NUDGE else 0
+            trouble = ending.error.strip()[-2000:] or trouble
             if silent >= self.worker.turns:
-                return self._ask("escalation", self._without_a_signal(silent, ending), "decision_needed")
+                return self._ask("escalation", self._without_a_signal(silent, ending.text, trouble), "decision_needed")
             if self.stop.is_set() or self.worker.budget.over():
                 return self._pause(ending)
 
-    def _without_a_signal(self, silent: int, ending: Ending) -> str:
+    def _without_a_signal(self, silent: int, said: str, trouble: str) -> str:
         times = "a turn" if silent == 1 else f"{silent} turns"
-        last, trouble = ending.text.strip()[-2000:], ending.error.strip()[-2000:]
-        return "\n\n".join(
-            [
-                f"{self.agent.name} had {times} without saying how it ended.",
-                *([trouble] if trouble else []),
-                *([f"It last said:\n{last}"] if last else []),
-            ]
-        )
+        parts = [f"{self.agent.name} had {times} without saying how it ended."]
+        parts += [trouble] if trouble else []
+        parts += [f"It last said:\n{said.strip()[-2000:]}"] if said.strip() else []
+        return "\n\n".join(parts)
 
     def _pause(self, ending: Ending) -> Result:
         self._park(ending)
@@ -194,8 +191,10 @@ class Sitting:
             return self._moved()
         if ending.superseded:
             self._superseded(ending)
-        if ending.what == "stopped" and ending.cause == "stop":
-            return self._pause(ending)
+        if ending.cause == "stop":
+            if ending.rc != 0:
+                return self._pause(ending)
+            ending = ending._replace(what="done")  # it was asked to go, and ended in order: what it said counts
         if task["awaiting"]:
             self._park(ending)
             return self._waits()
@@ -267,6 +266,7 @@ class Sitting:
 
     def _release(self, reason: str) -> Result:
         self._keep()
+        self.desk.note(self.key, f"Given back: {reason}")
         task = self.desk.release(self.claim, reason)
         left = task["max_retries"] - task["retry_count"]
         more = f"{left} more tr{'y' if left == 1 else 'ies'}" if left > 0 else "a person is asked"
