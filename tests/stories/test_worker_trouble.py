@@ -45,7 +45,7 @@ def test_bad_company(crew: Crew) -> None:
         assert asked["reason"] == "retry_exhausted"
         assert words in asked["text"]
     crew.until(lambda: not Path(f"/proc/{pid.read_text()}").exists())
-    assert len(crew.desk.output(loud, limit=100_000)) < 5_000
+    assert any("more lines are only in the log file" in line["text"] for line in crew.desk.output(loud, limit=100_000))
     assert sum(file.stat().st_size for file in _logs(crew, loud)) >= 50 * 2**20
     assert {row["task"] for row in told["results"]} == set(crew.states())
 
