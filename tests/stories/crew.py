@@ -38,7 +38,7 @@ class Crew(Turn):
         for name in ("crew", "told", "says"):
             (folder / name).mkdir()
         (folder / "agent.sh").write_text(AGENT)
-        self.env |= {"CREW": str(folder), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
+        self.env |= {"HOME": str(folder), "CREW": str(folder), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
         self.desk: Client = connect(address, as_="human:ana", project="PROJ", env={})
 
     # --- what is there to do, and what the agents will say --------------------------------------------------------------

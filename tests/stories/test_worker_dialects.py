@@ -118,10 +118,10 @@ def test_signal_files_of_agents_that_share_a_folder(crew: Crew) -> None:
 def test_said_with_a_command(crew: Crew) -> None:
     """What an agent says at the desk itself counts, whatever its message says afterwards."""
     keys = crew.tasks("Finish", "Ask", "Give up", "Split", "Hand back")
-    verbs = ("complete $YOURTURN_TASK --summary 'by hand'", "ask $YOURTURN_TASK 'Which?'", "fail $YOURTURN_TASK --reason 'no way'",
-             "decompose $YOURTURN_TASK --child A --child B", "release $YOURTURN_TASK --reason 'not now'")  # fmt: skip
+    verbs = ("complete {} --summary 'by hand'", "ask {} 'Which?'", "fail {} --reason 'no way'", "decompose {} --child A --child B",
+             "release {} --reason 'not now'")  # fmt: skip
     for key, verb in zip(keys, verbs, strict=True):
-        crew.says(key, f"$ turn {verb} > /dev/null && echo '<promise>EJECT: confused</promise>'")
+        crew.says(key, f"$ turn {verb.format('$YOURTURN_TASK')} > /dev/null && echo '<promise>EJECT: confused</promise>'")
     told: dict[str, list[str]] = {}
     for row in crew.work("--parallel", "2")["results"]:
         told.setdefault(row["task"], []).append(row["outcome"])
@@ -145,6 +145,15 @@ def test_words_that_cannot_be_understood_reach_a_person(crew: Crew) -> None:
     for key in keys:
         assert crew.waiting(key, "escalation")["reason"] in ("protocol_error", "decision_needed")
     assert [crew.desk.show(key)["questions"][0]["reason"] for key in (keys[0], keys[1], keys[3])] == ["protocol_error"] * 3
+
+
+def test_a_signal_without_words(crew: Crew) -> None:
+    """Where a verdict is enough, no words are needed."""
+    key = crew.tasks("Paint the door")[0]
+    crew.says(key, "<promise>APPROVAL_NEEDED</promise>")
+    crew.work()
+    assert crew.waiting(key, "approval")["text"] == "Sign off: Paint the door"
+    assert crew.desk.show(key)["notes"] == []
 
 
 def test_finished_work_that_a_person_signs_off(crew: Crew) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import sys
 import time
@@ -55,8 +54,8 @@ def _logs(crew: Crew, key: str) -> list[Path]:
 
 
 ATTEMPTS = [
-    "approve PROJ-1", "approve PROJ-2", "reject PROJ-2 no", "answer Q1 yes", "respond PROJ-2 yes", "update PROJ-2 --verdict approved",
-    "update PROJ-2 --awaiting=null", "cancel PROJ-1", "close PROJ-2", "resolve PROJ-2", "--as human:ana approve PROJ-2",
+    "approve PROJ-1", "approve PROJ-2", "reject PROJ-2 no", "answer Q1 yes", "respond PROJ-2 yes",
+    "update PROJ-2 --verdict approved", "update PROJ-2 --awaiting=null", "cancel PROJ-1", "close PROJ-2", "resolve PROJ-2", "--as human:ana approve PROJ-2",
     "--as human:ana note PROJ-1 hi", "token create mine --role admin", "user add mallory", "project set PROJ merge ff",
 ]  # fmt: skip
 
@@ -65,8 +64,8 @@ def test_an_agent_cannot_answer(crew: Crew) -> None:
     """With everything that it was given, and without what could be taken away: exit 5, and nothing changes."""
     mine, gate = crew.tasks("Mine", "Somebody's gate")
     crew.desk.flag(gate, "May it go live?", kind="approval")
-    lines = "\n".join(f"turn {line} > /dev/null 2>> \"$CREW/err\"; echo $? >> \"$CREW/exits\"" for line in ATTEMPTS)
-    crew.says(mine, f"$ {lines}\nenv | grep ^YOURTURN_ | sort > \"$CREW/env\"\necho '<promise>COMPLETE</promise>'")
+    lines = "\n".join(f"turn {line} > /dev/null 2>> $CREW/err; echo $? >> $CREW/exits" for line in ATTEMPTS)
+    crew.says(mine, f"$ {lines}\nenv | grep ^YOURTURN_ | sort > $CREW/env\necho '<promise>COMPLETE</promise>'")
     before = crew.desk.show(gate)
     crew.work()
     exits = (crew.place / "exits").read_text().split()
@@ -267,7 +266,7 @@ def test_the_second_signal_ends_it_at_once(crew: Crew) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(3) == 128 + signal.SIGTERM
         assert time.monotonic() - begun < 2
-        crew.until(lambda: not os.path.exists(f"/proc/{pid.read_text().strip()}"))  # noqa: PTH110
+        crew.until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
 
 
 def test_a_word_said_in_the_last_moment_counts(crew: Crew) -> None:

@@ -132,6 +132,7 @@ def _stop_when_told(worker: Any) -> None:
 
     def listen() -> None:
         told.get()
+        worker.progress.say("", "Stopping: agents may end their turn. Once more ends it at once.")
         worker.stop()
         os._exit(128 + told.get())
 

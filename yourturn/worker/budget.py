@@ -27,9 +27,11 @@ class Budget:
             for name, amount in what.items():
                 self.spent[name] += amount
 
-    def over(self) -> str:
-        """'' or which one is spent, in words."""
+    def over(self, taking: bool = True) -> str:
+        """'' or which one is spent, in words. The last task that was taken may be finished."""
         for name, words in _WORDS.items():
+            if name == "tasks" and not taking:
+                continue
             limit, spent = getattr(self, name), self.spent[name]
             if limit is not None and spent >= limit:
                 return words.format(spent=spent, limit=limit, dear=dollars(spent), most=dollars(limit))

@@ -46,7 +46,9 @@ from .repository import (
     trees,
 )
 
-__all__ = ["Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "roll_back", "room", "unfinished", "worktrees"]
+__all__ = [
+    "Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "roll_back", "room", "unfinished", "worktrees",
+]  # fmt: skip
 
 _NOBODY = "There is no repository here: the files are as they were left."
 

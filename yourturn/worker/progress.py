@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -77,13 +77,18 @@ class Progress:
         if not self.live:
             self._write(lasting)
             return
-        size = shutil.get_terminal_size()
-        drawn = [] if self._ended.is_set() else self.lines(size.columns, size.lines)
+        drawn = [] if self._ended.is_set() else self.lines(*self._size())
         up = f"\x1b[{self._drawn}A\r" if self._drawn else ""
         lines = "".join(f"{line}\x1b[K\n" for line in (*lasting.splitlines(), *map(dim, drawn)))
         if up or lines:
             self._write(f"{up}{lines}\x1b[J")
         self._drawn = len(drawn)
+
+    def _size(self) -> tuple[int, int]:
+        try:
+            return os.get_terminal_size(self.out.fileno())
+        except (OSError, ValueError):
+            return 80, 24
 
     def _write(self, text: str) -> None:
         try:

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import ClaimLost, YourturnError
+from ..core.rules import KINDS
 from . import brief as briefs
 from . import gitwork, signals
 from .agents import make
@@ -140,7 +141,7 @@ class Sitting:
             trouble = ending.error.strip()[-2000:] or trouble
             if silent >= self.worker.turns:
                 return self._ask("escalation", self._without_a_signal(silent, ending.text, trouble), "decision_needed")
-            if self.stop.is_set() or self.worker.budget.over():
+            if self.stop.is_set() or self.worker.budget.over(taking=False):
                 return self._pause(ending)
 
     def _without_a_signal(self, silent: int, said: str, trouble: str) -> str:
@@ -201,17 +202,22 @@ class Sitting:
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
             return ""
-        if ending.what == "parked" or self._was_answered():
-            self.parked = ending.what == "parked"
+        if ending.what == "parked":
+            self.parked = True
             return briefs.answers(task)
-        return self._read(ending)
-
-    def _was_answered(self) -> bool:
-        """A person was quick: the question was answered while the session ended."""
-        return any(q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of for q in self.task["questions"])
-
-    def _read(self, ending: Ending) -> Result | str:
         outcome = signals.read(ending.text, self._signal())
+        return briefs.answers(task) if self._was_answered(outcome) else self._read(ending, outcome)
+
+    def _was_answered(self, outcome: signals.Outcome) -> bool:
+        """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
+        new = [
+            q["text"].strip()
+            for q in self.task["questions"]
+            if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of
+        ]
+        return outcome.text.strip() in new if outcome.what == "ask" else bool(new) and outcome.what == "nothing"
+
+    def _read(self, ending: Ending, outcome: signals.Outcome) -> Result | str:
         said = outcome.text.strip()
         if outcome.what == "broken":
             text = f"{self.agent.name} ended its turn in a way that cannot be understood: {said or 'no words'}"
@@ -253,9 +259,12 @@ class Sitting:
     def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
         """The signal's text becomes the question and a note."""
         self._keep()
-        self.desk.note(self.key, text)
+        if text:
+            self.desk.note(self.key, text)
+        else:
+            text = KINDS[kind].prompt.format(title=self.task["title"])
         self.desk.flag(self.key, text, reason or None, kind, claim=self.claim, context=context or None)  # type: ignore[arg-type]
-        return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0] if text else ''}")
+        return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0]}")
 
     def _fail(self, reason: str) -> Result:
         assert self.place is not None
