@@ -118,8 +118,8 @@ def test_signal_files_of_agents_that_share_a_folder(crew: Crew) -> None:
 def test_said_with_a_command(crew: Crew) -> None:
     """What an agent says at the desk itself counts, whatever its message says afterwards."""
     keys = crew.tasks("Finish", "Ask", "Give up", "Split", "Hand back")
-    verbs = ("complete {} --summary 'by hand'", "ask {} 'Which?'", "fail {} --reason 'no way'", "decompose {} --child A --child B",
-             "release {} --reason 'not now'")  # fmt: skip
+    verbs = ("complete {} --summary 'by hand'", "ask {} 'Which?'", "fail {} --reason 'no way'",
+             "decompose {} --child A --child B", "release {} --reason 'not now'")  # fmt: skip
     for key, verb in zip(keys, verbs, strict=True):
         crew.says(key, f"$ turn {verb.format('$YOURTURN_TASK')} > /dev/null && echo '<promise>EJECT: confused</promise>'")
     told: dict[str, list[str]] = {}

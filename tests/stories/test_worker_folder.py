@@ -44,7 +44,7 @@ def test_work_that_builds_on_other_work(crew: Crew) -> None:
     crew.repository()
     ground, upper = crew.tasks("Ground", "Upper floor")
     crew.desk.depend(upper, ground)
-    crew.says(ground, "$ echo stone > ground.txt; echo '{\"status\": \"completed\", \"summary\": \"Laid in stone\"}'")
+    crew.says(ground, '$ echo stone > ground.txt; echo \'{"status": "completed", "summary": "Laid in stone"}\'')
     crew.says(upper, "$ cat ground.txt > upper.txt; echo '<promise>COMPLETE</promise>'")
     crew.work("--parallel", "2")
     assert set(crew.states().values()) == {"done"}

@@ -54,9 +54,10 @@ def _logs(crew: Crew, key: str) -> list[Path]:
 
 
 ATTEMPTS = [
-    "approve PROJ-1", "approve PROJ-2", "reject PROJ-2 no", "answer Q1 yes", "respond PROJ-2 yes",
-    "update PROJ-2 --verdict approved", "update PROJ-2 --awaiting=null", "cancel PROJ-1", "close PROJ-2", "resolve PROJ-2", "--as human:ana approve PROJ-2",
-    "--as human:ana note PROJ-1 hi", "token create mine --role admin", "user add mallory", "project set PROJ merge ff",
+    "approve PROJ-1", "approve PROJ-2", "reject PROJ-2 no", "answer Q1 yes", "respond PROJ-2 yes", "cancel PROJ-1",
+    "update PROJ-2 --verdict approved", "update PROJ-2 --awaiting=null", "close PROJ-2", "resolve PROJ-2",
+    "--as human:ana approve PROJ-2", "--as human:ana note PROJ-1 hi", "token create mine --role admin", "user add mallory",
+    "project set PROJ merge ff",
 ]  # fmt: skip
 
 
