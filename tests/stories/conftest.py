@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.conftest import TURN
+
+if TYPE_CHECKING:
+    from tests.stories.crew import Crew
 
 
 class Turn:
@@ -56,6 +59,16 @@ class Turn:
 def turn(dialect: str, address: str, tmp_path: Path) -> Turn:
     """A desk with project PROJ, on both databases."""
     return Turn(tmp_path, address)
+
+
+@pytest.fixture
+def crew(turn: Turn, address: str, tmp_path: Path) -> Iterator[Crew]:
+    """The same, with a worker at hand."""
+    from tests.stories.crew import Crew
+
+    found = Crew(tmp_path, address)
+    yield found
+    found.desk.close()
 
 
 @pytest.fixture

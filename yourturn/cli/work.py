@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from argparse import ArgumentTypeError, Namespace
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,15 @@ def _count(text: str) -> int:
     return int(digits) * (1000 if text.lower().endswith("k") else 1)
 
 
+def _time(option: str) -> Callable[[str], float]:
+    def read(text: str) -> float:
+        from ..core.fields import duration
+
+        return duration(text, option) / 1_000_000
+
+    return read
+
+
 def work_args(p: Any) -> None:
     p.add_argument("--agent", metavar="NAME", help="only this one of [agents.NAME] (else the task's role says which)")
     p.add_argument(
@@ -43,12 +53,12 @@ def work_args(p: Any) -> None:
     p.add_argument("--in-place", action="store_true", help="work in this checkout, not in a worktree; one task at a time")
     p.add_argument("--worker-id", metavar="W", help="this worker's name")
     p.add_argument("--turns", type=_count, default=5, metavar="N", help="turns without a signal before a person is asked (5)")
-    p.add_argument("--timeout", type=parse.seconds, default=3600.0, metavar="TIME", help="for one turn of an agent (1h)")
-    p.add_argument("--silence", type=parse.seconds, default=900.0, metavar="TIME", help="without a word from it (15m)")
+    p.add_argument("--timeout", type=_time("--timeout"), default=3600.0, metavar="TIME", help="for one turn of an agent (1h)")
+    p.add_argument("--silence", type=_time("--silence"), default=900.0, metavar="TIME", help="without a word from it (15m)")
     budget = p.add_argument_group("budgets: spent, it takes no more work and ends")
     budget.add_argument("--budget-tasks", type=_count, metavar="N")
     budget.add_argument("--budget-iterations", type=_count, metavar="N", help="turns of agents")
-    budget.add_argument("--budget-time", type=parse.seconds, metavar="TIME", help="also ends what is under way")
+    budget.add_argument("--budget-time", type=_time("--budget-time"), metavar="TIME", help="also ends what is under way")
     budget.add_argument("--budget-tokens", type=_count, metavar="N")
     budget.add_argument("--budget-cost", type=_money, metavar="USD")
 
@@ -93,11 +103,13 @@ def work(a: Namespace) -> int:
 
 
 def _goodbye(why: str, worker: Any) -> list[str]:
+    from ..worker.budget import dollars
+
     counts: dict[str, int] = {}
     for _, result in worker.results:
         counts[result.what] = counts.get(result.what, 0) + 1
     told = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
-    cost = f", ${worker.budget.spent['cost']:.2f}" if worker.budget.spent["cost"] else ""
+    cost = f", {dollars(worker.budget.spent['cost'])}" if worker.budget.spent["cost"] else ""
     lines = [f"Ended: {why}. {told}{cost}."]
     if "waiting" in counts:
         lines.append("Next: turn inbox")
@@ -113,13 +125,17 @@ def _logs(address: str) -> Path:
 
 def _stop_when_told(worker: Any) -> None:
     """The first time gently, the second time at once: agents die with their worker."""
-    told: list[int] = []
+    import threading
+    from queue import SimpleQueue
 
-    def stop(number: int, _: Any) -> None:
-        if told:
-            os._exit(128 + number)
-        told.append(number)
+    told: SimpleQueue[int] = SimpleQueue()  # the only thing that a handler may touch: whoever it interrupts may hold a lock
+
+    def listen() -> None:
+        told.get()
+        worker.progress.say("", "Stopping: agents may end their turn. Once more ends it at once.")
         worker.stop()
+        os._exit(128 + told.get())
 
+    threading.Thread(target=listen, daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, stop)
+        signal.signal(number, lambda number, _: told.put(number))

@@ -65,8 +65,8 @@ def heartbeat(d: Draft) -> None:
 
 
 def release(d: Draft) -> None:
-    d.data["reason"] = d.args.get("reason", "")
-    _spend_try(d, "released")
+    d.data["reason"] = reason = d.args.get("reason", "")
+    _spend_try(d, f"released: {reason[:500]}" if reason.strip() else "released")
 
 
 def expire(d: Draft) -> None:

@@ -27,12 +27,14 @@ class Budget:
             for name, amount in what.items():
                 self.spent[name] += amount
 
-    def over(self) -> str:
-        """'' or which one is spent, in words."""
+    def over(self, taking: bool = True) -> str:
+        """'' or which one is spent, in words. The last task that was taken may be finished."""
         for name, words in _WORDS.items():
+            if name == "tasks" and not taking:
+                continue
             limit, spent = getattr(self, name), self.spent[name]
             if limit is not None and spent >= limit:
-                return words.format(spent=spent, limit=limit)
+                return words.format(spent=spent, limit=limit, dear=dollars(spent), most=dollars(limit))
         return self.late() and f"the time is over ({self.seconds:g} s)"
 
     def late(self) -> str:
@@ -44,8 +46,13 @@ class Budget:
 
 
 _WORDS = {
-    "tasks": "{limit:g} tasks were worked on",
+    "tasks": "it was to take {limit:g} and no more",
     "iterations": "agents had {limit:g} turns",
     "tokens": "{spent:,.0f} of {limit:,.0f} tokens are spent",
-    "cost": "${spent:.2f} of ${limit:.2f} are spent",
+    "cost": "{dear} of {most} are spent",
 }
+
+
+def dollars(amount: float) -> str:
+    """$2.50, and $0.0042 where cents are too coarse."""
+    return f"${amount:.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4f}"

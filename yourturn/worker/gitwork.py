@@ -46,7 +46,9 @@ from .repository import (
     trees,
 )
 
-__all__ = ["Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "roll_back", "worktrees"]
+__all__ = [
+    "Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "roll_back", "room", "unfinished", "worktrees",
+]  # fmt: skip
 
 _NOBODY = "There is no repository here: the files are as they were left."
 
@@ -86,6 +88,18 @@ def prepare(
     folder = path / repo.prefix
     folder.mkdir(parents=True, exist_ok=True)
     return Workplace(str(folder), branch, ground[0], repo.top, True)
+
+
+def room(root: Path) -> bool:
+    """Can several tasks work here at once? Where there are no commits yet, they would share one checkout."""
+    repo = find(root)
+    return repo is None or default(repo) is not None
+
+
+def unfinished(root: Path) -> str | None:
+    """The task whose unfinished work lies in the checkout itself."""
+    repo = find(root)
+    return None if repo is None or repo.bare else inplace.unfinished(repo)
 
 
 def leave(place: Workplace) -> None:

@@ -50,6 +50,12 @@ def settle(repo: Repository, key: str, patch: str | None, fresh: bool) -> str:
     return start
 
 
+def unfinished(repo: Repository) -> str | None:
+    """The task whose work lies in the checkout and is not committed."""
+    key, _ = _owner(repo)
+    return key if key and look(repo.top).dirty else None
+
+
 def leave(top: str) -> None:
     """Others may come. What lies there, and what was committed, is still marked as the task's own."""
     with _guard:

@@ -20,15 +20,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..core.errors import Busy, NotAllowed, Usage, YourturnError
+from ..core.errors import Busy, IllegalMove, NotAllowed, NotFound, Precondition, StoreTrouble, Usage, YourturnError
 from ..core.model import Who
+from . import gitwork
 from .agents.base import Agent, turn_command
 from .budget import Budget
 from .progress import Progress
 
 if TYPE_CHECKING:
     from ..client import Client
-    from . import gitwork
     from .sitting import Result, Sitting
 
 LEASE, BEAT, CARRY = "90s", 30.0, 0.3
@@ -60,6 +60,9 @@ class Worker:
         self._sittings: dict[str, tuple[Sitting, threading.Thread]] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
+        self._begun = False
+        self._beside: list[threading.Thread] = []
+        self.idle = "nothing is left to take"
         self._ended = threading.Event()
         self._tokens: dict[str, str] = {}
         self._token_names: list[str] = []
@@ -74,19 +77,23 @@ class Worker:
         """Work until there is a reason to end; says which."""
         with ExitStack() as stack:
             stack.callback(self._leave)
-            for run in (self._beat, self._carry, self._listen):
-                threading.Thread(target=run, daemon=True).start()
+            if not gitwork.room(self.root):
+                self.in_place, self.parallel = True, 1
+            self._beside = [threading.Thread(target=run, daemon=True) for run in (self._beat, self._carry, self._listen)]
+            for thread in self._beside:
+                thread.start()
             while True:
-                over = "it was told to stop" if self._stop.is_set() else self.budget.over()
+                over = self.budget.over() or ("it was told to stop" if self._stop.is_set() else "")
                 if self.budget.late():
                     self.stop()
                 self._bury()
                 if over and not self._sittings:
                     return over
-                if not over and len(self._sittings) < self.parallel and self._take():
+                taken = None if over or len(self._sittings) >= self.parallel else self._take()
+                if taken:
                     continue
-                if self.drain and not self._sittings:
-                    return "nothing is left to take"
+                if self.drain and taken is False and not self._sittings:
+                    return self.idle
                 self._merge_what_was_accepted()
                 left = self.budget.left()
                 self._wake.wait(min(5.0, 5.0 if left is None else left + 0.01))
@@ -99,13 +106,16 @@ class Worker:
             sitting.stop.set()
         self._wake.set()
 
-    def _take(self) -> bool:
+    def _take(self) -> bool | None:
+        """Whether there was one; None: nobody knows just now."""
         try:
-            got = self._as(self.agent or self.default).claim_next(
-                self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE
-            )
-        except Busy:
-            return False
+            got = self._next(self._as(self.agent or self.default))
+        except StoreTrouble as trouble:
+            if not self._begun and not isinstance(trouble, Busy):
+                raise
+            self.progress.say("", f"{trouble}; it tries again")
+            return None
+        self._begun = True
         if got is None:
             return False
         agent = self.agents[self._agent_of(got["task"])]
@@ -121,6 +131,17 @@ class Worker:
         self.progress.say(sitting.key, f"{agent.name} begins: {got['task']['title']}")
         thread.start()
         return True
+
+    def _next(self, desk: Client) -> dict[str, Any] | None:
+        """Unfinished work in the checkout itself is finished before anything else is begun there."""
+        begun = gitwork.unfinished(self.root) if self.in_place else None
+        if begun is None:
+            return desk.claim_next(self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE)
+        try:
+            return desk.claim(begun, self.name, lease=LEASE)
+        except (IllegalMove, Precondition, NotFound) as no:
+            self.idle = f"the checkout holds unfinished work of {begun} ({no})"
+            return None
 
     def _agent_of(self, task: dict[str, Any]) -> str:
         return self.agent or (task["role"] if task["role"] in self.agents else self.default)
@@ -164,7 +185,7 @@ class Worker:
         """Somebody changed something: there may be work."""
         while not self._ended.is_set():
             try:
-                if self.desk.desk.wait(5.0):
+                if self.desk.desk.wait(0.25):
                     self._wake.set()
                     self._ended.wait(0.05)
             except Exception:
@@ -192,8 +213,6 @@ class Worker:
         how = next(p["settings"]["merge"] for p in self.desk.projects() if p["key"] == project)
         if place is None or how == "none":
             return
-        from . import gitwork
-
         try:
             self.progress.say(key, gitwork.finish(place, f"{key}: {task['title']}\n", merge=how)["words"])
         except YourturnError as error:
@@ -229,7 +248,13 @@ class Worker:
         return self._tokens[agent]
 
     def _leave(self) -> None:
+        """Nobody may be at the desk any more when it is closed."""
+        self.stop()
+        for _, thread in self._sittings.values():
+            thread.join()
         self._ended.set()
+        for thread in self._beside:
+            thread.join()
         for name in self._token_names:
             try:
                 self.desk.revoke_token(name)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
+import os
+import re
 import threading
 import time
 from collections.abc import Callable
 from typing import IO
 
-from ..screen import one_line
+from ..screen import cut, dim, one_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_COLOUR = re.compile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
+_LONG = 500
 
 
 class Progress:
@@ -27,10 +30,9 @@ class Progress:
             self._thread.start()
 
     def say(self, key: str, words: str) -> None:
+        line = cut(one_line(words[: 2 * _LONG]), _LONG)
         with self._lock:
-            self._wipe()
-            self._print(f"{time.strftime('%H:%M:%S')}  {key}  {one_line(words)}".rstrip())
-            self._draw()
+            self._show("  ".join(filter(None, (time.strftime("%H:%M:%S"), key, line))) + "\n")
 
     def begin(self, key: str, agent: str) -> None:
         with self._lock:
@@ -41,51 +43,52 @@ class Progress:
         with self._lock:
             if key in self._running:
                 agent, since, _ = self._running[key]
-                self._running[key] = (agent, since, words)
+                self._running[key] = (agent, since, one_line(_COLOUR.sub("", words[:_LONG])))
 
     def end(self, key: str) -> None:
         with self._lock:
-            self._wipe()
             self._running.pop(key, None)
-            self._draw()
+            self._show()
 
     def close(self) -> None:
         self._ended.set()
         if self._thread:
             self._thread.join()
         with self._lock:
-            self._wipe()
+            self._show()
 
-    def lines(self, width: int) -> list[str]:
+    def lines(self, width: int, height: int = 1000) -> list[str]:
         """One per running agent: a spinner, whom, for how long, the last thing it said."""
         now, found = self.clock(), []
         for key, (agent, since, words) in self._running.items():
             head = f"{_FRAMES[self._frame % len(_FRAMES)]} {key} {agent} {elapsed(now - since)}"
-            found.append(one_line(f"{head}  {words}")[: max(20, width - 1)])
-        return found
+            found.append(cut(f"{head}  {words}".rstrip(), max(10, width - 1)))
+        room = max(1, height - 2)
+        return found if len(found) <= room else [*found[: room - 1], f"  and {len(found) - room + 1} more"]
 
     def _draw_on(self) -> None:
         while not self._ended.wait(0.12):
             with self._lock:
                 self._frame += 1
-                self._wipe()
-                self._draw()
+                self._show()
 
-    def _draw(self) -> None:
-        if not self.live or self._ended.is_set():
+    def _show(self, lasting: str = "") -> None:
+        """What is drawn, anew below a lasting line: written at once, line over line, so that nothing flickers."""
+        if not self.live:
+            self._write(lasting)
             return
-        drawn = self.lines(shutil.get_terminal_size().columns)
-        for line in drawn:
-            self._print(f"\x1b[2m{line}\x1b[0m")
+        drawn = [] if self._ended.is_set() else self.lines(*self._size())
+        up = f"\x1b[{self._drawn}A\r" if self._drawn else ""
+        lines = "".join(f"{line}\x1b[K\n" for line in (*lasting.splitlines(), *map(dim, drawn)))
+        if up or lines:
+            self._write(f"{up}{lines}\x1b[J")
         self._drawn = len(drawn)
 
-    def _wipe(self) -> None:
-        if self.live and self._drawn:
-            self._write(f"\x1b[{self._drawn}A\x1b[J")
-            self._drawn = 0
-
-    def _print(self, line: str) -> None:
-        self._write(line + "\n")
+    def _size(self) -> tuple[int, int]:
+        try:
+            return os.get_terminal_size(self.out.fileno())
+        except (OSError, ValueError):
+            return 80, 24
 
     def _write(self, text: str) -> None:
         try:

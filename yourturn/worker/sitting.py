@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import tempfile
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import ClaimLost, YourturnError
+from ..core.rules import KINDS
 from . import brief as briefs
 from . import gitwork, signals
 from .agents import make
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from .agents.base import Agent
     from .loop import Worker
 
+LOOK = 1.0  #: seconds between two looks at whether a session waits
+MANY = 400  #: lines that go to the desk at once
 _NUDGE = (
     "Your turn ended without a signal, so nobody knows whether the task is done. Go on if work remains; then end with one of "
     "the signals that you were told about. If a person has to decide something, ask."
@@ -55,7 +59,7 @@ class Sitting:
         self.adapter = make(agent)
         self.stop = threading.Event()
         self.lost = False
-        self.waiting = False
+        self._waiting = (0.0, False)
         self.place: gitwork.Workplace | None = None
         self.session: str | None = None
         self.parked = False
@@ -63,6 +67,7 @@ class Sitting:
         self.again = ""
         self.heard_of: set[str] = set()  #: questions whose answers this session was told
         self._lines: list[tuple[str, str]] = []
+        self._unsaid = 0
         self._lock = threading.Lock()
 
     # --- the whole ----------------------------------------------------------------------------------------------------
@@ -124,7 +129,7 @@ class Sitting:
     # --- turns --------------------------------------------------------------------------------------------------------
 
     def _turns(self) -> Result:
-        nudge, silent = "", 0
+        nudge, silent, trouble = "", 0, ""
         while True:
             ending = self._turn(nudge)
             self.worker.budget.spend(iterations=1, tokens=ending.tokens, cost=ending.cost)
@@ -133,11 +138,22 @@ class Sitting:
                 return found
             nudge = found
             silent = silent + 1 if nudge == _NUDGE else 0
-            if silent >= self.worker.turns or (silent and self.worker.budget.over()):
-                said = f"\n\nIt last said:\n{ending.text.strip()[-2000:]}" if ending.text.strip() else ""
-                times = f"{silent} turn{'s' * (silent != 1)}"
-                text = f"{self.agent.name} had {times} without saying how it ended.{said}"
-                return self._ask("escalation", text, "decision_needed")
+            trouble = ending.error.strip()[-2000:] or trouble
+            if silent >= self.worker.turns:
+                return self._ask("escalation", self._without_a_signal(silent, ending.text, trouble), "decision_needed")
+            if self.stop.is_set() or self.worker.budget.over(taking=False):
+                return self._pause(ending)
+
+    def _without_a_signal(self, silent: int, said: str, trouble: str) -> str:
+        times = "a turn" if silent == 1 else f"{silent} turns"
+        parts = [f"{self.agent.name} had {times} without saying how it ended."]
+        parts += [trouble] if trouble else []
+        parts += [f"It last said:\n{said.strip()[-2000:]}"] if said.strip() else []
+        return "\n\n".join(parts)
+
+    def _pause(self, ending: Ending) -> Result:
+        self._park(ending)
+        return Result("stopped", "stopped; its session goes on later")
 
     def _turn(self, nudge: str) -> Ending:
         resume = self.session is not None and (self.fresh > 0 or self.task["session_id"] == self.session)
@@ -152,7 +168,8 @@ class Sitting:
         run = Run(
             task=self.key, agent=self.agent, folder=self.place.folder, env=self._environment(), session_id=self.session,
             prompt=briefs.brief(ready, agent=self.agent.name, role=briefs.role_text(self.agent.name, Path(self.place.folder)),
-                                again=self.again or (nudge if not resume else "")),
+                                again=self.again or (nudge if not resume else ""),
+                                signals=self._signals().relative_to(self.place.folder).as_posix()),
             answer_prompt=nudge or briefs.answers(ready), resumed=resume, parked=self.parked and resume,
             log=str(self.worker.logs / self.key / f"{self.claim['epoch']}.log"),
             hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"), say=lambda text: self.hear(Text(text)),
@@ -160,7 +177,7 @@ class Sitting:
         self.again, self.parked = "", False
         self.heard_of |= {q["id"] for q in self.task["questions"] if q["status"] != "pending"}
         return perform(
-            self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=lambda: self.waiting,
+            self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=self.is_waiting,
             time_limit=self.agent.timeout or self.worker.time_limit,
             silence_limit=self.agent.silence or self.worker.silence_limit,
         )  # fmt: skip
@@ -175,26 +192,32 @@ class Sitting:
             return self._moved()
         if ending.superseded:
             self._superseded(ending)
-        if self.stop.is_set():
-            self._park(ending)
-            return Result("stopped", "stopped; its session goes on later")
+        if ending.cause == "stop":
+            if ending.rc != 0:
+                return self._pause(ending)
+            ending = ending._replace(what="done")  # it was asked to go, and ended in order: what it said counts
         if task["awaiting"]:
             self._park(ending)
-            return Result("waiting", f"waits for a person ({task['awaiting']}): {self._question()}")
+            return self._waits()
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
             return ""
-        if ending.what == "parked" or self._was_answered():
-            self.parked = ending.what == "parked"
+        if ending.what == "parked":
+            self.parked = True
             return briefs.answers(task)
-        return self._read(ending)
-
-    def _was_answered(self) -> bool:
-        """A person was quick: the question was answered while the session ended."""
-        return any(q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of for q in self.task["questions"])
-
-    def _read(self, ending: Ending) -> Result | str:
         outcome = signals.read(ending.text, self._signal())
+        return briefs.answers(task) if self._was_answered(outcome) else self._read(ending, outcome)
+
+    def _was_answered(self, outcome: signals.Outcome) -> bool:
+        """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
+        new = [
+            q["text"].strip()
+            for q in self.task["questions"]
+            if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of
+        ]
+        return outcome.text.strip() in new if outcome.what == "ask" else bool(new) and outcome.what == "nothing"
+
+    def _read(self, ending: Ending, outcome: signals.Outcome) -> Result | str:
         said = outcome.text.strip()
         if outcome.what == "broken":
             text = f"{self.agent.name} ended its turn in a way that cannot be understood: {said or 'no words'}"
@@ -221,16 +244,27 @@ class Sitting:
         assert self.place is not None
         title = self.task["title"]
         gitwork.finish(self.place, f"{self.key}: {title}\n\n{summary}".strip() + "\n")
-        task = self.desk.complete(self.claim, summary)
-        self.worker.finished(self.key, self.place, task)
-        return Result("done", summary or "done")
+        self.task = self.desk.complete(self.claim, summary)
+        self.worker.finished(self.key, self.place, self.task)
+        return self._finished(summary or "finished")
+
+    def _finished(self, words: str) -> Result:
+        if self.task["awaiting"]:
+            return self._waits()
+        return Result("done", words if self.task["ended_at"] else f"{words} (a person looks at it before it counts)")
+
+    def _waits(self) -> Result:
+        return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
 
     def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
         """The signal's text becomes the question and a note."""
         self._keep()
-        self.desk.note(self.key, text)
+        if text:
+            self.desk.note(self.key, text)
+        else:
+            text = KINDS[kind].prompt.format(title=self.task["title"])
         self.desk.flag(self.key, text, reason or None, kind, claim=self.claim, context=context or None)  # type: ignore[arg-type]
-        return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0] if text else ''}")
+        return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0]}")
 
     def _fail(self, reason: str) -> Result:
         assert self.place is not None
@@ -241,6 +275,7 @@ class Sitting:
 
     def _release(self, reason: str) -> Result:
         self._keep()
+        self.desk.note(self.key, f"Given back: {reason}")
         task = self.desk.release(self.claim, reason)
         left = task["max_retries"] - task["retry_count"]
         more = f"{left} more tr{'y' if left == 1 else 'ies'}" if left > 0 else "a person is asked"
@@ -255,9 +290,14 @@ class Sitting:
     def _keep(self) -> None:
         """The work in the folder, in case that another machine goes on."""
         assert self.place is not None
-        body = gitwork.patch_of(self.place)
-        if body or self.desk.patch(self.key):
-            self.desk.keep_patch(self.claim, self.place.base or "", body)
+        try:
+            body = gitwork.patch_of(self.place)
+            if body or self.desk.patch(self.key):
+                self.desk.keep_patch(self.claim, self.place.base or "", body)
+        except ClaimLost:
+            raise
+        except YourturnError as trouble:  # too large, say: it still lies in the folder
+            self.worker.progress.say(self.key, f"only this machine can go on with it: {trouble}")
 
     def _moved(self) -> Result:
         """The task has moved without us: by the agent itself, through a tool or a command, or because the claim is over."""
@@ -267,12 +307,12 @@ class Sitting:
         if "complete" in own:
             made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
             self.worker.finished(self.key, self.place, self.task)
-            return Result("done", self.task["summary"] or made["words"])
+            return self._finished(self.task["summary"] or made["words"])
         if "fail" in own:
             ref = gitwork.roll_back(self.place, self.key)
             return Result("failed", self.task["reason"] + (f" (its work is kept as {ref})" if ref else ""))
         if self.task["awaiting"] and own:
-            return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
+            return self._waits()
         if own:
             return Result("moved", "the agent moved it on itself")
         return Result("lost", "the claim was lost; what was done stays in its folder")
@@ -310,13 +350,18 @@ class Sitting:
                 return
         with self._lock:
             self._lines.append(line)
+            if len(self._lines) > MANY:  # somebody talks faster than anybody reads
+                del self._lines[MANY // 2]
+                self._unsaid += 1
         if line[0] in ("said", "tool", "progress"):
             self.worker.progress.heard(self.key, line[1])
 
     def flush(self) -> None:
         """What it said goes to the desk, a few times a second, so that others can follow."""
         with self._lock:
-            lines, self._lines = self._lines, []
+            lines, self._lines, unsaid, self._unsaid = self._lines, [], self._unsaid, 0
+        if unsaid:
+            lines.insert(MANY // 2, ("note", f"({unsaid:,} more lines are only in the log file)"))
         if lines:
             try:
                 self.desk.write_output(self.claim, lines)
@@ -326,18 +371,30 @@ class Sitting:
     def beat(self) -> None:
         """Still here. Who has lost the claim stops at once."""
         try:
-            self.waiting = bool(self.desk.heartbeat(self.claim)["awaiting"])
+            self.desk.heartbeat(self.claim)
         except ClaimLost:
             self.lost = True
             self.stop.set()
         except YourturnError:
             pass  # the next one may get through, before the lease is over
 
+    def is_waiting(self) -> bool:
+        """Does the session wait for a person right now? That time is not the agent's."""
+        now = time.monotonic()
+        if now - self._waiting[0] >= LOOK:
+            try:
+                self._waiting = (now, bool(self.desk.show(self.key)["awaiting"]))
+            except YourturnError:
+                self._waiting = (now, self._waiting[1])
+        return self._waiting[1]
+
     # --- the surroundings ---------------------------------------------------------------------------------------------
 
     def _signals(self) -> Path:
+        """Where several agents share a folder, one must not be taken for the other."""
         assert self.place is not None
-        return Path(self.place.folder, ".agents", "signals")
+        shared = not self.place.own and self.worker.parallel > 1
+        return Path(self.place.folder, ".agents", "signals", *([self.key] if shared else []))
 
     def _signal(self) -> bytes | None:
         """What was written during this turn; it is read once."""

@@ -1,0 +1,107 @@
+"""Where agents work, how people see them work, and how a quick person is heard at once."""
+
+from __future__ import annotations
+
+import re
+import time
+
+from tests.stories.conftest import Turn
+from tests.stories.crew import Crew
+from tests.stories.test_terminal import type_in
+from yourturn.screen import cells
+
+
+def test_in_the_checkout_itself(crew: Crew) -> None:
+    """One task at a time: unfinished work that waits for a person is finished before anything else is begun on top of it."""
+    crew.repository()
+    first, second = crew.tasks("First", "Second")
+    half = "$ echo half > half.txt; echo '<promise>INPUT_NEEDED: Which half?</promise>'"
+    crew.says(first, half, "$ cat half.txt && echo '<promise>COMPLETE</promise>'")
+    told = crew.work("--in-place")
+    assert [(row["task"], row["outcome"]) for row in told["results"]] == [(first, "waiting")]
+    assert told["ended"].startswith(f"the checkout holds unfinished work of {first}")
+    assert crew.git("status", "--porcelain", "half.txt") == "?? half.txt"
+    assert crew.state(second) == "ready"
+    crew("respond", first, "The left one")
+    told = crew.work("--in-place")
+    assert [(row["task"], row["outcome"]) for row in told["results"]] == [(first, "done"), (second, "done")]
+    assert crew.git("status", "--porcelain", "half.txt") == ""
+    assert "half.txt" in crew.git("show", "--stat", "--format=", "main")
+
+
+def test_before_the_first_commit(crew: Crew) -> None:
+    """There is nothing to base a branch on, so tasks share the checkout, one after the other, however many may run."""
+    crew.git("init", "-q", "-b", "main")
+    keys = crew.tasks("A", "B", "C")
+    for key in keys:
+        crew.says(key, f"$ echo {key} > {key}.txt; echo '<promise>COMPLETE</promise>'")
+    told = crew.work("--parallel", "3")
+    assert [row["outcome"] for row in told["results"]] == ["done"] * 3
+    assert set(crew.git("ls-tree", "--name-only", "HEAD").split()) >= {f"{key}.txt" for key in keys}
+
+
+def test_work_that_builds_on_other_work(crew: Crew) -> None:
+    crew.repository()
+    ground, upper = crew.tasks("Ground", "Upper floor")
+    crew.desk.depend(upper, ground)
+    crew.says(ground, '$ echo stone > ground.txt; echo \'{"status": "completed", "summary": "Laid in stone"}\'')
+    crew.says(upper, "$ cat ground.txt > upper.txt; echo '<promise>COMPLETE</promise>'")
+    crew.work("--parallel", "2")
+    assert set(crew.states().values()) == {"done"}
+    assert crew.git("show", f"{crew.desk.show(upper)['branch']}:upper.txt") == "stone"
+    assert "Laid in stone" in crew.told(upper)
+    assert crew.git("status", "--porcelain") == ""
+
+
+def test_a_quick_person_and_an_agent_that_waits(crew: Crew) -> None:
+    """Waiting is not silence: a session that waits for a person is left alone, and goes straight on under the same claim."""
+    key = crew.tasks("Ask and wait")[0]
+    steps = [{"say": "Hm."}, {"ask": "Left or right?", "wait": 30}, {"say": "So {answer}."}, {"promise": "COMPLETE"}]
+    crew.plays(steps, "silence = 3\n")
+    with crew.worker("--budget-tasks", "1", agent=False) as process:
+        crew.until(lambda: crew.desk.show(key)["awaiting"])
+        asked = time.monotonic()
+        crew.until(lambda: time.monotonic() - asked > 4)
+        crew("respond", key, "left")
+        told = crew.ended(process, None)
+    assert [row["outcome"] for row in told["results"]] == ["done"]
+    task = crew.desk.show(key)
+    assert (task["state"], task["retry_count"]) == ("done", 0)
+    assert len(crew.desk.history(key, action="claim")) == 1
+    assert told["spent"]["iterations"] == 1
+    assert "So left." in [line["text"] for line in crew.desk.output(key)]
+
+
+def test_on_a_narrow_terminal(here: Turn) -> None:
+    here("create", "A title that is longer than the terminal is wide, 日本語 日本語 日本語 日本語")
+    here("create", "Another")
+    (here.folder / "script.json").write_text(
+        '[{"say": "日本語 and \\u001b[31mred\\u001b[0m words that go on and on and on"}, {"sleep": 0.5}, {"promise": "COMPLETE"}]'
+    )
+    (here.folder / ".yourturn" / "config.toml").write_text('[agents.coder]\nadapter = "scripted"\nargv = ["script.json"]\n')
+    code, seen = type_in(here, "work", "--drain", "--parallel", "2", columns=40, env={"LANG": "C.UTF-8"})
+    assert code == 0
+    live = [line for line in re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", seen).splitlines() if line[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" and line]
+    assert any("日本語 and red" in line for line in live)
+    assert max(map(cells, live)) < 40, max(live, key=cells)
+    left = _screen(seen)
+    assert left[-1] == "Ended: nothing is left to take. 2 done."
+    assert len(left) == 6, left
+    assert not any(line[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in left if line)
+
+
+def _screen(seen: str) -> list[str]:
+    """What is left on an endlessly wide screen."""
+    lines, row = [""], 0
+    for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", seen):
+        if part == "\n":
+            row += 1
+            lines += [""] * (row - len(lines) + 1)
+        elif part.endswith("A") and part[0] == "\x1b":
+            row -= int(part[2:-1])
+        elif part == "\x1b[J":
+            del lines[row + 1 :]
+            lines[row] = ""
+        elif part[0] != "\x1b" and part != "\r":
+            lines[row] = part if row < len(lines) - 1 else lines[row] + part
+    return [line for line in lines if line]
