@@ -65,6 +65,7 @@ class Sitting:
         self.parked = False
         self.fresh = 0
         self.again = ""
+        self.told: str | None = None  #: when it was last told of answers
         self.heard_of: set[str] = set()  #: questions whose answers this session was told
         self._lines: list[tuple[str, str]] = []
         self._unsaid = 0
@@ -115,14 +116,14 @@ class Sitting:
         same = seat.get("agent") == self.agent.name and seat.get("folder") == self.place.folder
         self.heard_of = {q["id"] for q in self.task["questions"] if q["status"] == "pending"}
         if self.task["session_id"] and seat and here and same:
-            self.session, self.parked = self.task["session_id"], bool(seat.get("parked"))
+            self.session, self.parked, self.told = self.task["session_id"], bool(seat.get("parked")), seat.get("told")
         elif seat and (self.task["session_id"] or not here):
             self.again = _AGAIN["lost" if here else "moved"]
 
     def _remember(self, **more: Any) -> None:
         """Where the session sits, before anything can go wrong with it."""
         assert self.place is not None
-        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, **more}
+        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.told, **more}
         seat = {name: value for name, value in seat.items() if value}
         self.task = self.desk.update(self.key, claim=self.claim, session_id=self.session, host=self.worker.host, seat=seat)
 
@@ -160,17 +161,19 @@ class Sitting:
         if not resume:
             self.session = self.adapter.session_id()
             self.fresh += 1
+        told, self.told = self.told, self.task["updated_at"]
         self._remember(parked=self.parked and resume)
         self.signal_file = self._signals() / f"{self.agent.name}.json"
         self._before = _mark(self.signal_file)
         assert self.place is not None
-        ready = briefs.informed(self.task, self.desk.show)
+        ready = briefs.informed(self.task, self.desk.show, self.desk.history)
+        name, folder = self.agent.name, Path(self.place.folder)
+        role = briefs.role_text(name, folder) or briefs.role_text(name, self.worker.root)
         run = Run(
             task=self.key, agent=self.agent, folder=self.place.folder, env=self._environment(), session_id=self.session,
-            prompt=briefs.brief(ready, agent=self.agent.name, role=briefs.role_text(self.agent.name, Path(self.place.folder)),
-                                again=self.again or (nudge if not resume else ""),
-                                signals=self._signals().relative_to(self.place.folder).as_posix()),
-            answer_prompt=nudge or briefs.answers(ready), resumed=resume, parked=self.parked and resume,
+            prompt=briefs.brief(ready, agent=name, role=role, again=self.again or (nudge if not resume else ""),
+                                signals=self._signals().relative_to(folder).as_posix()),
+            answer_prompt=nudge or briefs.answers(ready, told), resumed=resume, parked=self.parked and resume,
             log=str(self.worker.logs / self.key / f"{self.claim['epoch']}.log"),
             hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"), say=lambda text: self.hear(Text(text)),
         )  # fmt: skip
@@ -202,11 +205,11 @@ class Sitting:
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
             return ""
-        if ending.what == "parked":
+        if ending.parked is not None and ending.what in ("parked", "retryable"):
             self.parked = True
-            return briefs.answers(task)
+            return briefs.answers(task, self.told)
         outcome = signals.read(ending.text, self._signal())
-        return briefs.answers(task) if self._was_answered(outcome) else self._read(ending, outcome)
+        return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
 
     def _was_answered(self, outcome: signals.Outcome) -> bool:
         """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
@@ -282,7 +285,7 @@ class Sitting:
         return Result("released", f"{reason}; {more}")
 
     def _park(self, ending: Ending) -> None:
-        self.parked = ending.what == "parked"
+        self.parked = ending.parked is not None
         self._remember(parked=self.parked)
         self._keep()
         self.desk.park(self.claim)
@@ -421,6 +424,7 @@ class Sitting:
     def _environment(self) -> dict[str, str]:
         return {
             **self.worker.environment(self.agent.name),
+            **(gitwork.identity(self.place.folder) if self.place and self.place.repo else {}),
             "YOURTURN_TASK": self.key,
             "YOURTURN_AGENT": self.agent.name,
             "YOURTURN_CLAIM": self.claim["token"],
