@@ -160,7 +160,7 @@ def test_every_example_is_understood() -> None:
 
     count = 0
     for name, command in COMMANDS.items():
-        module = import_module(f"yourturn.cli.{command.module}")
+        module = import_module(command.home)
         for example in command.examples:
             if not example.startswith("turn "):
                 continue
