@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -306,7 +307,8 @@ class Sitting:
         """The task has moved without us: by the agent itself, through a tool or a command, or because the claim is over."""
         assert self.place is not None
         told = self.desk.history(self.key, after=self.since, limit=1000)
-        own = [event["action"] for event in told if event["actor"] == self.desk.who.name]
+        ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
+        own = [event["action"] for event in ours if event["actor"] == self.desk.who.name]
         if "complete" in own:
             made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
             self.worker.finished(self.key, self.place, self.task)
