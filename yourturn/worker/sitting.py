@@ -195,7 +195,7 @@ class Sitting:
         if self.lost or not task["claim"] or task["claim"]["epoch"] != self.claim["epoch"]:
             return self._moved()
         if ending.superseded:
-            self._superseded(ending)
+            task = self._superseded(ending)
         if ending.cause == "stop":
             if ending.rc != 0:
                 return self._pause(ending)
@@ -308,7 +308,7 @@ class Sitting:
         assert self.place is not None
         told = self.desk.history(self.key, after=self.since, limit=1000)
         ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
-        own = [event["action"] for event in ours if event["actor"] == self.desk.who.name]
+        own = [event["action"] for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)]
         if "complete" in own:
             made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
             self.worker.finished(self.key, self.place, self.task)
@@ -326,11 +326,15 @@ class Sitting:
         asked = [q["text"] for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]]
         return asked[0].splitlines()[0] if asked else ""
 
-    def _superseded(self, ending: Ending) -> None:
-        dropped = {call.id for call in ending.superseded}
-        for q in self.task["questions"]:
-            if q["status"] == "pending" and (q["metadata"] or {}).get("call") in dropped:
-                self.desk.withdraw(q["id"], "the agent asked several things at once, and only the last one is waited for")
+    def _superseded(self, ending: Ending) -> dict[str, Any]:
+        """Nobody has to answer for calls that the session has dropped."""
+        from . import gate
+
+        found = gate.asked_for(self.desk, self.key, str(self.session), [call.id for call in ending.superseded])
+        why = "the agent asked for several things at once, and only the last one is waited for"
+        gate.superseded(self.desk, [q for q in found if q["status"] == "pending"], why, claim=self.claim["token"])
+        self.task = self.desk.show(self.key)
+        return self.task
 
     # --- what it hears ------------------------------------------------------------------------------------------------
 
@@ -443,6 +447,11 @@ def _mark(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def _lets_go(event: dict[str, Any]) -> bool:
+    """Did the claim end with this?"""
+    return (event["data"].get("set") or {}).get("holder", "") is None
 
 
 def _short(value: Any) -> str:
