@@ -81,6 +81,18 @@ def test_answered_before_the_parked_process_has_gone_it_is_woken_at_once(shop: D
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 
+def test_our_own_tool_parks_as_well_and_tells_the_answer(shop: Doubles) -> None:
+    asks: dict[str, Any] = {"question": "Which database?", "type": "blocking", "responseType": "choice"}
+    asks["options"] = [{"id": "pg", "label": "Postgres"}, {"id": "lite", "label": "SQLite"}]
+    agent = shop.plays("claude", {"tool": "mcp__yourturn__ask_question", "input": asks}, END)
+    key = shop.task()
+    assert shop.drain(agent) == [(key, "waiting")]
+    shop.desk.answer(shop.question(key)["id"], "lite", "It is small")
+    assert shop.drain(agent) == [(key, "done")]
+    assert len(shop.show(key)["questions"]) == 1, "hook and tool are one question"
+    assert shop.prompts()[1] is None and "It is small" in shop.log(key)
+
+
 @pytest.mark.parametrize("yes", [True, False])
 def test_a_plan_is_shown_and_approved_or_sent_back(shop: Doubles, yes: bool) -> None:
     agent = shop.plays("claude", {"tool": "ExitPlanMode", "input": {"plan": "1. Read\n2. Write"}}, END)

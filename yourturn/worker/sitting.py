@@ -106,7 +106,6 @@ class Sitting:
 
     def _sit_down(self) -> None:
         """The folder, and the session that is to be woken, if there is one and it can be."""
-        self.since: int = self.desk.history(self.key, action="claim", limit=1)[-1]["seq"]
         seat, left = self.task.get("seat") or {}, self.desk.patch(self.key)
         needs = [other["branch"] for other in map(self.desk.show, self.task["depends_on"]) if other["branch"]]
         self.place = gitwork.prepare(
@@ -126,7 +125,9 @@ class Sitting:
         assert self.place is not None
         seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.told, **more}
         seat = {name: value for name, value in seat.items() if value}
-        self.task = self.desk.update(self.key, claim=self.claim, session_id=self.session, host=self.worker.host, seat=seat)
+        known: dict[str, Any] = {"session_id": self.session, "host": self.worker.host, "seat": seat}
+        if any(self.task[name] != value for name, value in known.items()):
+            self.task = self.desk.update(self.key, claim=self.claim, **known)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -163,7 +164,8 @@ class Sitting:
             self.session = self.adapter.session_id()
             self.fresh += 1
         told, self.told = self.told, self.task["updated_at"]
-        self._remember(parked=self.parked and resume)
+        if self.session:
+            self._remember(parked=self.parked and resume)
         self.signal_file = self._signals() / f"{self.agent.name}.json"
         self._before = _mark(self.signal_file)
         assert self.place is not None
@@ -262,6 +264,7 @@ class Sitting:
 
     def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
         """The signal's text becomes the question and a note."""
+        self._remember()
         self._keep()
         if text:
             self.desk.note(self.key, text)
@@ -306,7 +309,9 @@ class Sitting:
     def _moved(self) -> Result:
         """The task has moved without us: by the agent itself, through a tool or a command, or because the claim is over."""
         assert self.place is not None
-        told = self.desk.history(self.key, after=self.since, limit=1000)
+        claims = self.desk.history(self.key, action="claim", limit=1000)
+        since = next(event["seq"] for event in reversed(claims) if event["data"]["set"]["epoch"] == self.claim["epoch"])
+        told = self.desk.history(self.key, after=since, limit=1000)
         ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
         own = [event["action"] for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)]
         if "complete" in own:
@@ -419,7 +424,7 @@ class Sitting:
     def _open_gate(self, stack: ExitStack) -> None:
         """Where opening the database is slow, hooks ask the worker."""
         self.gate = ""
-        if not self.worker.address.startswith(("postgresql:", "postgres:")):
+        if self.agent.adapter != "claude" or not self.worker.address.startswith(("postgresql:", "postgres:")):
             return
         from . import gate
 
