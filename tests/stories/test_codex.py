@@ -44,7 +44,7 @@ def test_a_question_ends_the_turn_and_the_thread_goes_on_with_the_answer(shop: D
 
 
 def test_our_own_tool_answers_pending_and_the_answer_wakes_the_thread(shop: Doubles) -> None:
-    asks = {"mcp": ["yourturn", "ask_question", {"question": "Which database?", "type": "blocking"}]}
+    asks = {"mcp": ["yourturn", "ask_question", {"question": "Which database?", "type": "blocking", "responseType": "text"}]}
     agent = shop.plays("codex", asks, PENDING, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
