@@ -52,7 +52,7 @@ def settle(repo: Repository, key: str, patch: str | None, fresh: bool) -> str:
 
 def unfinished(repo: Repository) -> str | None:
     """The task whose work lies in the checkout and is not committed."""
-    key, _ = _owner(repo)
+    key = _read(repo).get("task")
     return key if key and look(repo.top).dirty else None
 
 
