@@ -67,7 +67,7 @@ def run(place: Place) -> list[Figure]:
         median = statistics.median(over)
         found.append(
             Figure(
-                NAMES[dialect], f"the worker, per task, {rounds} × {count}", f"{median:.1f} ms ({min(over):.1f}–{max(over):.1f})", "",
+                NAMES[dialect], f"the worker, {rounds} × {count} tasks", f"{median:.1f} ms each ({min(over):.1f}–{max(over):.1f})", "",
                 f"< {LIMIT:.0f} ms", median < LIMIT, f"the agent alone {statistics.median(bare):.1f} ms",
             )
         )  # fmt: skip

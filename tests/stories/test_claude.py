@@ -243,7 +243,7 @@ def test_a_server_that_is_missing_does_not_lose_the_parked_call(shop: Doubles) -
     config.write_text(json.dumps({"mcpServers": {"mail": {"command": program, "args": [*words, answers]}}}))
     agent = shop.plays(
         "claude", {"tool": "mcp__mail__send", "input": {"to": "bob"}}, END, gate=("mcp__mail__*",),
-        before='[ -e "$SHOP/there" ] || { touch "$SHOP/there"; exec "%s" "$@"; }' % (shop.bin / "claude"),  # noqa: UP031
+        before='[ -e "$SHOP/there" ] || { touch "$SHOP/there"; exec "%s" "$@"; }' % (shop.bin / "claude"),
         after=f'--mcp-config "{config}"',
     )  # fmt: skip
     key = shop.task()

@@ -70,9 +70,7 @@ class Shop:
         self.desk = self.person()
 
     def person(self, later: float = 0.0) -> Client:
-        self.opened.append(
-            connect(self.address, as_="human:ana", project="PROJ", env={}, clock=ahead(later) if later else None)
-        )
+        self.opened.append(connect(self.address, as_="human:ana", project="PROJ", env={}, clock=ahead(later) if later else None))
         return self.opened[-1]
 
     def close(self) -> None:
@@ -89,6 +87,7 @@ class Shop:
 
     def question(self, key: str) -> dict[str, Any]:
         """The one that is open."""
+        found: dict[str, Any]
         (found,) = [q for q in self.show(key)["questions"] if q["status"] == "pending"]
         return found
 
@@ -159,7 +158,9 @@ class Shop:
 
     def git(self, *words: str, at: Path | None = None) -> str:
         who = ("-c", "user.name=Ana", "-c", "user.email=ana@example.com")
-        done = subprocess.run(["git", *who, *words], cwd=at or self.root, env=self.env, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", *who, *words], cwd=at or self.root, env=self.env, capture_output=True, text=True, check=True
+        )
         return done.stdout
 
     def repository(self) -> None:

@@ -33,9 +33,7 @@ def shop(address: str, tmp_path: Path) -> Iterator[Shop]:
 
 
 def test_answered_while_the_session_waits_it_goes_on_under_the_same_claim(shop: Shop) -> None:
-    agent = shop.script(
-        RUN + f'turn ask "$YOURTURN_TASK" "Which database?" --wait 25 > "$SHOP/heard" && echo "{DONE}"\n'
-    )
+    agent = shop.script(RUN + f'turn ask "$YOURTURN_TASK" "Which database?" --wait 25 > "$SHOP/heard" && echo "{DONE}"\n')
     key = shop.task()
     with shop.draining(agent):
         asked = shop.asked(key)
@@ -133,8 +131,7 @@ def test_a_worker_killed_while_it_holds_a_question_loses_nothing(shop: Shop) -> 
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
 
 WORK = (
-    RUN + 'echo $$ >> "$SHOP/pid"\nwait_for go\n'
-    'turn complete "$YOURTURN_TASK" "by $1" && echo "$YOURTURN_TASK" >> "$LEDGER"\n'
+    RUN + 'echo $$ >> "$SHOP/pid"\nwait_for go\nturn complete "$YOURTURN_TASK" "by $1" && echo "$YOURTURN_TASK" >> "$LEDGER"\n'
 )  # the ledger lies outside of the database: what stands there was done by an accepted claim
 
 
@@ -158,8 +155,8 @@ def test_a_worker_killed_in_the_middle_takes_its_agent_with_it_and_another_takes
 def test_an_agent_that_escapes_its_killed_worker_is_fenced(shop: Shop) -> None:
     """It left the group and lives on; its claim does not."""
     path = shop.folder / "escaped.sh"
-    path.write_text('echo $$ > "$SHOP/zombie"\nuntil [ -e "$SHOP/late" ]; do sleep 0.02; done\n' + WORK.partition("wait_for go\n")[2]
-                    + 'echo "exit $?" > "$SHOP/fenced"\n')  # fmt: skip
+    waits = 'echo $$ > "$SHOP/zombie"\nuntil [ -e "$SHOP/late" ]; do sleep 0.02; done\n'
+    path.write_text(f'{waits}{WORK.partition("wait_for go")[2]}echo "exit $?" > "$SHOP/fenced"\n')
     agent = shop.script(
         RUN + f'if {FIRST}; then setsid sh "{path}" </dev/null >"$SHOP/zombie.out" 2>&1 & wait_for never; fi\n'
         f'echo "$YOURTURN_TASK" >> "$LEDGER"; echo "{DONE}"\n'
@@ -211,8 +208,7 @@ def test_another_machine_goes_on_from_the_stored_patch(shop: Shop) -> None:
     agent, key = shop.script(PARTIAL), shop.task()
     assert shop.drain(agent, host="alpha") == [(key, "waiting")]
     shop.desk.respond(shop.question(key)["id"], "The left one")
-    shutil_gone = shop.folder / "root-is-gone"
-    os.rename(shop.root, shutil_gone)
+    shop.root.rename(shop.folder / "gone")
     assert shop.drain(agent, host="beta", root=other) == [], "its own machine comes first"
     assert shop.drain(agent, host="beta", root=other, later=HOME) == [(key, "done")]
     told = "\n".join(shop.lines("told"))
