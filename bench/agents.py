@@ -65,9 +65,10 @@ def run(place: Place) -> list[Figure]:
                     whole.append(other)
         over = [b - a for a, b in zip(bare, whole, strict=True)]
         median = statistics.median(over)
+        spread = f"{min(over):.1f}–{max(over):.1f}"
         found.append(
             Figure(
-                NAMES[dialect], f"the worker, {rounds} × {count} tasks", f"{median:.1f} ms each ({min(over):.1f}–{max(over):.1f})", "",
+                NAMES[dialect], f"the worker, {rounds} × {count} tasks", f"{median:.1f} ms each ({spread})", "",
                 f"< {LIMIT:.0f} ms", median < LIMIT, f"the agent alone {statistics.median(bare):.1f} ms",
             )
         )  # fmt: skip

@@ -254,6 +254,16 @@ def test_a_server_that_is_missing_does_not_lose_the_parked_call(shop: Doubles) -
     assert shop.prompts()[1:] == [None, None] and "The mail was sent" in shop.log(key)
 
 
+def test_a_server_that_stays_away_becomes_a_persons_matter(shop: Doubles) -> None:
+    agent = shop.plays("claude", {"tool": "mcp__mail__send", "input": {"to": "bob"}}, END, gate=("mcp__mail__*",))
+    key = shop.task()
+    assert shop.drain(agent) == [(key, "waiting")]
+    shop.desk.approve(shop.question(key)["id"])
+    assert shop.drain(agent) == [(key, "released")] * 3
+    asked, task = shop.question(key), shop.show(key)
+    assert (asked["reason"], task["seat"]["parked"]) == ("retry_exhausted", True)
+
+
 def test_on_postgres_hooks_go_through_the_worker(shop: Doubles, dialect: str) -> None:
     """A hook that cannot reach the database itself: on PostgreSQL it has the worker, and else it is not allowed."""
     agent = shop.plays("claude", bash(PUSH), END, gate=GATE, before="export YOURTURN_DB=/nowhere/at/all.db")

@@ -182,6 +182,7 @@ class Sitting:
         )  # fmt: skip
         self.again, self.parked = "", False
         self.heard_of |= {q["id"] for q in self.task["questions"] if q["status"] != "pending"}
+        self._waiting = (time.monotonic(), False)
         return perform(
             self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=self.is_waiting,
             time_limit=self.agent.timeout or self.worker.time_limit,
@@ -210,7 +211,10 @@ class Sitting:
             return ""
         if ending.parked is not None and ending.what in ("parked", "retryable"):
             self.parked = True
-            return briefs.answers(task, self.told)
+            if ending.what == "parked":
+                return briefs.answers(task, self.told)
+            self._remember(parked=True)  # it is still parked; each attempt to wake it costs a try
+            return self._release(ending.error)
         outcome = signals.read(ending.text, self._signal())
         return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
 
