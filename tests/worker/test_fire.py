@@ -128,6 +128,22 @@ def test_a_worker_killed_while_it_holds_a_question_loses_nothing(shop: Shop) -> 
     assert "The blue one" in "\n".join(shop.lines("told"))
 
 
+def test_an_answer_to_a_dead_worker_is_told_by_its_heir(shop: Shop) -> None:
+    """Nobody knows yet that it died; when its lease is over, the answer is there."""
+    agent = shop.script(
+        RUN + f'if {FIRST}; then turn ask "$YOURTURN_TASK" "Which?" --wait 100\nelse cat > "$SHOP/told"; echo "{DONE}"; fi\n'
+    )
+    key = shop.task()
+    with shop.process(agent) as worker:
+        asked = shop.asked(key)
+        worker.kill()
+        worker.wait()
+    shop.desk.respond(asked["id"], "The blue one")
+    assert shop.drain(agent) == []
+    assert shop.drain(agent, later=LEASE) == [(key, "done")]
+    assert "The blue one" in "\n".join(shop.lines("told")) and shop.lines("runs") == [key, key]
+
+
 # --- kill -9 ----------------------------------------------------------------------------------------------------------
 
 WORK = (
