@@ -193,7 +193,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- the worker
     Mutant("an heir's words are its own", _SITTING, 'event["action"] not in ("claim", "expire")', "True", on(_FIRE, "test_a_worker_that_lost_its_claim_stops_its_agent_and_says_nothing")),
     Mutant("a heard answer is told again", _SITTING, 'bool(new) and outcome.what == "nothing"', "bool(new)", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
-    Mutant("a quick answer is not told", _SITTING, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on(_FIRE, "test_answered_before_the_process_has_gone_it_is_told_under_the_same_claim")),
+    Mutant("a quick answer is not told", _SITTING, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
     Mutant("dropped calls wait for ever", _SITTING, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
     Mutant("a park is forgotten", _SITTING, "self._remember(parked=self.parked)\n", "self._remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
     Mutant("the patch stays at home", _SITTING, 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),

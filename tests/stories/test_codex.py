@@ -55,6 +55,17 @@ def test_our_own_tool_answers_pending_and_the_answer_wakes_the_thread(shop: Doub
     assert "SQLite" in str(shop.prompts()[1])
 
 
+def test_answered_before_the_turn_has_ended_it_is_told_at_once(shop: Doubles) -> None:
+    agent = shop.plays("codex", ASK, {"command": 'until [ -e "$SHOP/go" ]; do sleep 0.02; done'}, PENDING, END)
+    key = shop.task()
+    with shop.draining(agent):
+        shop.desk.respond(shop.asked(key)["id"], "SQLite, it is a small thing")
+        shop.go()
+    _, answer = shop.prompts()
+    assert answer and "SQLite, it is a small thing" in answer and shop.show(key)["state"] == "done"
+    assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
+
+
 def test_the_thread_is_known_from_its_first_event(shop: Doubles) -> None:
     """Before anything can go wrong with it: here it is killed, and the same thread goes on."""
     agent = shop.plays("codex", {"command": 'until [ -e "$SHOP/go" ]; do sleep 0.02; done'}, {"crash": "SIGKILL"}, END)
