@@ -1,4 +1,4 @@
-"""How fast the desk is: `make bench`, or `python -m bench [a b c d e] [--quick]`.
+"""How fast the desk is: `make bench`, or `python -m bench [a b c d e f] [--quick]`.
 
 Every figure is a ratio, or stands next to what it was compared with: a machine is fast or slow, busy or not, and an
 absolute number says more about it than about the desk. So what is compared takes turns in short slices, in one run; each
@@ -9,6 +9,7 @@ pair of slices gives one ratio, and the median of these counts.
     (c) size     the first page and the cost of a move, among few tasks and among a million
     (d) wake     how soon a watcher hears of a commit, and what waiting costs
     (e) cold     what the command costs before it does anything
+    (f) agents   what the worker adds to the time of its agents
 
 A part is a row of PARTS; its module has `run(place) -> list[Figure]`. It is no test: the bounds are printed with what was
 found, and nothing fails if they do not hold.
@@ -31,4 +32,5 @@ PARTS = (
     Part("c", "size", "among a million tasks"),
     Part("d", "wake", "watching"),
     Part("e", "cold", "a cold command"),
+    Part("f", "agents", "the worker"),
 )

@@ -27,6 +27,7 @@ _RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("proc
 _PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
 _APPROVAL, _CALLED, _ASKING = "yourturn/approval.py", "yourturn/calls.py", "tests/approval/test_asking.py"
 _CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
+_SITTING, _FIRE, _AT_WORK = "yourturn/worker/sitting.py", "tests/worker/test_fire.py", "tests/stories/test_claude.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
@@ -189,4 +190,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("half a message is read", _RUNS, 'found = found._replace(text="", error', "found = found._replace(error", on(_PROCESS, "test_a_stream_with_a_line_that_is_too_long_goes_on", "")),
     Mutant("a parked call is dropped", _CLAUDE, '"" if run.parked else run.answer_prompt', "run.answer_prompt", on(_DOUBLES, "test_claude_parks_and_goes_on_with_the_answer", "")),
     Mutant("a helper ends the task", _CLAUDE, 'Progress(str(block["text"])) if helper else Text(str(block["text"]))', 'Text(str(block["text"]))', on(_ENDINGS, "test_a_helper_of_the_agent_does_not_speak_for_it", "")),
+    # --- the worker
+    Mutant("an heir's words are its own", _SITTING, 'event["action"] not in ("claim", "expire")', "True", on(_FIRE, "test_a_worker_that_lost_its_claim_stops_its_agent_and_says_nothing")),
+    Mutant("a heard answer is told again", _SITTING, 'bool(new) and outcome.what == "nothing"', "bool(new)", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
+    Mutant("a quick answer is not told", _SITTING, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
+    Mutant("dropped calls wait for ever", _SITTING, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
+    Mutant("a park is forgotten", _SITTING, "self._remember(parked=self.parked)\n", "self._remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
+    Mutant("the patch stays at home", _SITTING, 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
+    Mutant("other machines do not wait", "yourturn/store/tx.py", "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
 )  # fmt: skip

@@ -209,9 +209,11 @@ class Worker:
         if not task["ended_at"]:
             return
         place = self._unmerged.pop(key, None)
+        if place is None or place.repo is None:
+            return
         project = key.rpartition("-")[0]
         how = next(p["settings"]["merge"] for p in self.desk.projects() if p["key"] == project)
-        if place is None or how == "none":
+        if how == "none":
             return
         try:
             self.progress.say(key, gitwork.finish(place, f"{key}: {task['title']}\n", merge=how)["words"])

@@ -70,6 +70,8 @@ class Look(NamedTuple):
 def find(root: str | Path) -> Repository | None:
     """The repository that a folder belongs to; None where there is none, or no git."""
     folder = os.path.realpath(root)
+    if not _may_be(folder):
+        return None
     wanted = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir", "--show-prefix")
     try:
         found = attempt(folder, "rev-parse", *wanted, "--show-toplevel")
@@ -91,6 +93,17 @@ def find(root: str | Path) -> Repository | None:
     if prefix and attempt(folder, "check-ignore", "-q", ".").code == 0:
         return None  # a folder that the repository around it does not want to know
     return Repository(os.path.realpath(lines[5]), prefix.rstrip("/"), gitdir, common, False)
+
+
+def _may_be(folder: str) -> bool:
+    """Whether to ask git at all: it takes a process, and where there is nothing to be seen it says no."""
+    while True:
+        if any(os.path.lexists(os.path.join(folder, name)) for name in (".git", "HEAD")):  # noqa: PTH118
+            return True
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            return False
+        folder = above
 
 
 def at(folder: str) -> Repository:

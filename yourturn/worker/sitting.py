@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from contextlib import ExitStack
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -105,7 +106,6 @@ class Sitting:
 
     def _sit_down(self) -> None:
         """The folder, and the session that is to be woken, if there is one and it can be."""
-        self.since: int = self.desk.history(self.key, action="claim", limit=1)[-1]["seq"]
         seat, left = self.task.get("seat") or {}, self.desk.patch(self.key)
         needs = [other["branch"] for other in map(self.desk.show, self.task["depends_on"]) if other["branch"]]
         self.place = gitwork.prepare(
@@ -125,7 +125,9 @@ class Sitting:
         assert self.place is not None
         seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.told, **more}
         seat = {name: value for name, value in seat.items() if value}
-        self.task = self.desk.update(self.key, claim=self.claim, session_id=self.session, host=self.worker.host, seat=seat)
+        known: dict[str, Any] = {"session_id": self.session, "host": self.worker.host, "seat": seat}
+        if any(self.task[name] != value for name, value in known.items()):
+            self.task = self.desk.update(self.key, claim=self.claim, **known)
 
     # --- turns --------------------------------------------------------------------------------------------------------
 
@@ -162,7 +164,8 @@ class Sitting:
             self.session = self.adapter.session_id()
             self.fresh += 1
         told, self.told = self.told, self.task["updated_at"]
-        self._remember(parked=self.parked and resume)
+        if self.session:
+            self._remember(parked=self.parked and resume)
         self.signal_file = self._signals() / f"{self.agent.name}.json"
         self._before = _mark(self.signal_file)
         assert self.place is not None
@@ -179,6 +182,7 @@ class Sitting:
         )  # fmt: skip
         self.again, self.parked = "", False
         self.heard_of |= {q["id"] for q in self.task["questions"] if q["status"] != "pending"}
+        self._waiting = (time.monotonic(), False)
         return perform(
             self.adapter, run, resume=resume, heard=self.hear, stop=self.stop, waiting=self.is_waiting,
             time_limit=self.agent.timeout or self.worker.time_limit,
@@ -194,7 +198,7 @@ class Sitting:
         if self.lost or not task["claim"] or task["claim"]["epoch"] != self.claim["epoch"]:
             return self._moved()
         if ending.superseded:
-            self._superseded(ending)
+            task = self._superseded(ending)
         if ending.cause == "stop":
             if ending.rc != 0:
                 return self._pause(ending)
@@ -207,7 +211,10 @@ class Sitting:
             return ""
         if ending.parked is not None and ending.what in ("parked", "retryable"):
             self.parked = True
-            return briefs.answers(task, self.told)
+            if ending.what == "parked":
+                return briefs.answers(task, self.told)
+            self._remember(parked=True)  # it is still parked; each attempt to wake it costs a try
+            return self._release(ending.error)
         outcome = signals.read(ending.text, self._signal())
         return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
 
@@ -261,6 +268,7 @@ class Sitting:
 
     def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
         """The signal's text becomes the question and a note."""
+        self._remember()
         self._keep()
         if text:
             self.desk.note(self.key, text)
@@ -305,8 +313,11 @@ class Sitting:
     def _moved(self) -> Result:
         """The task has moved without us: by the agent itself, through a tool or a command, or because the claim is over."""
         assert self.place is not None
-        told = self.desk.history(self.key, after=self.since, limit=1000)
-        own = [event["action"] for event in told if event["actor"] == self.desk.who.name]
+        claims = self.desk.history(self.key, action="claim", limit=1000)
+        since = next(event["seq"] for event in reversed(claims) if event["data"]["set"]["epoch"] == self.claim["epoch"])
+        told = self.desk.history(self.key, after=since, limit=1000)
+        ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
+        own = [event["action"] for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)]
         if "complete" in own:
             made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
             self.worker.finished(self.key, self.place, self.task)
@@ -324,11 +335,15 @@ class Sitting:
         asked = [q["text"] for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]]
         return asked[0].splitlines()[0] if asked else ""
 
-    def _superseded(self, ending: Ending) -> None:
-        dropped = {call.id for call in ending.superseded}
-        for q in self.task["questions"]:
-            if q["status"] == "pending" and (q["metadata"] or {}).get("call") in dropped:
-                self.desk.withdraw(q["id"], "the agent asked several things at once, and only the last one is waited for")
+    def _superseded(self, ending: Ending) -> dict[str, Any]:
+        """Nobody has to answer for calls that the session has dropped."""
+        from . import gate
+
+        found = gate.asked_for(self.desk, self.key, str(self.session), [call.id for call in ending.superseded])
+        why = "the agent asked for several things at once, and only the last one is waited for"
+        gate.superseded(self.desk, [q for q in found if q["status"] == "pending"], why, claim=self.claim["token"])
+        self.task = self.desk.show(self.key)
+        return self.task
 
     # --- what it hears ------------------------------------------------------------------------------------------------
 
@@ -413,7 +428,7 @@ class Sitting:
     def _open_gate(self, stack: ExitStack) -> None:
         """Where opening the database is slow, hooks ask the worker."""
         self.gate = ""
-        if not self.worker.address.startswith(("postgresql:", "postgres:")):
+        if self.agent.adapter != "claude" or not self.worker.address.startswith(("postgresql:", "postgres:")):
             return
         from . import gate
 
@@ -441,6 +456,11 @@ def _mark(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def _lets_go(event: dict[str, Any]) -> bool:
+    """Did the claim end with this?"""
+    return (event["data"].get("set") or {}).get("holder", "") is None
 
 
 def _short(value: Any) -> str:

@@ -60,11 +60,15 @@ def serve(path: str | os.PathLike[str], handle: Handle) -> Iterator[str]:
     try:
         yield name
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
         with suppress(OSError):
             os.unlink(name)  # noqa: PTH108
+        threading.Thread(target=_close, args=(server, thread), name="gate").start()  # nobody has to wait for that
+
+
+def _close(server: Any, thread: Any) -> None:
+    server.shutdown()
+    server.server_close()
+    thread.join()
 
 
 def _server(path: str, handle: Handle) -> Any:

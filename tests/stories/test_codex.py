@@ -1,0 +1,111 @@
+"""Codex at work: its question stays open, its turn ends, and the same thread goes on with the answer as its prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.worker.shop import DONE, Doubles, until
+
+ASK = {"command": 'turn ask "$YOURTURN_TASK" "Which database?"'}
+PENDING = {"text": "I have asked which database to use and wait for the answer."}
+END = {"text": DONE}
+
+
+@pytest.fixture
+def shop(address: str, tmp_path: Path) -> Iterator[Doubles]:
+    found = Doubles(tmp_path, address)
+    yield found
+    found.close()
+
+
+def threads(shop: Doubles) -> list[str]:
+    return [path.stem.removeprefix("rollout-") for path in (shop.folder / "codex").rglob("rollout-*.json")]
+
+
+def test_a_question_ends_the_turn_and_the_thread_goes_on_with_the_answer(shop: Doubles) -> None:
+    shop.repository()
+    agent = shop.plays("codex", {"command": "echo half > half.txt"}, ASK, PENDING, {"command": "cat half.txt"}, END)
+    key = shop.task()
+    assert shop.drain(agent) == [(key, "waiting")]
+    parked = shop.show(key)
+    assert (parked["state"], parked["claim"], parked["retry_count"]) == ("human", None, 0)
+    assert [parked["session_id"]] == threads(shop)
+    shop.desk.respond(shop.question(key)["id"], "SQLite, it is a small thing")
+    assert shop.drain(agent) == [(key, "done")]
+    brief, answer = shop.prompts()
+    assert brief and key in brief
+    assert answer and "SQLite, it is a small thing" in answer and "Which database?" in answer
+    task = shop.show(key)
+    assert [task["session_id"]] == threads(shop) and task["retry_count"] == 0
+    assert shop.git("show", f"{task['branch']}:half.txt") == "half\n"
+
+
+def test_our_own_tool_answers_pending_and_the_answer_wakes_the_thread(shop: Doubles) -> None:
+    asks = {"mcp": ["yourturn", "ask_question", {"question": "Which database?", "type": "blocking", "responseType": "text"}]}
+    agent = shop.plays("codex", asks, PENDING, END)
+    key = shop.task()
+    assert shop.drain(agent) == [(key, "waiting")]
+    asked = shop.question(key)
+    assert (asked["text"], asked["asked_by"]) == ("Which database?", "agent:coder")
+    shop.desk.respond(asked["id"], "SQLite")
+    assert shop.drain(agent) == [(key, "done")]
+    assert "SQLite" in str(shop.prompts()[1])
+
+
+def test_answered_before_the_turn_has_ended_it_is_told_at_once(shop: Doubles) -> None:
+    agent = shop.plays("codex", ASK, {"command": 'until [ -e "$SHOP/go" ]; do sleep 0.02; done'}, PENDING, END)
+    key = shop.task()
+    with shop.draining(agent):
+        shop.desk.respond(shop.asked(key)["id"], "SQLite, it is a small thing")
+        shop.go()
+    _, answer = shop.prompts()
+    assert answer and "SQLite, it is a small thing" in answer and shop.show(key)["state"] == "done"
+    assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
+
+
+def test_the_thread_is_known_from_its_first_event(shop: Doubles) -> None:
+    """Before anything can go wrong with it: here it is killed, and the same thread goes on."""
+    agent = shop.plays("codex", {"command": 'until [ -e "$SHOP/go" ]; do sleep 0.02; done'}, {"crash": "SIGKILL"}, END)
+    key = shop.task()
+    with shop.draining(agent):
+        until(lambda: shop.show(key)["session_id"], "the thread's id")
+        assert [shop.show(key)["session_id"]] == threads(shop)
+        shop.go()
+    task = shop.show(key)
+    assert (task["state"], task["retry_count"], [task["session_id"]]) == ("done", 1, threads(shop))
+
+
+@pytest.mark.parametrize(
+    ("words", "results", "reason"),
+    [
+        ("stream disconnected before completion: 503 overloaded", ["released", "done"], None),
+        ("unexpected status 401 Unauthorized", ["waiting"], "access_required"),
+    ],
+)
+def test_a_failed_turn(shop: Doubles, words: str, results: list[str], reason: str | None) -> None:
+    agent = shop.plays("codex", {"fail": words}, END)
+    key = shop.task()
+    assert [what for _, what in shop.drain(agent)] == results
+    task = shop.show(key)
+    if reason:
+        asked = shop.question(key)
+        assert (asked["reason"], task["retry_count"]) == (reason, 0) and words in asked["text"]
+    else:
+        assert (task["state"], task["retry_count"], len(threads(shop))) == ("done", 1, 1)
+
+
+def test_a_lost_thread_begins_again_with_the_whole_history(shop: Doubles) -> None:
+    agent = shop.plays("codex", ASK, PENDING, END)
+    key = shop.task()
+    assert shop.drain(agent) == [(key, "waiting")]
+    before = shop.show(key)["session_id"]
+    shop.forget("codex")
+    shop.steps(END)
+    shop.desk.respond(shop.question(key)["id"], "SQLite")
+    assert shop.drain(agent) == [(key, "done")]
+    brief = str(shop.prompts()[-1])
+    assert "is gone" in brief and "Which database?" in brief and "SQLite" in brief
+    assert shop.show(key)["session_id"] != before and shop.show(key)["retry_count"] == 0
