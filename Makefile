@@ -25,7 +25,7 @@ demo: setup ## watch an agent ask, a person answer, the agent go on
 	@$(PY) -m yourturn.demo
 
 test: setup ## run all tests, on SQLite and PostgreSQL
-	@$(PY) -m pytest -n auto -p no:cacheprovider
+	@$(PY) -m pytest -n auto --dist worksteal -p no:cacheprovider
 
 check: setup ## lint, types, and docs that say what the tables say
 	@bad=0; \
