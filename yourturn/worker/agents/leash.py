@@ -55,7 +55,7 @@ def main(words: "list[str]") -> None:
     die_with(int(words[0]))
     watch(int(words[1]))
     program = words[2:]
-    for name in ("SIGPIPE", "SIGXFSZ"):  # Python ignores them, and programs would inherit that
+    for name in ("SIGPIPE", "SIGXFSZ", "SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM"):  # whoever started us may ignore them (nohup)
         if hasattr(signal, name):
             signal.signal(getattr(signal, name), signal.SIG_DFL)
     try:
