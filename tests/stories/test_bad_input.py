@@ -170,6 +170,16 @@ def test_broken_utf8_as_an_argument(bad: Turn) -> None:
     assert _rows(bad) == before
 
 
+def test_words_that_look_like_options(here: Turn) -> None:
+    """Behind `--` a word is a word, wherever the options stand."""
+    assert "Created PROJ-1: -n" in here.text("create", "--priority", "1", "--", "-n")
+    assert "Created PROJ-2: --help" in here.text("create", "--", "--help")
+    here.text("note", KEY, "--as", "human:ana", "--", "--draft")
+    task = here("show", KEY)
+    assert (task["priority"], task["notes"][0]["text"]) == (1, "--draft")
+    assert here("create", "-n", exit=2)["code"] == "usage"
+
+
 def test_escapes_are_kept_but_never_shown(here: Turn) -> None:
     evil = "look \x1b[2J\x1b]0;owned\x07 \u202egnp.exe \u200b \x9b31m \r over"
     here("create", "Harmless")

@@ -120,7 +120,7 @@ def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -
         from .parse import parser_for
     module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
-    args = parser.parse_intermixed_args(argv)
+    args = parser.read(argv)
     code: int = getattr(module, command.function)(args) or 0
     return code
 

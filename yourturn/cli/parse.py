@@ -15,7 +15,21 @@ from .table import Command
 _SHARED = {"--db": True, "--project": True, "-p": True, "--as": True, "--json": False}
 
 
+class Plain(str):
+    """A word behind `--`: never an option, however it begins."""
+
+
 class Parser(argparse.ArgumentParser):
+    def read(self, words: list[str]) -> argparse.Namespace:
+        """Options and other words in any order."""
+        if "--" in words:
+            at = words.index("--")
+            words = [*words[:at], *map(Plain, words[at + 1 :])]
+        return self.parse_intermixed_args(words)
+
+    def _parse_optional(self, arg_string: str) -> Any:
+        return None if isinstance(arg_string, Plain) else super()._parse_optional(arg_string)
+
     def error(self, message: str) -> NoReturn:
         raise Usage(f"{self.prog}: {message}", hint=f"See: {self.prog} --help")
 
