@@ -171,16 +171,15 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
     if not items:
         return ["It's not your turn. Nothing waits for you.", "Next: turn list"]
     lines: list[str] = []
-    rows = {name: inbox_rows(group) for name, group in inbox_groups(items).items() if group}
+    groups = {name: group for name, group in inbox_groups(items).items() if group}
+    rows = {name: inbox_rows(group) for name, group in groups.items()}
     table = iter(columns([row for group in rows.values() for row in group], last=5))
     for name, group in rows.items():
         lines.append(bold(name))
         lines += [next(table) for _ in group]
-    first = next(row[0].strip() for group in rows.values() for row in group)
-    return [
-        *lines,
-        f'Answer: turn show {first} | turn respond {first} "…" | turn reject {first} "why"',
-    ]
+    first = next(q for group in groups.values() for q in group)
+    ways = [f"turn show {first['id']}", *(line for line, _ in answers(first, first["id"], first["task"]))]
+    return [*lines, f"Answer: {' | '.join(ways)}"]
 
 
 # --- tasks ----------------------------------------------------------------------------------------------------------

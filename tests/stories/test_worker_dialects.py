@@ -156,6 +156,13 @@ def test_a_signal_without_words(crew: Crew) -> None:
     assert crew.desk.show(key)["notes"] == []
 
 
+def test_the_inbox_names_the_answer_that_fits(crew: Crew) -> None:
+    key = crew.tasks("Decide")[0]
+    crew.says(key, "<promise>CHECKPOINT: Half of it is done.</promise>")
+    crew.work()
+    assert crew.text("inbox").splitlines()[-1] == 'Answer: turn show Q1 | turn approve Q1 | turn reject Q1 "why"'
+
+
 def test_finished_work_that_a_person_signs_off(crew: Crew) -> None:
     key = crew.tasks("Move the money", requires="approval")[0]
     assert crew.work()["results"][0]["outcome"] == "waiting"

@@ -117,7 +117,7 @@ class Tx:
     def question(self, number: int) -> Question:
         row = self.run(self.q["question"], {"workspace": self.workspace, "id": number}).fetchone()
         if row is None:
-            raise NotFound(f"There is no question Q{number}")
+            raise NotFound(f"There is no question Q{number}", hint="See what is open with: turn inbox")
         return Question._make(row)
 
     def task_id(self, project: str, key: str, elsewhere: str) -> int | None:
