@@ -46,7 +46,8 @@ def file() -> dict[str, Any]:
             try:
                 return tomllib.loads(path.read_text(encoding="utf-8"))
             except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-                raise Invalid(f"{path} cannot be read", reason=str(error)) from None
+                hint = 'It is TOML, like: [agents.coder], and in the line below: adapter = "claude"'
+                raise Invalid(f"{path} cannot be read", reason=str(error), hint=hint) from None
     return {}
 
 

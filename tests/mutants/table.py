@@ -164,7 +164,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("half a worktree is good enough", _GIT, "path.is_dir() and not mine.half_made", "path.is_dir()", on(_PLACES, "test_a_worktree_that_was_never_finished_making_is_made_again", "False")),
     Mutant("a folder in the way is removed", _GIT, 'path.rename(path.with_name(f"{path.name}.aside-{number}"))', '__import__("shutil").rmtree(path)', on(_PLACES, "test_what_is_in_the_way_is_set_aside_not_removed", "")),
     Mutant("failed work is not kept", _GIT, "kept = _keep(repo, key, seen.head, tree)", 'kept = f"refs/yourturn/failed/{key}-1"', on(_PATCHES, "test_rolling_back_keeps_everything", "")),
-    Mutant("any checkout is a worktree", _GIT, "if place.own and (repo.gitdir == repo.common or", "if False and (repo.gitdir == repo.common or", on(_PLACES, "test_a_worktree_that_is_gone_is_never_the_persons_checkout", ".git")),
+    Mutant("any checkout is a worktree", _GIT, "if repo is None or repo.gitdir == repo.common or not", "if repo is None or False and not", on(_PLACES, "test_a_worktree_that_is_gone_is_never_the_persons_checkout", ".git")),
     Mutant("a copied index is young", _REPOSITORY, "shutil.copy2(own, path)", "shutil.copy(own, path)", on(_PATCHES, "test_a_change_of_the_same_size_in_the_same_second_is_seen", "")),
     Mutant("nested repositories are committed", _REPOSITORY, '(nested if line.endswith("/") else changed)', "changed", on(_SORTS, "test_nested_repositories_are_left_out_and_left_alone", "")),
     Mutant("conflicts are committed", _DELIVERY, "    if seen.unmerged:\n", "    if False:\n", on(_PLACES, "test_conflicts_and_rebases_are_never_committed", "")),

@@ -29,6 +29,44 @@ def test_in_the_checkout_itself(crew: Crew) -> None:
     assert "half.txt" in crew.git("show", "--stat", "--format=", "main")
 
 
+def test_a_checkout_with_somebodys_changes_is_left_alone(crew: Crew) -> None:
+    """No task is taken for it, and nobody is asked a question per task."""
+    crew.repository()
+    keys = crew.tasks("First", "Second")
+    (crew.folder / "README").write_text("Half a thought.\n")
+    refused = crew.work("--in-place", exit=4)
+    assert "has changes that are not committed: README" in refused["message"] and "Commit or stash" in refused["hint"]
+    assert set(crew.states(*keys).values()) == {"ready"} and crew.turns(keys[0]) == 0
+    crew.git("checkout", "-q", "README")
+    assert [row["outcome"] for row in crew.work("--in-place")["results"]] == ["done", "done"]
+
+
+def test_a_program_beside_the_desk_is_found_from_every_worktree(crew: Crew) -> None:
+    """Also one that nobody has committed yet."""
+    crew.repository()
+    keys = crew.tasks("With quotes", "Another")
+    (crew.folder / "agent.sh").write_text('#!/bin/sh\necho "$1" > "$YOURTURN_TASK"; echo "<promise>COMPLETE: $1</promise>"\n')
+    (crew.folder / "agent.sh").chmod(0o755)
+    crew.work("--exec", "./agent.sh 'it is \"mine\"' && true", agent=False)
+    task = crew.desk.show(keys[0])
+    assert (task["state"], task["summary"]) == ("done", 'it is "mine"')
+    assert crew.git("show", f"{task['branch']}:{keys[0]}") == 'it is "mine"'
+
+
+def test_an_agent_that_removes_its_own_worktree(crew: Crew) -> None:
+    """A person is told what is gone; the worktree is made again for the next turn."""
+    crew.repository()
+    key = crew.tasks("Tidy up too much")[0]
+    crew.says(key, "$ rm -rf \"$PWD\"; echo '<promise>COMPLETE</promise>'", "$ cat README && echo '<promise>COMPLETE</promise>'")
+    crew.work()
+    text = crew.waiting(key, "escalation")["text"]
+    assert f"There is no worktree at {crew.folder}/.yourturn/worktrees/{key} any more" in text
+    assert "Error:" not in text and "made again" in text
+    crew("respond", key, "Go on")
+    crew.work()
+    assert crew.state(key) == "done"
+
+
 def test_before_the_first_commit(crew: Crew) -> None:
     """There is nothing to base a branch on, so tasks share the checkout, one after the other, however many may run."""
     crew.git("init", "-q", "-b", "main")
@@ -60,6 +98,8 @@ def test_a_quick_person_and_an_agent_that_waits(crew: Crew) -> None:
     crew.plays(steps, "silence = 3\n")
     with crew.worker("--budget-tasks", "1", agent=False) as process:
         crew.until(lambda: crew.desk.show(key)["awaiting"])
+        assert process.stderr is not None
+        assert any("asks a person (input): Left or right?" in process.stderr.readline() for _ in range(2))
         asked = time.monotonic()
         crew.until(lambda: time.monotonic() - asked > 4)
         crew("respond", key, "left")

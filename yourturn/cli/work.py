@@ -28,7 +28,7 @@ def _money(text: str) -> float:
 def _count(text: str) -> int:
     digits = text.replace("_", "").lower().removesuffix("k")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 12 or int(digits) == 0:
-        raise ArgumentTypeError("a whole number like 500000 or 500k is wanted")
+        raise ArgumentTypeError("a whole number is wanted, 1 or more (500k is 500000)")
     return int(digits) * (1000 if text.lower().endswith("k") else 1)
 
 
@@ -36,7 +36,10 @@ def _time(option: str) -> Callable[[str], float]:
     def read(text: str) -> float:
         from ..core.fields import duration
 
-        return duration(text, option) / 1_000_000
+        found = duration(text, option) / 1_000_000
+        if not found:
+            raise ArgumentTypeError("a time like 90s, 30m or 2h is wanted, more than none")
+        return found
 
     return read
 
@@ -70,15 +73,14 @@ def work(a: Namespace) -> int:
     from ..worker.loop import Worker
     from ..worker.progress import Progress
 
-    if a.command and a.agent:
-        agents = {a.agent: exec_agent(a.command, a.agent)}
-    elif a.command:
-        agents = {"exec": exec_agent(a.command)}
+    if a.command is not None:
+        name = a.agent or "exec"
+        agents = {name: exec_agent(a.command, name, Path.cwd())}
     else:
         config = file()
         named = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
         agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named or ["coder"])}
-    only = a.agent if not a.command else None
+    only = a.agent if a.command is None else None
     default = only or (next(iter(agents)) if len(agents) == 1 or "coder" not in agents else "coder")
     address = locate(a.db, os.environ)
     if "://" not in address:
@@ -111,8 +113,10 @@ def _goodbye(why: str, worker: Any) -> list[str]:
     told = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
     cost = f", {dollars(worker.budget.spent['cost'])}" if worker.budget.spent["cost"] else ""
     lines = [f"Ended: {why}. {told}{cost}."]
-    if "waiting" in counts:
+    if "waiting" in counts or any(result.person for _, result in worker.results):
         lines.append("Next: turn inbox")
+    elif worker.next:
+        lines.append(f"Next: {worker.next}")
     return lines
 
 

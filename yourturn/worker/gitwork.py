@@ -47,7 +47,8 @@ from .repository import (
 )
 
 __all__ = [
-    "Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "roll_back", "room", "unfinished", "worktrees",
+    "Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "refused", "roll_back", "room",
+    "unfinished", "worktrees",
 ]  # fmt: skip
 
 _NOBODY = "There is no repository here: the files are as they were left."
@@ -100,6 +101,12 @@ def unfinished(root: Path) -> str | None:
     """The task whose unfinished work lies in the checkout itself."""
     repo = find(root)
     return None if repo is None or repo.bare else inplace.unfinished(repo)
+
+
+def refused(root: Path) -> Precondition | None:
+    """Why the checkout itself cannot be worked in: somebody's changes lie there, and they belong to no task."""
+    repo = find(root)
+    return None if repo is None or repo.bare or default(repo) is None else inplace.refused(repo)
 
 
 def leave(place: Workplace) -> None:
@@ -169,10 +176,14 @@ def _here(place: Workplace) -> Repository:
     folder = Path(place.folder)
     while not folder.is_dir():
         folder = folder.parent
-    repo = at(str(folder))
-    if place.own and (repo.gitdir == repo.common or not Path(place.folder).is_relative_to(repo.top)):
+    if not place.own:
+        return at(str(folder))
+    repo = find(folder)
+    if repo is None or repo.gitdir == repo.common or not Path(place.folder).is_relative_to(repo.top):
         raise GitTrouble(
-            f"There is no worktree at {place.folder} any more", hint="It is made again when the task is next worked on."
+            f"There is no worktree at {place.folder} any more",
+            reason="somebody removed it, and what was not committed went with it",
+            hint="It is made again when the task is next worked on.",
         )
     return repo
 

@@ -56,6 +56,13 @@ def unfinished(repo: Repository) -> str | None:
     return key if key and look(repo.top).dirty else None
 
 
+def refused(repo: Repository) -> Precondition | None:
+    """Changes that no task has left there."""
+    hide(repo)
+    seen = look(repo.top)
+    return _refused(repo, None, seen) if seen.dirty and not _read(repo).get("task") else None
+
+
 def leave(top: str) -> None:
     """Others may come. What lies there, and what was committed, is still marked as the task's own."""
     with _guard:

@@ -63,6 +63,7 @@ class Worker:
         self._begun = False
         self._beside: list[threading.Thread] = []
         self.idle = "nothing is left to take"
+        self.next = ""  #: what the person can do about it
         self._ended = threading.Event()
         self._tokens: dict[str, str] = {}
         self._token_names: list[str] = []
@@ -135,12 +136,18 @@ class Worker:
     def _next(self, desk: Client) -> dict[str, Any] | None:
         """Unfinished work in the checkout itself is finished before anything else is begun there."""
         begun = gitwork.unfinished(self.root) if self.in_place else None
+        if self.in_place and begun is None and (refused := gitwork.refused(self.root)):
+            if not self._begun:
+                raise refused
+            self.idle = str(refused)
+            return None
         if begun is None:
             return desk.claim_next(self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE)
         try:
             return desk.claim(begun, self.name, lease=LEASE)
         except (IllegalMove, Precondition, NotFound) as no:
-            self.idle = f"the checkout holds unfinished work of {begun} ({no})"
+            self.idle = f"the checkout holds unfinished work of {begun}, which cannot go on now ({no})"
+            self.next = f"turn show {begun}"
             return None
 
     def _agent_of(self, task: dict[str, Any]) -> str:
@@ -149,7 +156,8 @@ class Worker:
     def _sit(self, sitting: Sitting) -> None:
         result = sitting.run()
         self.progress.end(sitting.key)
-        self.progress.say(sitting.key, f"{result.what}: {result.words}")
+        said = result.words if result.words.startswith("waits") else f"{result.what}: {result.words}"
+        self.progress.say(sitting.key, said)
         self.results.append((sitting.key, result))
         self._wake.set()
 

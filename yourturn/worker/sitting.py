@@ -49,6 +49,7 @@ _AGAIN = {
 class Result(NamedTuple):
     what: str  #: done, waiting, released, failed, moved, lost, stopped
     words: str
+    person: bool = False  #: somebody is asked, though the agent did not
 
 
 class Sitting:
@@ -91,7 +92,9 @@ class Sitting:
             self.flush()
 
     def _hand_over(self, error: Exception, reason: str) -> Result:
-        words = "\n".join(error.lines()) if isinstance(error, YourturnError) else f"{type(error).__name__}: {error}"
+        words = f"{type(error).__name__}: {error}"
+        if isinstance(error, YourturnError):
+            words = "\n".join(error.lines()).removeprefix("Error: ")
         try:
             self.desk.flag(self.key, f"The worker could not go on with {self.key}.\n{words}", reason, claim=self.claim)
         except YourturnError as trouble:
@@ -156,7 +159,7 @@ class Sitting:
 
     def _pause(self, ending: Ending) -> Result:
         self._park(ending)
-        return Result("stopped", "stopped; its session goes on later")
+        return Result("stopped", "it goes on where it was, next time")
 
     def _turn(self, nudge: str) -> Ending:
         resume = self.session is not None and (self.fresh > 0 or self.task["session_id"] == self.session)
@@ -264,7 +267,7 @@ class Sitting:
         return Result("done", words if self.task["ended_at"] else f"{words} (a person looks at it before it counts)")
 
     def _waits(self) -> Result:
-        return Result("waiting", f"waits for a person ({self.task['awaiting']}): {self._question()}")
+        return Result("waiting", f"waits for a person ({self.task['awaiting']}): {_question(self.task)}")
 
     def _ask(self, kind: str, text: str, reason: str | None, context: dict[str, Any] | None = None) -> Result:
         """The signal's text becomes the question and a note."""
@@ -288,9 +291,9 @@ class Sitting:
         self._keep()
         self.desk.note(self.key, f"Given back: {reason}")
         task = self.desk.release(self.claim, reason)
-        left = task["max_retries"] - task["retry_count"]
-        more = f"{left} more tr{'y' if left == 1 else 'ies'}" if left > 0 else "a person is asked"
-        return Result("released", f"{reason}; {more}")
+        left, person = task["max_retries"] - task["retry_count"], bool(task["awaiting"])
+        more = "a person is asked" if person else f"{left} more tr{'y' if left == 1 else 'ies'}"
+        return Result("released", f"{reason.rstrip('.')}; {more}", person)
 
     def _park(self, ending: Ending) -> None:
         self.parked = ending.parked is not None
@@ -330,10 +333,6 @@ class Sitting:
         if own:
             return Result("moved", "the agent moved it on itself")
         return Result("lost", "the claim was lost; what was done stays in its folder")
-
-    def _question(self) -> str:
-        asked = [q["text"] for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]]
-        return asked[0].splitlines()[0] if asked else ""
 
     def _superseded(self, ending: Ending) -> dict[str, Any]:
         """Nobody has to answer for calls that the session has dropped."""
@@ -401,7 +400,10 @@ class Sitting:
         now = time.monotonic()
         if now - self._waiting[0] >= LOOK:
             try:
-                self._waiting = (now, bool(self.desk.show(self.key)["awaiting"]))
+                task, before = self.desk.show(self.key), self._waiting[1]
+                self._waiting = (now, bool(task["awaiting"]))
+                if task["awaiting"] and not before:
+                    self.worker.progress.say(self.key, f"asks a person ({task['awaiting']}): {_question(task)}")
             except YourturnError:
                 self._waiting = (now, self._waiting[1])
         return self._waiting[1]
@@ -456,6 +458,11 @@ def _mark(file: Path) -> tuple[int, int] | None:
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size
+
+
+def _question(task: dict[str, Any]) -> str:
+    asked = [q["text"] for q in task["questions"] if q["status"] == "pending" and q["blocking"]]
+    return str(asked[0]).splitlines()[0] if asked else ""
 
 
 def _lets_go(event: dict[str, Any]) -> bool:

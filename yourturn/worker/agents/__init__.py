@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 
 from ...core.errors import Invalid, NotFound, Usage
 from ...core.fields import NAME
+from ..patterns import readable
 from .base import Adapter, Agent, Ending, Launch, Run, Said
 
 ADAPTERS = ("claude", "codex", "command", "python", "scripted")
@@ -24,9 +27,11 @@ PROGRAMS = {
 TEXTS = ("model", "permission_mode")
 LISTS = ("argv", "allowed_tools", "gate")
 TIMES = ("timeout", "silence")
-BLOCK = """Put this into .yourturn/config.toml:
+BLOCK = """Run any command with: turn work --exec './agent.sh', or put this into .yourturn/config.toml:
 [agents.{name}]
 adapter = "claude"    # or codex, command, python, scripted"""
+#: A program that a command names by its place.
+_NEAR = re.compile(r"\.\.?/[\w@%+=:,./-]+(?=[\s;&|<>]|$)")
 
 __all__ = ["ADAPTERS", "Adapter", "Agent", "Ending", "Launch", "Run", "Said", "adapter_for", "agent_for", "exec_agent", "make"]
 
@@ -36,10 +41,14 @@ def adapter_for(name: str, config: Mapping[str, Any], root: Path | None = None, 
     return make(agent_for(name, config, root, path))
 
 
-def exec_agent(command: str, name: str = "exec") -> Agent:
-    """The agent of `turn work --exec 'CMD'`."""
+def exec_agent(command: str, name: str = "exec", root: Path | None = None) -> Agent:
+    """The agent of `turn work --exec 'CMD'`. A program in `root` is found from every working folder, like one in `argv`."""
     if not command.strip() or "\0" in command:
         raise Usage("--exec needs a command", hint="Like: turn work --exec './agent.sh'")
+    _check_name(name)
+    first = _NEAR.match(command)
+    if root is not None and first and (root / first[0]).is_file():
+        command = shlex.quote(str(root.resolve() / first[0])) + command[first.end() :]
     return Agent(name, "command", ("/bin/sh", "-c", command))
 
 
@@ -82,10 +91,14 @@ def agent_for(name: str, config: Mapping[str, Any], root: Path | None = None, pa
     return _program(_checked(name, agents[name]), (root or Path.cwd()).resolve(), path)
 
 
-def _checked(name: str, given: Any) -> Agent:
-    where = f"[agents.{name}]"
+def _check_name(name: str) -> None:
     if not NAME.fullmatch(name) or ":" in name:
         raise Invalid(f"{name[:80]!a} is not a name for an agent", hint="Letters, digits and . _ - are fine.")
+
+
+def _checked(name: str, given: Any) -> Agent:
+    where = f"[agents.{name}]"
+    _check_name(name)
     if not isinstance(given, Mapping):
         raise Invalid(f"{where} is not a table", hint=BLOCK.format(name=name))
     allowed = ("adapter", "env", *TEXTS, *LISTS, *TIMES)
@@ -103,6 +116,10 @@ def _checked(name: str, given: Any) -> Agent:
         what = f"{where} {field}"
         value = _is(given.get(field, []), list, what, "a list of texts")
         fields[field] = tuple(_is(one, str, what, "a list of texts") for one in value)
+    for pattern in fields["gate"]:
+        if not readable(pattern):
+            words = f"{where} gate has a pattern that cannot be read: {pattern[:80]!a}"
+            raise Invalid(words, hint='Like: gate = ["Bash(git push*)", "Write"]')
     for field in TIMES:
         fields[field] = _seconds(given.get(field), f"{where} {field}")
     env = _is(given.get("env", {}), Mapping, f"{where} env", "a table of texts")
@@ -126,7 +143,7 @@ def _seconds(value: Any, what: str) -> float | None:
     if isinstance(value, str):
         from ...core.fields import duration
 
-        return duration(value) / 1_000_000
+        value = duration(value, what) / 1_000_000
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**9:
         raise Invalid(f"{what} is not a time", hint="Seconds, or like '30m'.")
     return float(value)
