@@ -179,6 +179,11 @@ def test_lines_that_cannot_work(here: Turn) -> None:
         (("work", "--drain"), 3, "There is no agent 'coder'"),
         (("work", "--drain", "--agent", "nobody"), 3, "There is no agent 'nobody'"),
         (("work", "--drain", "--exec", " "), 2, "--exec needs a command"),
+        (("work", "--drain", "--exec", ""), 2, "--exec needs a command"),
+        (("work", "--drain", "--exec", "true", "--agent", "bad name!"), 6, "is not a name for an agent"),
+        (("work", "--drain", "--exec", "true", "--timeout", "0"), 2, "--timeout: a time like"),
+        (("work", "--drain", "--exec", "true", "--budget-time", "0s"), 2, "--budget-time: a time like"),
+        (("work", "--drain", "--exec", "true", "--budget-tasks", "0"), 2, "1 or more"),
         (("work", "--drain", "--watch", "--exec", "true"), 2, "--drain ends"),
         (("work", "--drain", "--exec", "true", "--in-place", "--parallel", "2"), 2, "One checkout"),
         (("work", "--drain", "--exec", "true", "--epic", "PROJ-9"), 3, "There is no task PROJ-9"),
@@ -195,6 +200,9 @@ def test_lines_that_cannot_work(here: Turn) -> None:
         ('[agents.coder]\nadapter = "scripted"\nargv = ["gone.json"]', 3, "There is no script"),
         ('[agents.coder]\nadapter = "command"\nargv = ["no-such-program"]', 3, "There is no program"),
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\nspeed = 3', 6, "unknown setting"),
+        ('[agents.coder]\nadapter = "command"\nargv = ["true"]\ntimeout = "soon"', 6, "[agents.coder] timeout must be a length"),
+        ('[agents.coder]\nadapter = "command"\nargv = ["true"]\nsilence = "0s"', 6, "[agents.coder] silence is not a time"),
+        ('[agents.coder]\nadapter = "claude"\nargv = ["true"]\ngate = ["Bash("]', 6, "a pattern that cannot be read"),
         ("[agents.coder", 6, "cannot be read"),
     ]:
         path.write_text(text)
@@ -208,7 +216,7 @@ def test_what_it_prints(crew: Crew) -> None:
     assert lines[0].startswith("Worker ") and lines[0].endswith(": exec. Ctrl+C stops it.")
     assert [line.split("  ", 1)[1] for line in lines[1:5]] == [
         f"{keys[0]}  exec begins: A", f"{keys[0]}  done: finished", f"{keys[1]}  exec begins: B",
-        f"{keys[1]}  waiting: waits for a person (input): Which",
+        f"{keys[1]}  waits for a person (input): Which",
     ]  # fmt: skip
     assert lines[5:] == ["Ended: nothing is left to take. 1 done, 1 waiting.", "Next: turn inbox"]
     assert crew.work() == {
@@ -216,6 +224,23 @@ def test_what_it_prints(crew: Crew) -> None:
         "results": [],
         "spent": {"tasks": 0, "iterations": 0, "tokens": 0, "cost": 0.0},
     }
+
+
+def test_the_last_try_sends_a_person_to_the_inbox(crew: Crew) -> None:
+    key = crew.tasks("Dies", max_retries=1)[0]
+    crew.says(key, "$ kill -9 $$")
+    lines = crew.text(*crew._line((), True, "--drain")).splitlines()
+    assert lines[-3].endswith("; a person is asked")
+    assert lines[-2:] == ["Ended: nothing is left to take. 1 released.", "Next: turn inbox"]
+
+
+def test_a_function_that_is_not_there_costs_no_tries(crew: Crew) -> None:
+    key = crew.tasks("Call it")[0]
+    crew.config('[agents.coder]\nadapter = "python"\nargv = ["no_such_module:function"]\n')
+    assert [row["outcome"] for row in crew.work(agent=False)["results"]] == ["waiting"]
+    asked = crew.waiting(key, "escalation")
+    assert asked["reason"] == "access_required" and "no_such_module:function cannot be loaded" in asked["text"]
+    assert crew.desk.show(key)["retry_count"] == 0
 
 
 # --- told to stop -----------------------------------------------------------------------------------------------------------

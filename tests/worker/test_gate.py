@@ -567,7 +567,7 @@ def test_the_command_parks_and_lets_through(address: str, dialect: str) -> None:
         }
         assert run(PUSH, env)[:2] == (0, {
             "hookEventName": "PreToolUse", "permissionDecision": "defer",
-            "permissionDecisionReason": "A person was asked (Q1). This session is resumed with the answer.",
+            "permissionDecisionReason": "A person was asked (Q1).",
         })  # fmt: skip
         desk.approve("Q1")
         assert run(PUSH, env)[1]["permissionDecision"] == "allow"

@@ -218,7 +218,7 @@ def _settled(q: Question) -> dict[str, Any]:
 
 def _parked(found: list[Question]) -> dict[str, Any]:
     names = ", ".join(q["id"] for q in found if q["status"] == "pending")
-    return output("defer", f"A person was asked ({names}). This session is resumed with the answer.")
+    return output("defer", f"A person was asked ({names}).")
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------

@@ -61,6 +61,8 @@ class Call:
                     return [Text(text), Finished(True, text)]
                 case {"progress": str(text)}:
                     return [Progress(text)]
+                case {"missing": str(text)}:
+                    return [Finished(False, error=text, cause="not_started")]
                 case {"error": str(text)}:
                     return [Finished(False, error=text, cause="exception")]
         except (ValueError, RecursionError):
@@ -190,7 +192,7 @@ def main() -> None:
     try:
         function = load(given["target"])
     except Exception as error:
-        what, text = "error", f"{given['target']} cannot be loaded: {type(error).__name__}: {error}"
+        what, text = "missing", f"{given['target']} cannot be loaded: {type(error).__name__}: {error}"
     else:
         what, text = outcome(function, run)
     speak(**{what: text})
