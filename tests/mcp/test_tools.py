@@ -531,3 +531,19 @@ def test_no_tool_can_answer(desk: Client, given: dict[str, str], play: Callable[
     play(story, **given)
     by = {event["actor"] for event in desk.history("PROJ-1", limit=1000) if event["action"] in ("answer", "withdraw", "timeout")}
     assert by == set()
+
+
+def test_the_same_words_again_are_the_same_question(play: Callable[..., None], desk: Client) -> None:
+    """An agent that asks again instead of looking: the answer is told once, and only then it may be asked anew."""
+
+    async def story(agent: Caller) -> None:
+        words = {"question": "Free?", "type": "blocking", "responseType": "boolean"}
+        first, second = [told(await agent.call_tool("ask_question", words)) for _ in range(2)]
+        assert (first["status"], second["question_id"]) == ("pending", first["question_id"])
+        desk.answer(first["question_id"], True)
+        third = told(await agent.call_tool("ask_question", words))
+        assert (third["status"], third["question_id"], third["value"]) == ("answered", first["question_id"], True)
+        assert [q["id"] for q in desk.inbox()] == []
+        assert told(await agent.call_tool("ask_question", words))["question_id"] != first["question_id"]
+
+    play(story, YOURTURN_ASK_WAIT="0")

@@ -47,7 +47,8 @@ Codex, in `~/.codex/config.toml`:
 3. If not, the result says `pending`, and tells the agent to end its turn. Nothing is lost: the question stays on the desk.
    A worker resumes the session with the answer; in a session of your own, the agent looks with `get_answer` when you speak
    to it again.
-4. The same call, made again after a resume, finds the same question and its answer. It never asks twice.
+4. The same call, made again after a resume, finds the same question and its answer. It never asks twice, nor
+   does a call with the same words in the same session, before its answer was told.
 
 A question outside any task gets a small task of its own, which is finished when the answer has been handed out. A task that was
 taken with `next_task` is kept alive while the session lasts, and parked when it ends: that costs no try.

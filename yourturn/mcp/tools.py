@@ -51,6 +51,7 @@ class Tools(Seat):
     def __init__(self, connect: Callable[[str], Client], env: Mapping[str, str]) -> None:
         super().__init__(connect, env)
         self._assumed: set[str] = set()  #: non-blocking questions whose answers are still to be told
+        self._asked: dict[str, str] = {}  #: what was asked here, to the question whose answer is still to be told
 
     def perform(self, name: str, arguments: dict[str, Any], call: Call) -> Reply:
         """Do what a tool says. Raises YourturnError."""
@@ -68,7 +69,15 @@ class Tools(Seat):
     # --- questions --------------------------------------------------------------------------------------------------
 
     def _ask_question(self, given: dict[str, Any], call: Call) -> Reply:
-        q = self._ask(given.get("task"), call, question_fields(given), named(*call))
+        said = json.dumps([call.session, self.task(given.get("task")), given], sort_keys=True)
+        with self._lock:
+            before = self._asked.get(said)
+        if before:  # asked again instead of looked up: nobody has to answer twice
+            q = self._question(before)
+        else:
+            q = self._ask(given.get("task"), call, question_fields(given), named(*call))
+        with self._lock:
+            self._asked[said] = q["id"]
         if not q["blocking"] and q["status"] == "pending":
             with self._lock:
                 self._assumed.add(q["id"])
@@ -111,6 +120,7 @@ class Tools(Seat):
         data = words.standing(self._used(q))
         with self._lock:
             self._assumed.discard(q["id"])
+            self._asked = {said: name for said, name in self._asked.items() if name != q["id"]}
         self.finish_own(q["task"], data["message"])
         return Reply(data["message"], data)
 
