@@ -41,6 +41,16 @@ def test_a_checkout_with_somebodys_changes_is_left_alone(crew: Crew) -> None:
     assert [row["outcome"] for row in crew.work("--in-place")["results"]] == ["done", "done"]
 
 
+def test_a_folder_that_nothing_can_be_made_in(crew: Crew) -> None:
+    """Told in words, in both ways to work."""
+    crew.repository()
+    key = crew.tasks("First")[0]
+    (crew.folder / ".git" / "yourturn").write_text("in the way")
+    crew.work()
+    text = crew.waiting(key, "escalation")["text"]
+    assert ".git/yourturn" in text and "Errno" not in text and "OSError" not in text
+
+
 def test_a_program_beside_the_desk_is_found_from_every_worktree(crew: Crew) -> None:
     """Also one that nobody has committed yet."""
     crew.repository()

@@ -106,7 +106,11 @@ def unfinished(root: Path) -> str | None:
 def refused(root: Path) -> Precondition | None:
     """Why the checkout itself cannot be worked in: somebody's changes lie there, and they belong to no task."""
     repo = find(root)
-    return None if repo is None or repo.bare or default(repo) is None else inplace.refused(repo)
+    try:
+        return None if repo is None or repo.bare or default(repo) is None else inplace.refused(repo)
+    except OSError as error:
+        where = f"{error.filename}: {error.strerror}"
+        return Precondition(f"{root} cannot be worked in", reason=where, hint="Work in a folder that you may write to.")
 
 
 def leave(place: Workplace) -> None:

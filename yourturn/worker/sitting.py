@@ -93,6 +93,8 @@ class Sitting:
 
     def _hand_over(self, error: Exception, reason: str) -> Result:
         words = f"{type(error).__name__}: {error}"
+        if isinstance(error, OSError) and error.strerror:
+            words = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
         if isinstance(error, YourturnError):
             words = "\n".join(error.lines()).removeprefix("Error: ")
         try:
