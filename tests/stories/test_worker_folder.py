@@ -53,6 +53,25 @@ def test_work_that_builds_on_other_work(crew: Crew) -> None:
     assert crew.git("status", "--porcelain") == ""
 
 
+def test_only_what_was_accepted_is_merged(crew: Crew) -> None:
+    """A person looks first; what they abandon stays on its branch."""
+    crew.repository()
+    crew("project", "set", "PROJ", "merge", "ff")
+    crew("project", "set", "PROJ", "review", "ask")
+    bad, good = crew.tasks("Bad idea", "Good idea")
+    for key in (bad, good):
+        crew.says(key, f"$ echo {key} > {key}.txt; echo '<promise>COMPLETE</promise>'")
+    with crew.worker() as process:
+        crew.until(lambda: set(crew.states().values()) == {"review"})
+        assert crew.git("ls-tree", "--name-only", "main") == "README"
+        crew("cancel", bad, "Not like this")
+        crew("accept", good)
+        crew.until(lambda: "txt" in crew.git("ls-tree", "--name-only", "main"))
+        crew.ended(process)
+    assert crew.git("ls-tree", "--name-only", "main").split() == [f"{good}.txt", "README"]
+    assert crew.git("show", f"{crew.desk.show(bad)['branch']}:{bad}.txt") == bad
+
+
 def test_a_quick_person_and_an_agent_that_waits(crew: Crew) -> None:
     """Waiting is not silence: a session that waits for a person is left alone, and goes straight on under the same claim."""
     key = crew.tasks("Ask and wait")[0]

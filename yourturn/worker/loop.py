@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Busy, IllegalMove, NotAllowed, NotFound, Precondition, StoreTrouble, Usage, YourturnError
-from ..core.model import Who
+from ..core.model import DONE, Who
 from . import gitwork
 from .agents.base import Agent, turn_command
 from .budget import Budget
@@ -194,9 +194,12 @@ class Worker:
     # --- finished work ------------------------------------------------------------------------------------------------
 
     def finished(self, key: str, place: gitwork.Workplace, task: dict[str, Any]) -> None:
-        """Committed and said. It is merged, if the project wants that, when the task has ended: perhaps a person looks first."""
+        """Committed and said. It is merged, if the project wants that, when the task is done: perhaps a person looks first."""
         self._unmerged[key] = place
-        self._merge(key, task)
+        try:
+            self._merge(key, task)
+        except YourturnError as error:
+            self.progress.say(key, f"not merged: {error}")
 
     def _merge_what_was_accepted(self) -> None:
         for key in list(self._unmerged):
@@ -209,7 +212,7 @@ class Worker:
         if not task["ended_at"]:
             return
         place = self._unmerged.pop(key, None)
-        if place is None or place.repo is None:
+        if place is None or place.repo is None or task["state"] != DONE:  # what somebody abandoned is nobody's to merge
             return
         project = key.rpartition("-")[0]
         how = next(p["settings"]["merge"] for p in self.desk.projects() if p["key"] == project)
