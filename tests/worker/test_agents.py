@@ -341,6 +341,8 @@ def test_an_agent_is_read(tmp_path):
         ({"agents": {"coder": "claude"}}, Invalid, "not a table"),
         (config(), Invalid, "names no adapter"),
         (config(adapter="gemini"), Invalid, "'gemini' is unknown"),
+        (config(adapter="codex", gate=["Bash"]), Invalid, "asks nobody before a tool runs"),
+        (config(adapter="claude", gate=["Bash(git push*"]), Invalid, "that is no pattern"),
         (config(adapter="command"), Invalid, "does not say what to run"),
         (config(adapter="command", argv="ls -l"), Invalid, "argv is not a list"),
         (config(adapter="command", argv=["ls", 3]), Invalid, "argv is not a list"),

@@ -37,9 +37,13 @@ def gated(text: str | None) -> tuple[str, ...] | None:
         found = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(found, list) or not all(isinstance(item, str) and _PATTERN.fullmatch(item.strip()) for item in found):
+    if not isinstance(found, list) or not all(isinstance(item, str) and readable(item) for item in found):
         return None
     return tuple(item.strip() for item in found)
+
+
+def readable(pattern: str) -> bool:
+    return _PATTERN.fullmatch(pattern.strip()) is not None
 
 
 def concerns(tool: object, given: object, patterns: Sequence[str] | None) -> bool:

@@ -103,6 +103,7 @@ def _checked(name: str, given: Any) -> Agent:
         what = f"{where} {field}"
         value = _is(given.get(field, []), list, what, "a list of texts")
         fields[field] = tuple(_is(one, str, what, "a list of texts") for one in value)
+    _gate(where, adapter, fields["gate"])
     for field in TIMES:
         fields[field] = _seconds(given.get(field), f"{where} {field}")
     env = _is(given.get("env", {}), Mapping, f"{where} env", "a table of texts")
@@ -111,6 +112,17 @@ def _checked(name: str, given: Any) -> Agent:
         if str(key).startswith("YOURTURN_"):
             raise Invalid(f"{where} env sets {key}", reason="the worker tells the agent who it is")
     return Agent(**fields, env=dict(env))
+
+
+def _gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
+    """Nobody may believe that something is gated which is not."""
+    from ..patterns import readable
+
+    if patterns and adapter == "codex":
+        raise Invalid(f"{where} gate cannot be kept", reason="Codex asks nobody before a tool runs", hint="Use its sandbox.")
+    for pattern in patterns:
+        if not readable(pattern):
+            raise Invalid(f"{where} gate has {pattern[:80]!a}", reason="that is no pattern", hint='Patterns are like "Bash(git push*)" or "Write".')
 
 
 def _is(value: Any, sort: Any, what: str, words: str) -> Any:

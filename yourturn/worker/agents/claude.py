@@ -18,6 +18,7 @@ import shlex
 import uuid
 from typing import Any
 
+from ..patterns import ASKING
 from .base import (
     ARGUMENT,
     Agent,
@@ -41,8 +42,6 @@ from .base import (
     turn_command,
 )
 
-#: Tools that always go through the hook.
-ASKING = ("AskUserQuestion", "ExitPlanMode", "mcp__yourturn__ask_question")
 APPROVE = "mcp__yourturn__approve"
 OURS = "mcp__yourturn__*"
 
@@ -122,7 +121,7 @@ class Claude:
 
 
 def settings(run: Run) -> dict[str, Any]:
-    """One hook for whatever may need a person. It waits for a quick one, so it needs more time than that."""
+    """One hook for whatever may need a person, and for what is itself a question. It may wait for a quick one, and has time for that."""
     tools = [*ASKING]
     for pattern in run.agent.gate:
         name = _matcher(pattern.partition("(")[0].strip())
