@@ -14,6 +14,7 @@ import os
 import shutil
 import socket
 import threading
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -67,7 +68,8 @@ class Worker:
         self._tokens: dict[str, str] = {}
         self._token_names: list[str] = []
         self._unmerged: dict[str, gitwork.Workplace] = {}
-        self.results: list[tuple[str, Result]] = []
+        self.results: deque[tuple[str, Result]] = deque(maxlen=1000)  #: the last ones; it may work for months
+        self.counts: Counter[str] = Counter()
         if self.in_place and self.parallel > 1:
             raise Usage("One checkout has room for one agent", hint="Leave --parallel or --in-place out.")
 
@@ -151,6 +153,7 @@ class Worker:
         self.progress.end(sitting.key)
         self.progress.say(sitting.key, f"{result.what}: {result.words}")
         self.results.append((sitting.key, result))
+        self.counts[result.what] += 1
         self._wake.set()
 
     def _bury(self) -> None:
@@ -179,7 +182,7 @@ class Worker:
         self._every(BEAT, lambda sitting: sitting.beat())
 
     def _carry(self) -> None:
-        self._every(CARRY, lambda sitting: sitting.flush())
+        self._every(CARRY, lambda sitting: sitting.minutes.flush())
 
     def _listen(self) -> None:
         """Somebody changed something: there may be work."""
