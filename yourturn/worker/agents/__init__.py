@@ -122,7 +122,11 @@ def _gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
         raise Invalid(f"{where} gate cannot be kept", reason="Codex asks nobody before a tool runs", hint="Use its sandbox.")
     for pattern in patterns:
         if not readable(pattern):
-            raise Invalid(f"{where} gate has {pattern[:80]!a}", reason="that is no pattern", hint='Patterns are like "Bash(git push*)" or "Write".')
+            raise Invalid(
+                f"{where} gate has {pattern[:80]!a}",
+                reason="that is no pattern",
+                hint='Patterns are like "Bash(git push*)" or "Write".',
+            )
 
 
 def _is(value: Any, sort: Any, what: str, words: str) -> Any:

@@ -121,7 +121,7 @@ class Claude:
 
 
 def settings(run: Run) -> dict[str, Any]:
-    """One hook for whatever may need a person, and for what is itself a question. It may wait for a quick one, and has time for that."""
+    """One hook for whatever may need a person. It may wait for a quick one, so it has more time than that."""
     tools = [*ASKING]
     for pattern in run.agent.gate:
         name = _matcher(pattern.partition("(")[0].strip())
