@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 
 from tests.stories.conftest import Turn
@@ -51,6 +52,25 @@ def test_work_that_builds_on_other_work(crew: Crew) -> None:
     assert crew.git("show", f"{crew.desk.show(upper)['branch']}:upper.txt") == "stone"
     assert "Laid in stone" in crew.told(upper)
     assert crew.git("status", "--porcelain") == ""
+
+
+TALKS = """
+import os, yourturn
+with yourturn.connect() as desk:
+    for n in range(120):
+        desk.note(os.environ["YOURTURN_TASK"], f"Step {n}")
+    desk.complete(os.environ["YOURTURN_CLAIM"], "Many steps")
+"""
+
+
+def test_an_agent_that_notes_every_step_and_finishes_by_itself(crew: Crew) -> None:
+    crew.repository()
+    key = crew.tasks("Step by step")[0]
+    (crew.place / "talks.py").write_text(TALKS)
+    crew.says(key, f"$ echo made > made.txt; '{sys.executable}' '{crew.place}/talks.py'")
+    told = crew.work()
+    assert [(row["outcome"], row["words"]) for row in told["results"]] == [("done", "Many steps")]
+    assert crew.git("show", f"{crew.desk.show(key)['branch']}:made.txt") == "made"
 
 
 def test_only_what_was_accepted_is_merged(crew: Crew) -> None:

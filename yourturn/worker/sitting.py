@@ -16,6 +16,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
@@ -313,7 +314,7 @@ class Sitting:
         assert self.place is not None
         claims = self.desk.history(self.key, action="claim", limit=1000)
         since = next(event["seq"] for event in reversed(claims) if event["data"]["set"]["epoch"] == self.claim["epoch"])
-        told = self.desk.history(self.key, after=since, limit=1000)
+        told = self._events(since)
         ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
         own = [event["action"] for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)]
         if "complete" in own:
@@ -328,6 +329,12 @@ class Sitting:
         if own:
             return Result("moved", "the agent moved it on itself")
         return Result("lost", "the claim was lost; what was done stays in its folder")
+
+    def _events(self, after: int) -> Iterator[dict[str, Any]]:
+        """All of the task since then, however much it noted."""
+        while page := self.desk.history(self.key, after=after, limit=100):
+            yield from page
+            after = page[-1]["seq"]
 
     def _question(self) -> str:
         asked = [q["text"] for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]]
