@@ -54,6 +54,21 @@ def test_work_that_builds_on_other_work(crew: Crew) -> None:
     assert crew.git("status", "--porcelain") == ""
 
 
+def test_what_a_person_signs_off_is_committed(crew: Crew) -> None:
+    """A question touches nothing; the yes that ends the task does."""
+    crew.repository()
+    crew("project", "set", "PROJ", "merge", "ff")
+    key = crew.tasks("Paint it")[0]
+    crew.says(key, "$ echo blue > paint.txt; echo '<promise>APPROVAL_NEEDED: Is blue fine?</promise>'")
+    with crew.worker() as process:
+        crew.waiting(key, "approval")
+        assert crew.git("log", "--format=%s", crew.desk.show(key)["branch"]) == "Begin"
+        crew("approve", key)
+        crew.until(lambda: "paint.txt" in crew.git("ls-tree", "--name-only", "main"))
+        crew.ended(process)
+    assert crew.state(key) == "done"
+
+
 TALKS = """
 import os, yourturn
 with yourturn.connect() as desk:

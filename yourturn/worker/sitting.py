@@ -204,6 +204,8 @@ class Sitting:
             ending = ending._replace(what="done")  # it was asked to go, and ended in order: what it said counts
         if task["awaiting"]:
             self._park(ending)
+            assert self.place is not None
+            self.worker.waits(self.key, self.place)
             return self._waits()
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
@@ -273,7 +275,9 @@ class Sitting:
             self.desk.note(self.key, text)
         else:
             text = KINDS[kind].prompt.format(title=self.task["title"])
+        assert self.place is not None
         self.desk.flag(self.key, text, reason or None, kind, claim=self.claim, context=context or None)  # type: ignore[arg-type]
+        self.worker.waits(self.key, self.place)
         return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0]}")
 
     def _fail(self, reason: str) -> Result:
