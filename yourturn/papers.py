@@ -35,7 +35,7 @@ class Patch(NamedTuple):
 
 def write(desk: Desk, task: int, claim: str, lines: Iterable[tuple[str, str]]) -> None:
     """What the session said since: (sort, text)."""
-    rows = [(sort[:20], _cut(text)) for sort, text in lines]
+    rows = [(sort[:20], cut(text)) for sort, text in lines]
     if rows:
         desk._transact("output", lambda tx: _write(desk, tx, task, claim, rows))
 
@@ -87,6 +87,7 @@ def patch(desk: Desk, task: int) -> Patch | None:
     return Patch._make(row) if row else None
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
+    """A line as it is kept. One that was cut before stays as it is."""
     text = text.replace("\x00", "\ufffd").encode(errors="replace").decode()
-    return text if len(text) <= LINE else f"{text[:LINE]}… ({len(text):,} characters)"
+    return text if len(text) <= LINE + 40 else f"{text[:LINE]}… ({len(text):,} characters)"

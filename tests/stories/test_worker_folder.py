@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 
 from tests.stories.conftest import Turn
@@ -99,6 +100,59 @@ def test_work_that_builds_on_other_work(crew: Crew) -> None:
     assert crew.git("show", f"{crew.desk.show(upper)['branch']}:upper.txt") == "stone"
     assert "Laid in stone" in crew.told(upper)
     assert crew.git("status", "--porcelain") == ""
+
+
+def test_what_a_person_signs_off_is_committed(crew: Crew) -> None:
+    """A question touches nothing; the yes that ends the task does."""
+    crew.repository()
+    crew("project", "set", "PROJ", "merge", "ff")
+    key = crew.tasks("Paint it")[0]
+    crew.says(key, "$ echo blue > paint.txt; echo '<promise>APPROVAL_NEEDED: Is blue fine?</promise>'")
+    with crew.worker() as process:
+        crew.waiting(key, "approval")
+        assert crew.git("log", "--format=%s", crew.desk.show(key)["branch"]) == "Begin"
+        crew("approve", key)
+        crew.until(lambda: "paint.txt" in crew.git("ls-tree", "--name-only", "main"))
+        crew.ended(process)
+    assert crew.state(key) == "done"
+
+
+TALKS = """
+import os, yourturn
+with yourturn.connect() as desk:
+    for n in range(120):
+        desk.note(os.environ["YOURTURN_TASK"], f"Step {n}")
+    desk.complete(os.environ["YOURTURN_CLAIM"], "Many steps")
+"""
+
+
+def test_an_agent_that_notes_every_step_and_finishes_by_itself(crew: Crew) -> None:
+    crew.repository()
+    key = crew.tasks("Step by step")[0]
+    (crew.place / "talks.py").write_text(TALKS)
+    crew.says(key, f"$ echo made > made.txt; '{sys.executable}' '{crew.place}/talks.py'")
+    told = crew.work()
+    assert [(row["outcome"], row["words"]) for row in told["results"]] == [("done", "Many steps")]
+    assert crew.git("show", f"{crew.desk.show(key)['branch']}:made.txt") == "made"
+
+
+def test_only_what_was_accepted_is_merged(crew: Crew) -> None:
+    """A person looks first; what they abandon stays on its branch."""
+    crew.repository()
+    crew("project", "set", "PROJ", "merge", "ff")
+    crew("project", "set", "PROJ", "review", "ask")
+    bad, good = crew.tasks("Bad idea", "Good idea")
+    for key in (bad, good):
+        crew.says(key, f"$ echo {key} > {key}.txt; echo '<promise>COMPLETE</promise>'")
+    with crew.worker() as process:
+        crew.until(lambda: set(crew.states().values()) == {"review"})
+        assert crew.git("ls-tree", "--name-only", "main") == "README"
+        crew("cancel", bad, "Not like this")
+        crew("accept", good)
+        crew.until(lambda: "txt" in crew.git("ls-tree", "--name-only", "main"))
+        crew.ended(process)
+    assert crew.git("ls-tree", "--name-only", "main").split() == [f"{good}.txt", "README"]
+    assert crew.git("show", f"{crew.desk.show(bad)['branch']}:{bad}.txt") == bad
 
 
 def test_a_quick_person_and_an_agent_that_waits(crew: Crew) -> None:

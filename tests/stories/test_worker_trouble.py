@@ -81,6 +81,15 @@ def test_an_agent_cannot_answer(crew: Crew) -> None:
     assert late["code"] == "not_allowed"  # its credential ended with its worker
 
 
+def test_an_agent_finds_its_workers_desk(crew: Crew) -> None:
+    """Whatever else the environment names: what the worker was told counts for its agents too."""
+    key = crew.tasks("Say hello")[0]
+    crew.says(key, f"$ turn note {key} hello > /dev/null && echo '<promise>COMPLETE</promise>'")
+    crew.work("--db", crew.address, env={"YOURTURN_URL": "https://desk.example", "YOURTURN_WORKER": "somebody-else"})
+    assert crew.state(key) == "done"
+    assert [note["text"] for note in crew.desk.show(key)["notes"]] == ["hello"]
+
+
 def test_no_signal_is_no_outcome(crew: Crew) -> None:
     key = crew.tasks("Say nothing")[0]
     crew.says(key, *["I looked around."] * 3)

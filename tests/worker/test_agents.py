@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from yourturn.core.errors import Invalid, NotFound, Usage
 from yourturn.worker.agents import Agent, adapter_for, agent_for, exec_agent, make
 from yourturn.worker.agents.base import Denied, Heard, Parked, Progress, Run, Text, ToolUse, Unknown
+from yourturn.worker.patterns import concerns, gated
 
 STREAMS = Path(__file__).parent / "streams"
 SESSION = "5d1f0c52-8d3b-4c55-9d0e-0f3a6c1b7e10"
@@ -247,6 +248,16 @@ def test_the_hook_sees_what_may_need_a_person():
     assert json.loads(launch.env["YOURTURN_GATED"]) == list(agent.gate)
 
 
+@pytest.mark.parametrize("pattern", ["Ba?h", "[BW]*", "Ba[rs]h(git push*)", "*"])
+def test_the_hook_sees_whatever_a_pattern_means(pattern):
+    """The hook looks once more, so it may be called too often; never too seldom."""
+    agent = Agent("coder", "claude", gate=(pattern,))
+    launch = make(agent).start(a_run(agent, session_id=SESSION))
+    [group] = json.loads(after(launch.argv, "--settings"))["hooks"]["PreToolUse"]
+    assert concerns("Bash", {"command": "git push"}, gated(launch.env["YOURTURN_GATED"]))
+    assert re.fullmatch(group["matcher"], "Bash")
+
+
 def test_claude_is_woken_without_a_prompt_when_it_is_parked_and_with_one_otherwise():
     agent = Agent("coder", "claude")
     run = a_run(agent, session_id=SESSION, answer_prompt="Answer to Q7: yes")
@@ -330,6 +341,8 @@ def test_an_agent_is_read(tmp_path):
         ({"agents": {"coder": "claude"}}, Invalid, "not a table"),
         (config(), Invalid, "names no adapter"),
         (config(adapter="gemini"), Invalid, "'gemini' is unknown"),
+        (config(adapter="codex", gate=["Bash"]), Invalid, "asks nobody before a tool runs"),
+        (config(adapter="claude", gate=["Bash(git push*"]), Invalid, "that is no pattern"),
         (config(adapter="command"), Invalid, "does not say what to run"),
         (config(adapter="command", argv="ls -l"), Invalid, "argv is not a list"),
         (config(adapter="command", argv=["ls", 3]), Invalid, "argv is not a list"),

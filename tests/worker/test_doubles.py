@@ -269,6 +269,14 @@ def test_claude_that_has_said_its_last_word_is_not_waited_for(claude):
     assert (ending.what, ending.text) == ("done", "Finished") and ending.rc == -15
 
 
+def test_claude_that_has_asked_and_said_its_last_word_is_not_waited_for(claude):
+    """Whoever answers, this process will not hear it."""
+    claude.script({"linger": True}, {"text": "I wait"})
+    clock = iter(range(0, 10**9, 7))
+    ending = claude.run(clock=lambda: next(clock), time_limit=10**9, waiting=lambda: True)
+    assert (ending.what, ending.text) == ("done", "I wait") and ending.rc == -15
+
+
 def test_noise_in_the_stream_does_not_matter(claude):
     claude.script({"raw": "Warning: something"}, {"raw": '{"type": "brand_new"}'}, {"raw": ""}, {"text": "Finished"})
     assert claude.run().text == "Finished"

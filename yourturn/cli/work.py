@@ -107,9 +107,7 @@ def work(a: Namespace) -> int:
 def _goodbye(why: str, worker: Any) -> list[str]:
     from ..worker.budget import dollars
 
-    counts: dict[str, int] = {}
-    for _, result in worker.results:
-        counts[result.what] = counts.get(result.what, 0) + 1
+    counts = worker.counts
     told = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
     cost = f", {dollars(worker.budget.spent['cost'])}" if worker.budget.spent["cost"] else ""
     lines = [f"Ended: {why}. {told}{cost}."]

@@ -148,13 +148,15 @@ class Seat:
                     self._lost.append(f"Your claim on {one.task} is over ({why}): stop working on it.")
 
     def leave(self) -> None:
-        """Park what is held. What was made for a question that holds nobody up is finished."""
+        """Park what is held. What was made for a question that holds nobody up is finished.
+
+        An answer that came and was not handed out is still somebody's to hear: it waits with its task for a worker.
+        """
         with self._lock:
             held, self._held = list(self._held.values()), {}
         for one in held:
             with suppress(YourturnError):
-                if one.own:
-                    with suppress(YourturnError):  # refused where a person still has to answer
-                        self.desk.complete(one.token, "The session ended.")
-                        continue
-                self.desk.park(one.token)
+                if one.own and not any(q["blocking"] for q in self.desk.show(one.task)["questions"]):
+                    self.desk.complete(one.token, "The session ended.")
+                else:
+                    self.desk.park(one.token)

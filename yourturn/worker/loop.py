@@ -14,6 +14,8 @@ import os
 import shutil
 import socket
 import threading
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -21,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Busy, IllegalMove, NotAllowed, NotFound, Precondition, StoreTrouble, Usage, YourturnError
-from ..core.model import Who
+from ..core.model import DONE, Who
 from . import gitwork
 from .agents.base import Agent, turn_command
 from .budget import Budget
@@ -65,10 +67,12 @@ class Worker:
         self.idle = "nothing is left to take"
         self.next = ""  #: what the person can do about it
         self._ended = threading.Event()
+        self._look_at = 0.0
         self._tokens: dict[str, str] = {}
         self._token_names: list[str] = []
-        self._unmerged: dict[str, gitwork.Workplace] = {}
-        self.results: list[tuple[str, Result]] = []
+        self._unmerged: dict[str, tuple[gitwork.Workplace, bool]] = {}  #: and whether it is committed
+        self.results: deque[tuple[str, Result]] = deque(maxlen=1000)  #: the last ones; it may work for months
+        self.counts: Counter[str] = Counter()
         if self.in_place and self.parallel > 1:
             raise Usage("One checkout has room for one agent", hint="Leave --parallel or --in-place out.")
 
@@ -159,6 +163,7 @@ class Worker:
         said = result.words if result.words.startswith("waits") else f"{result.what}: {result.words}"
         self.progress.say(sitting.key, said)
         self.results.append((sitting.key, result))
+        self.counts[result.what] += 1
         self._wake.set()
 
     def _bury(self) -> None:
@@ -187,7 +192,7 @@ class Worker:
         self._every(BEAT, lambda sitting: sitting.beat())
 
     def _carry(self) -> None:
-        self._every(CARRY, lambda sitting: sitting.flush())
+        self._every(CARRY, lambda sitting: sitting.minutes.flush())
 
     def _listen(self) -> None:
         """Somebody changed something: there may be work."""
@@ -202,32 +207,50 @@ class Worker:
     # --- finished work ------------------------------------------------------------------------------------------------
 
     def finished(self, key: str, place: gitwork.Workplace, task: dict[str, Any]) -> None:
-        """Committed and said. It is merged, if the project wants that, when the task has ended: perhaps a person looks first."""
-        self._unmerged[key] = place
-        self._merge(key, task)
+        """Committed and said. It is merged, if the project wants that, when the task is done: perhaps a person looks first."""
+        self._unmerged[key] = (place, True)
+        try:
+            self._merge(key, task)
+        except YourturnError as error:
+            self.progress.say(key, f"not merged: {error}")
+
+    def waits(self, key: str, place: gitwork.Workplace) -> None:
+        """A person is asked. Their yes may end the task (an approval, say), and nobody else would commit its work then."""
+        if place.own:
+            self._unmerged[key] = (place, False)
 
     def _merge_what_was_accepted(self) -> None:
+        """However many wait, looking at them takes a fifth of the time at most."""
+        began = time.monotonic()
+        if began < self._look_at:
+            return
         for key in list(self._unmerged):
             try:
                 self._merge(key, self.desk.show(key))
             except YourturnError:
                 continue
+        now = time.monotonic()
+        self._look_at = now + 4 * (now - began)
 
     def _merge(self, key: str, task: dict[str, Any]) -> None:
         if not task["ended_at"]:
             return
-        place = self._unmerged.pop(key, None)
-        if place is None or place.repo is None:
+        place, committed = self._unmerged.pop(key, (None, False))
+        if place is None or place.repo is None or task["state"] != DONE:  # what somebody abandoned is nobody's to merge
+            return
+        if not committed and task["host"] != self.host:  # others went on with it elsewhere: what lies here is older
             return
         project = key.rpartition("-")[0]
         how = next(p["settings"]["merge"] for p in self.desk.projects() if p["key"] == project)
-        if how == "none":
+        if how == "none" and committed:
             return
         try:
             self.progress.say(key, gitwork.finish(place, f"{key}: {task['title']}\n", merge=how)["words"])
         except YourturnError as error:
             self.progress.say(key, f"not merged: {error}")
-            self._as(self.agent or self.default).note(key, f"Its branch {place.branch} was not merged: {error}")
+            self._as(self.agent or self.default).note(
+                key, f"Its work on {place.branch} was not {'merged' if committed else 'committed'}: {error}"
+            )
 
     # --- what agents are given ------------------------------------------------------------------------------------------
 
@@ -275,5 +298,5 @@ class Worker:
 
 _OURS = {
     "YOURTURN_DB", "YOURTURN_TOKEN", "YOURTURN_TASK", "YOURTURN_AGENT", "YOURTURN_CLAIM", "YOURTURN_PROJECT", "YOURTURN_SESSION",
-    "YOURTURN_SIGNALS", "YOURTURN_GATE", "YOURTURN_GATED", "YOURTURN_FAULT",
+    "YOURTURN_SIGNALS", "YOURTURN_GATE", "YOURTURN_GATED", "YOURTURN_FAULT", "YOURTURN_URL", "YOURTURN_WORKER",
 }  # fmt: skip

@@ -81,7 +81,7 @@ def from_message(text: str) -> Outcome:
 def from_file(data: bytes) -> Outcome:
     """A signal file. A status that is nobody's word is for a workflow to read: `nothing`, with the status."""
     if len(data) > LIMIT:
-        return _broken("file", f"The signal file is too long: {len(data):,} bytes, at most {LIMIT:,}.")
+        return _broken("file", f"The signal file is too long: at most {LIMIT:,} bytes.")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import takewhile
 from pathlib import Path
@@ -26,8 +27,10 @@ from ..core.rules import KINDS
 from . import brief as briefs
 from . import gitwork, signals
 from .agents import make
-from .agents.base import Denied, Ending, Progress, Run, Said, SessionStarted, Text, ToolUse, Unknown, turn_command
+from .agents.base import Ending, Run, Said, SessionStarted, Text, turn_command
 from .agents.process import perform
+from .minutes import Minutes
+from .signalfile import SignalFile
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -35,7 +38,6 @@ if TYPE_CHECKING:
     from .loop import Worker
 
 LOOK = 1.0  #: seconds between two looks at whether a session waits
-MANY = 400  #: lines that go to the desk at once
 _NUDGE = (
     "Your turn ended without a signal, so nobody knows whether the task is done. Go on if work remains; then end with one of "
     "the signals that you were told about. If a person has to decide something, ask."
@@ -69,9 +71,7 @@ class Sitting:
         self.again = ""
         self.told: str | None = None  #: when it was last told of answers
         self.heard_of: set[str] = set()  #: questions whose answers this session was told
-        self._lines: list[tuple[str, str]] = []
-        self._unsaid = 0
-        self._lock = threading.Lock()
+        self.minutes = Minutes(desk, self.claim)
 
     # --- the whole ----------------------------------------------------------------------------------------------------
 
@@ -89,7 +89,7 @@ class Sitting:
         except Exception as bug:
             return self._hand_over(bug, "blocked_external")
         finally:
-            self.flush()
+            self.minutes.flush()
 
     def _hand_over(self, error: Exception, reason: str) -> Result:
         words = f"{type(error).__name__}: {error}"
@@ -171,8 +171,7 @@ class Sitting:
         told, self.told = self.told, self.task["updated_at"]
         if self.session:
             self._remember(parked=self.parked and resume)
-        self.signal_file = self._signals() / f"{self.agent.name}.json"
-        self._before = _mark(self.signal_file)
+        self.signal = SignalFile(self._signals() / f"{self.agent.name}.json")
         assert self.place is not None
         ready = briefs.informed(self.task, self.desk.show, self.desk.history)
         name, folder = self.agent.name, Path(self.place.folder)
@@ -196,7 +195,7 @@ class Sitting:
 
     def _after(self, ending: Ending) -> Result | str:
         """What came of a turn: the end of this sitting, or what the agent is told at the beginning of the next."""
-        self.flush()
+        self.minutes.flush()
         task = self.task = self.desk.show(self.key)
         if ending.session_id and not ending.lost:
             self.session = ending.session_id
@@ -210,6 +209,8 @@ class Sitting:
             ending = ending._replace(what="done")  # it was asked to go, and ended in order: what it said counts
         if task["awaiting"]:
             self._park(ending)
+            assert self.place is not None
+            self.worker.waits(self.key, self.place)
             return self._waits()
         if ending.lost and self.fresh < 2:
             self.session, self.again = None, _AGAIN["lost"]
@@ -220,7 +221,7 @@ class Sitting:
                 return briefs.answers(task, self.told)
             self._remember(parked=True)  # it is still parked; each attempt to wake it costs a try
             return self._release(ending.error)
-        outcome = signals.read(ending.text, self._signal())
+        outcome = signals.read(ending.text, self.signal.read())
         return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
 
     def _was_answered(self, outcome: signals.Outcome) -> bool:
@@ -279,7 +280,9 @@ class Sitting:
             self.desk.note(self.key, text)
         else:
             text = KINDS[kind].prompt.format(title=self.task["title"])
+        assert self.place is not None
         self.desk.flag(self.key, text, reason or None, kind, claim=self.claim, context=context or None)  # type: ignore[arg-type]
+        self.worker.waits(self.key, self.place)
         return Result("waiting", f"waits for a person ({kind}): {text.splitlines()[0]}")
 
     def _fail(self, reason: str) -> Result:
@@ -320,7 +323,7 @@ class Sitting:
         assert self.place is not None
         claims = self.desk.history(self.key, action="claim", limit=1000)
         since = next(event["seq"] for event in reversed(claims) if event["data"]["set"]["epoch"] == self.claim["epoch"])
-        told = self.desk.history(self.key, after=since, limit=1000)
+        told = self._events(since)
         ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
         own = [event["action"] for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)]
         if "complete" in own:
@@ -336,6 +339,12 @@ class Sitting:
             return Result("moved", "the agent moved it on itself")
         return Result("lost", "the claim was lost; what was done stays in its folder")
 
+    def _events(self, after: int) -> Iterator[dict[str, Any]]:
+        """All of the task since then, however much it noted."""
+        while page := self.desk.history(self.key, after=after, limit=100):
+            yield from page
+            after = page[-1]["seq"]
+
     def _superseded(self, ending: Ending) -> dict[str, Any]:
         """Nobody has to answer for calls that the session has dropped."""
         from . import gate
@@ -349,43 +358,12 @@ class Sitting:
     # --- what it hears ------------------------------------------------------------------------------------------------
 
     def hear(self, said: Said) -> None:
-        match said:
-            case SessionStarted():
-                if said.id != self.session:
-                    self.session = said.id
-                    self._remember()
-                return
-            case Text():
-                line = ("said", said.text)
-            case ToolUse():
-                line = ("tool", f"{said.name} {_short(said.input)}".strip())
-            case Denied():
-                line = ("denied", f"{said.name}: {said.why}")
-            case Unknown():
-                line = ("event", said.raw[:2000])
-            case Progress() if said.text:
-                line = ("progress", said.text)
-            case _:
-                return
-        with self._lock:
-            self._lines.append(line)
-            if len(self._lines) > MANY:  # somebody talks faster than anybody reads
-                del self._lines[MANY // 2]
-                self._unsaid += 1
-        if line[0] in ("said", "tool", "progress"):
-            self.worker.progress.heard(self.key, line[1])
-
-    def flush(self) -> None:
-        """What it said goes to the desk, a few times a second, so that others can follow."""
-        with self._lock:
-            lines, self._lines, unsaid, self._unsaid = self._lines, [], self._unsaid, 0
-        if unsaid:
-            lines.insert(MANY // 2, ("note", f"({unsaid:,} more lines are only in the log file)"))
-        if lines:
-            try:
-                self.desk.write_output(self.claim, lines)
-            except YourturnError:
-                pass  # the log in the file has it; the heartbeat notices if the claim is lost
+        if isinstance(said, SessionStarted):
+            if said.id != self.session:
+                self.session = said.id
+                self._remember()
+        elif words := self.minutes.write(said):
+            self.worker.progress.heard(self.key, words)
 
     def beat(self) -> None:
         """Still here. Who has lost the claim stops at once."""
@@ -418,17 +396,6 @@ class Sitting:
         shared = not self.place.own and self.worker.parallel > 1
         return Path(self.place.folder, ".agents", "signals", *([self.key] if shared else []))
 
-    def _signal(self) -> bytes | None:
-        """What was written during this turn; it is read once."""
-        if _mark(self.signal_file) == self._before:
-            return None
-        try:
-            data = self.signal_file.read_bytes()
-            self.signal_file.unlink()
-        except OSError:
-            return None
-        return data
-
     def _open_gate(self, stack: ExitStack) -> None:
         """Where opening the database is slow, hooks ask the worker."""
         self.gate = ""
@@ -438,7 +405,7 @@ class Sitting:
 
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-"))
         self.gate = str(Path(folder, "gate"))
-        stack.enter_context(gate.serve(self.gate, lambda payload: gate.hook(self.desk, payload, self._environment())))
+        stack.enter_context(gate.serve(self.gate, gate.handler(self.desk, self._environment())))
 
     def _environment(self) -> dict[str, str]:
         return {
@@ -454,14 +421,6 @@ class Sitting:
         }
 
 
-def _mark(file: Path) -> tuple[int, int] | None:
-    try:
-        found = file.stat()
-    except OSError:
-        return None
-    return found.st_mtime_ns, found.st_size
-
-
 def _question(task: dict[str, Any]) -> str:
     asked = [q["text"] for q in task["questions"] if q["status"] == "pending" and q["blocking"]]
     return str(asked[0]).splitlines()[0] if asked else ""
@@ -470,9 +429,3 @@ def _question(task: dict[str, Any]) -> str:
 def _lets_go(event: dict[str, Any]) -> bool:
     """Did the claim end with this?"""
     return (event["data"].get("set") or {}).get("holder", "") is None
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, dict):
-        value = next((v for v in value.values() if isinstance(v, str)), "")
-    return " ".join(str(value or "").split())[:300]

@@ -15,7 +15,6 @@ from typing import Any
 
 from ...core.errors import Invalid, NotFound, Usage
 from ...core.fields import NAME
-from ..patterns import readable
 from .base import Adapter, Agent, Ending, Launch, Run, Said
 
 ADAPTERS = ("claude", "codex", "command", "python", "scripted")
@@ -116,10 +115,7 @@ def _checked(name: str, given: Any) -> Agent:
         what = f"{where} {field}"
         value = _is(given.get(field, []), list, what, "a list of texts")
         fields[field] = tuple(_is(one, str, what, "a list of texts") for one in value)
-    for pattern in fields["gate"]:
-        if not readable(pattern):
-            words = f"{where} gate has a pattern that cannot be read: {pattern[:80]!a}"
-            raise Invalid(words, hint='Like: gate = ["Bash(git push*)", "Write"]')
+    _gate(where, adapter, fields["gate"])
     for field in TIMES:
         fields[field] = _seconds(given.get(field), f"{where} {field}")
     env = _is(given.get("env", {}), Mapping, f"{where} env", "a table of texts")
@@ -128,6 +124,21 @@ def _checked(name: str, given: Any) -> Agent:
         if str(key).startswith("YOURTURN_"):
             raise Invalid(f"{where} env sets {key}", reason="the worker tells the agent who it is")
     return Agent(**fields, env=dict(env))
+
+
+def _gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
+    """Nobody may believe that something is gated which is not."""
+    from ..patterns import readable
+
+    if patterns and adapter == "codex":
+        raise Invalid(f"{where} gate cannot be kept", reason="Codex asks nobody before a tool runs", hint="Use its sandbox.")
+    for pattern in patterns:
+        if not readable(pattern):
+            raise Invalid(
+                f"{where} gate has {pattern[:80]!a}",
+                reason="that is no pattern",
+                hint='Patterns are like "Bash(git push*)" or "Write".',
+            )
 
 
 def _is(value: Any, sort: Any, what: str, words: str) -> Any:

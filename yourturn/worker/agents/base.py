@@ -79,10 +79,9 @@ class Run:
     @property
     def ask_wait(self) -> float:
         """How long a question waits for a quick person inside the session."""
-        try:
-            return min(240.0, max(0.0, float(self.env.get("YOURTURN_ASK_WAIT", "45"))))
-        except ValueError:
-            return 45.0
+        from ..tool import ask_wait
+
+        return ask_wait(self.env)
 
 
 class SessionStarted(NamedTuple):

@@ -18,6 +18,7 @@ import shlex
 import uuid
 from typing import Any
 
+from ..patterns import ASKING
 from .base import (
     ARGUMENT,
     Agent,
@@ -41,8 +42,6 @@ from .base import (
     turn_command,
 )
 
-#: Tools that always go through the hook.
-ASKING = ("AskUserQuestion", "ExitPlanMode", "mcp__yourturn__ask_question")
 APPROVE = "mcp__yourturn__approve"
 OURS = "mcp__yourturn__*"
 
@@ -122,15 +121,21 @@ class Claude:
 
 
 def settings(run: Run) -> dict[str, Any]:
-    """One hook for whatever may need a person. It waits for a quick one, so it needs more time than that."""
+    """One hook for whatever may need a person. It may wait for a quick one, so it has more time than that."""
     tools = [*ASKING]
     for pattern in run.agent.gate:
-        name = re.escape(pattern.partition("(")[0].strip()).replace(r"\*", ".*")
-        if name and name not in tools:
+        name = _matcher(pattern.partition("(")[0].strip())
+        if name not in tools:
             tools.append(name)
     command = shlex.join(run.hook_command or turn_command("hook", "claude"))
     hook = {"type": "command", "command": command, "timeout": int(run.ask_wait) + 60}
     return {"hooks": {"PreToolUse": [{"matcher": "|".join(tools), "hooks": [hook]}]}}
+
+
+def _matcher(name: str) -> str:
+    """Rather too many: the hook itself looks once more."""
+    begins = re.split(r"[*?[]", name)[0]
+    return re.escape(name) if begins == name else f"{re.escape(begins)}.*"
 
 
 def servers(run: Run) -> dict[str, Any]:

@@ -9,7 +9,8 @@ looked at a few times a second. The rules:
 - Memory is bounded, the log is not: a line or a message over `LIMIT` is dropped from what we remember, and a message of which
   the beginning is missing is never handed on, because half a text can say what the whole one did not.
 - Time in which the agent waits for a person (`waiting`) counts neither as work nor as silence.
-- An agent that has said its last word and does not go is not a failure: it is ended after `LINGER` seconds of silence.
+- An agent that has said its last word and does not go is not a failure: it is ended after `LINGER` seconds of silence, also
+  while a person is asked, because it waits for nobody any more.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Limits:
         passed, self.last = now - self.last, now
         if self.stop.is_set():
             return "stop"
-        if self.waiting():
+        if not finished and self.waiting():
             self.silent = 0.0
             return ""
         self.worked += passed
