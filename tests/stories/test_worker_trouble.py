@@ -211,7 +211,7 @@ def test_lines_that_cannot_work(here: Turn) -> None:
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\nspeed = 3', 6, "unknown setting"),
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\ntimeout = "soon"', 6, "[agents.coder] timeout must be a length"),
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\nsilence = "0s"', 6, "[agents.coder] silence is not a time"),
-        ('[agents.coder]\nadapter = "claude"\nargv = ["true"]\ngate = ["Bash("]', 6, "a pattern that cannot be read"),
+        ('[agents.coder]\nadapter = "claude"\nargv = ["true"]\ngate = ["Bash("]', 6, "that is no pattern"),
         ("[agents.coder", 6, "cannot be read"),
     ]:
         path.write_text(text)
