@@ -117,6 +117,24 @@ def test_what_a_person_signs_off_is_committed(crew: Crew) -> None:
     assert crew.state(key) == "done"
 
 
+def test_what_was_signed_off_while_nobody_worked_is_committed_by_who_comes_next(crew: Crew) -> None:
+    crew.repository()
+    crew("project", "set", "PROJ", "merge", "ff")
+    yes, no = crew.tasks("Paint it", "Paint that")
+    for key in (yes, no):
+        crew.says(key, f"$ echo blue > {key}.txt; echo '<promise>APPROVAL_NEEDED: Is blue fine?</promise>'")
+    crew.work()
+    crew("approve", yes)
+    crew("cancel", no)
+    assert f"{yes}.txt" not in crew.git("ls-tree", "--name-only", "main")
+    crew.work()
+    assert crew.git("ls-tree", "--name-only", "main").split().count(f"{yes}.txt") == 1
+    assert f"{no}.txt" not in crew.git("ls-tree", "--name-only", "main")
+    again = crew.git("log", "--format=%H", "main")
+    crew.work()
+    assert crew.git("log", "--format=%H", "main") == again
+
+
 TALKS = """
 import os, yourturn
 with yourturn.connect() as desk:

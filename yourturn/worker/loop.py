@@ -87,6 +87,7 @@ class Worker:
             self._beside = [threading.Thread(target=run, daemon=True) for run in (self._beat, self._carry, self._listen)]
             for thread in self._beside:
                 thread.start()
+            self._look_back()
             while True:
                 over = self.budget.over() or ("it was told to stop" if self._stop.is_set() else "")
                 if self.budget.late():
@@ -218,6 +219,16 @@ class Worker:
         """A person is asked. Their yes may end the task (an approval, say), and nobody else would commit its work then."""
         if place.own:
             self._unmerged[key] = (place, False)
+
+    def _look_back(self) -> None:
+        """Work of this machine that was left for a person when another worker ended; their yes may have come since."""
+        for tree in () if self.in_place else gitwork.worktrees(self.root):
+            try:
+                if tree["task"] and tree["changes"] and self.desk.show(tree["task"])["branch"] == tree["branch"]:
+                    self.waits(tree["task"], gitwork.prepare(self.root, tree["task"], tree["branch"]))
+            except YourturnError:
+                continue
+        self._merge_what_was_accepted()
 
     def _merge_what_was_accepted(self) -> None:
         """However many wait, looking at them takes a fifth of the time at most."""
