@@ -144,7 +144,8 @@ def test_who_is_cancelled_leaves_the_listener_to_the_others(desk, agent):
         assert (await desk.aio.show(first["id"]))["status"] == "pending"
         listening = agent._beside["threads"]._heard
         await gone(listening.done)  # nobody waits: it is not asked to listen again
-        await asyncio.sleep(0.05)
+        for _ in range(10):
+            await asyncio.sleep(0)  # whoever was woken has had its turn
         assert agent._beside["threads"]._heard is listening
 
     asyncio.run(story())
@@ -177,8 +178,9 @@ def test_watching(desk):
 
 def test_a_watch_can_be_cancelled(desk):
     async def story():
+        before = len(hands())
         watching = asyncio.create_task(anext(desk.aio.watch()))
-        await asyncio.sleep(0.05)
+        await gone(lambda: len(hands()) > before)
         watching.cancel()
         with pytest.raises(asyncio.CancelledError):
             await watching

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from tests.stories.conftest import Turn
 from yourturn.client import Client
 from yourturn.core.rules import KINDS, SIGNALS
 from yourturn.testing import FakeClock
+from yourturn.worker import signals
 from yourturn.worker.brief import TOTAL, answers, brief, informed, role_text
 from yourturn.worker.quote import inline, plain, quote, say, size
 
@@ -33,10 +33,6 @@ def section(text: str, head: str) -> str:
 
 def heard(text: str) -> str:
     """What a worker would make of an agent that says this."""
-    if importlib.util.find_spec("yourturn.worker.signals") is None:
-        pytest.skip("there is no parser of signals yet")
-    from yourturn.worker import signals
-
     return signals.from_message(text).what
 
 

@@ -33,7 +33,7 @@ GATED = json.dumps(["Bash(git push*)", "Write", "mcp__github__*"])
 
 def payload(name: str, given: dict[str, Any], call: str = "toolu_01", **more: Any) -> dict[str, Any]:
     return {
-        "session_id": SESSION, "transcript_path": "/t.jsonl", "cwd": "/work/shop", "permission_mode": "default",
+        "session_id": SESSION, "transcript_path": "/t.jsonl", "cwd": "/home/ana/shop", "permission_mode": "default",
         "hook_event_name": "PreToolUse", "tool_name": name, "tool_input": given, "tool_use_id": call, **more,
     }  # fmt: skip
 
@@ -119,8 +119,8 @@ def test_a_gated_call_parks_and_the_answer_lets_it_run(at: Gate) -> None:
     assert (q["kind"], q["blocking"], q["asked_by"], q["metadata"]) == (
         "permission", True, "agent:coder", {"session": SESSION, "call": "toolu_01"},
     )  # fmt: skip
-    assert q["action"] == {"tool": "Bash", "input": PUSH["tool_input"], "folder": "/work/shop"}
-    assert "git push origin main" in q["text"] and "/work/shop" in q["text"]
+    assert q["action"] == {"tool": "Bash", "input": PUSH["tool_input"], "folder": "/home/ana/shop"}
+    assert "git push origin main" in q["text"] and "/home/ana/shop" in q["text"]
     assert at(PUSH)[0] == "defer" and len(at.questions()) == 1, "asked again it is the same question"
     at.park()
     at.desk.approve("Q1", "go on")
@@ -165,11 +165,11 @@ def test_rejected_with_the_persons_words(at: Gate) -> None:
 def test_edited_input_runs_instead(at: Gate) -> None:
     at(PUSH)
     dry = {"command": "git push --dry-run"}
-    at.desk.approve("Q1", value={"tool": "Bash", "input": dry, "folder": "/work/shop"})
+    at.desk.approve("Q1", value={"tool": "Bash", "input": dry, "folder": "/home/ana/shop"})
     decision, reason, updated = at(PUSH)
     assert (decision, updated) == ("allow", dry) and "changed" in reason
     used = at.desk.history(at.task)[-1]
-    assert used["data"]["digest"] == digest({"tool": "Bash", "input": dry, "folder": "/work/shop"}) != at.questions()[0]["digest"]
+    assert used["data"]["digest"] == digest({"tool": "Bash", "input": dry, "folder": "/home/ana/shop"}) != at.questions()[0]["digest"]
     assert at(PUSH)[2] == dry
 
 

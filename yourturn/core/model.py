@@ -33,6 +33,8 @@ STATES = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELL
 ENDED = frozenset({DONE, FAILED, CANCELLED})
 #: A dependent need not wait for these any more.
 RESOLVED = frozenset({DONE, CANCELLED})
+#: Ended, and its work counts: it may go home.
+COUNTS = frozenset({DONE})
 
 #: The four fates of a question.
 PENDING = "pending"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Busy, IllegalMove, NotAllowed, NotFound, Precondition, StoreTrouble, Usage, YourturnError
-from ..core.model import DONE, Who
+from ..core.model import COUNTS, Who
 from . import gitwork
 from .agents.base import Agent, turn_command
 from .budget import Budget
@@ -247,7 +247,7 @@ class Worker:
         if not task["ended_at"]:
             return
         place, committed = self._unmerged.pop(key, (None, False))
-        if place is None or place.repo is None or task["state"] != DONE:  # what somebody abandoned is nobody's to merge
+        if place is None or place.repo is None or task["state"] not in COUNTS:  # what was abandoned is nobody's to merge
             return
         if not committed and task["host"] != self.host:  # others went on with it elsewhere: what lies here is older
             return
