@@ -1,7 +1,8 @@
 """What an agent's session leaves on the desk beside its moves: what it said, and the work in its folder.
 
 Bulk, not history: nothing is decided by it and no event tells of it, so it does not go through the table of moves. But only
-who holds the claim may write it: a late writer is refused here as at the door.
+who holds the claim may write it: a late writer is refused here as at the door. Last words are heard: an agent that has
+completed its task itself may finish its sentence, until somebody else takes the task.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def write(desk: Desk, task: int, claim: str, lines: Iterable[tuple[str, str]]) -
 
 
 def _write(desk: Desk, tx: Tx, task: int, claim: str, rows: list[tuple[str, str]]) -> None:
-    epoch, now = _held(desk, tx, task, claim)
+    epoch, now = _held(desk, tx, task, claim, last_words=True)
     for sort, text in rows:
         tx.run.later(tx.q["insert_output"], {"task": task, "epoch": epoch, "at": now, "sort": sort, "text": text})
     tx.run.later(tx.q["trim_output"], {"task": task, "kept": LINES})
@@ -61,12 +62,12 @@ def keep(desk: Desk, task: int, claim: str, base: str, body: str) -> None:
     desk._transact("keep", move)
 
 
-def _held(desk: Desk, tx: Tx, task: int, claim: str) -> tuple[int, int]:
+def _held(desk: Desk, tx: Tx, task: int, claim: str, last_words: bool = False) -> tuple[int, int]:
     """The claim's epoch and the time, or ClaimLost."""
     case, database = tx.case(task)
     now, held = desk.now(database), case.task
     assert held is not None
-    if not law.holds(held, claim, now):
+    if not law.holds(held, claim, now) and not (last_words and law.held_last(held, claim, desk.who)):
         raise ClaimLost(f"Cannot write what was said about {held.key}", reason="the claim is over", hint="Nothing was kept.")
     return held.epoch, now
 

@@ -169,7 +169,8 @@ def test_edited_input_runs_instead(at: Gate) -> None:
     decision, reason, updated = at(PUSH)
     assert (decision, updated) == ("allow", dry) and "changed" in reason
     used = at.desk.history(at.task)[-1]
-    assert used["data"]["digest"] == digest({"tool": "Bash", "input": dry, "folder": "/home/ana/shop"}) != at.questions()[0]["digest"]
+    changed = digest({"tool": "Bash", "input": dry, "folder": "/home/ana/shop"})
+    assert used["data"]["digest"] == changed != at.questions()[0]["digest"]
     assert at(PUSH)[2] == dry
 
 

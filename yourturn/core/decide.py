@@ -173,6 +173,11 @@ def holds(task: Task, token: str, now: int) -> bool:
     return secret_hash(token) == task.claim_hash and (task.lease_expires_at or 0) > now
 
 
+def held_last(task: Task, token: str, who: Who) -> bool:
+    """Was this the last claim, and nobody has taken the task since? Its secret is gone: who opens the desk itself is believed."""
+    return who.direct and task.holder is None and token.startswith(f"{task.key}.{task.epoch}.")
+
+
 def _find_question(d: Draft, verb: str) -> Question | None:
     """The named question, or the one that the task's key stands for."""
     if d.action.question is not None:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from .canon import secret_hash as secret_hash
     from .decide import decide as decide
     from .decide import due as due
+    from .decide import held_last as held_last
     from .decide import holds as holds
     from .decide import may_ever as may_ever
     from .rules import OFFICE as OFFICE
