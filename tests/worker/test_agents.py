@@ -273,14 +273,16 @@ def test_codex_is_started_and_woken():
     run = a_run(agent, answer_prompt="Answer to Q7: yes")
     argv = make(agent).start(run).argv
     assert argv[:3] == ("codex", "exec", "--json") and argv[-1] == "# Do it"
-    assert after(argv, "-s") == "read-only" and after(argv, "-m") == "gpt"
+    assert after(argv, "-m") == "gpt"
     settings = [argv[i + 1] for i, word in enumerate(argv) if word == "-c"]
+    assert 'sandbox_mode="read-only"' in settings
     assert 'mcp_servers.yourturn.default_tools_approval_mode="approve"' in settings
     assert 'mcp_servers.yourturn.env_vars=["YOURTURN_CLAIM", "YOURTURN_TASK", "YOURTURN_TOKEN"]' in settings
     assert "mcp_servers.yourturn.tool_timeout_sec=105" in settings
     run.session_id = THREAD
     argv = make(agent).resume(run).argv
-    assert argv[-3:] == ("resume", THREAD, "Answer to Q7: yes"), "options stand before resume"
+    assert argv[:4] == ("codex", "exec", "resume", "--json") and argv[-2:] == (THREAD, "Answer to Q7: yes")
+    assert "-s" not in argv and 'sandbox_mode="read-only"' in argv, "resume knows no -s"
 
 
 @pytest.mark.parametrize("adapter", ["claude", "codex"])

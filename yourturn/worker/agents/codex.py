@@ -1,4 +1,4 @@
-"""Codex without a terminal: `codex exec --json`, and `exec … resume ID "the answer"`.
+"""Codex without a terminal: `codex exec --json`, and `exec resume … ID "the answer"`.
 
 It chooses the session's id itself and says it in its first event. Nothing parks by itself: our MCP tool answers `pending`, the
 model ends its turn, and the session is woken with the answer as its prompt. Without `default_tools_approval_mode` every
@@ -54,12 +54,12 @@ class Codex:
         return self._launch(run, run.prompt)
 
     def resume(self, run: Run) -> Launch:
-        return self._launch(run, run.answer_prompt or run.prompt, "resume", str(run.session_id))
+        return self._launch(run, run.answer_prompt or run.prompt, str(run.session_id))
 
-    def _launch(self, run: Run, prompt: str, *resume: str) -> Launch:
+    def _launch(self, run: Run, prompt: str, session: str = "") -> Launch:
         agent, env = run.agent, environment(run)
-        words = [*(agent.argv or ("codex",)), "exec", "--json", "--skip-git-repo-check"]
-        words += ["-s", agent.permission_mode or SANDBOX]
+        words = [*(agent.argv or ("codex",)), "exec", *(["resume"] if session else []), "--json", "--skip-git-repo-check"]
+        words += ["-c", f"sandbox_mode={json.dumps(agent.permission_mode or SANDBOX)}"]  # resume knows no -s
         if agent.model:
             words += ["-m", agent.model]
         program, *more = run.mcp_command or turn_command("mcp")
@@ -75,7 +75,7 @@ class Codex:
             words += ["-c", f"mcp_servers.yourturn.{name}={json.dumps(value)}"]  # such JSON is TOML, too
         data = prompt.encode("utf-8", "replace")
         long = len(data) > ARGUMENT
-        words += [*resume, "-" if long else argument(prompt)]
+        words += [*([session] if session else []), "-" if long else argument(prompt)]
         return Launch(tuple(words), env, run.folder, data if long else None)
 
     def parse(self, line: str) -> list[Said]:
