@@ -97,6 +97,8 @@ def work(a: Namespace) -> int:
             **({"name": a.worker_id} if a.worker_id else {}),
         )  # fmt: skip
         _stop_when_told(worker)
+        if a.epic:
+            desk.show(a.epic)  # before anything is promised
         if not a.json:
             print(f"Worker {worker.name}: {', '.join(agents)}. Ctrl+C stops it.", flush=True)
         why = worker.run()

@@ -187,11 +187,20 @@ def _choice(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
         raise _not_one_of(q, options)
     if not q.multi:
         return APPROVED, _pick(q, options, value), text
-    items = value if isinstance(value, list) else [part.strip() for part in str(value).split(",")]
+    items = value if isinstance(value, list) else _several(str(value))
     chosen = list(dict.fromkeys(_pick(q, options, item) for item in items if item != ""))
     if not chosen:
         raise _not_one_of(q, options)
     return APPROVED, chosen, text
+
+
+def _several(text: str) -> list[Any]:
+    """Several in one line: 'A, B', or '["A", "B"]' where one of them has a comma."""
+    try:
+        found = json.loads(text) if text.lstrip().startswith("[") else None
+    except ValueError:
+        found = None
+    return found if isinstance(found, list) else [part.strip() for part in text.split(",")]
 
 
 def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
