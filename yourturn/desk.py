@@ -109,6 +109,7 @@ class Desk:
         role: str | None = None,
         host: str | None = None,
         lease: Any = None,
+        runs: bool = False,
         first: Action | None = None,
         look: Callable[[Reader, Done], Any] | None = None,
     ) -> Any:
@@ -126,7 +127,7 @@ class Desk:
             if first is not None:
                 self._move(tx, first)
                 tx.write()
-            owed, found = tx.pick(self._given(), project, epic, role, host)
+            owed, found = tx.pick(self._given(), project, epic, role, host, runs)
             if owed and not unpaid:
                 raise _Owed
             if found is None:
@@ -186,6 +187,8 @@ class Desk:
 
     def _first(self, tx: Tx, action: Action) -> tuple[Done, int]:
         case, database = self._case(tx, action)
+        if action.args.get("steps") or action.args.get("signal"):
+            case = self._with_steps(tx, case, action)
         now = self.now(database)
         return self._decide(tx, case, action, now, database), now
 
@@ -206,6 +209,13 @@ class Desk:
         if action.question is None and action.verb in _MAY_BE_LATE and not case.questions:
             case = tx.latest(case)
         return case, database
+
+    def _with_steps(self, tx: Tx, case: Case, action: Action) -> Case:
+        """With the steps that are about to be written."""
+        places = [law.place(step["path"]) for step in action.args.get("steps", ())]
+        if action.args.get("signal"):
+            places += [q.step.partition("/")[2] for q in case.questions if q.step]
+        return tx.with_steps(case, places) if places and case.task is not None else case
 
     def _new_case(self, tx: Tx, action: Action) -> tuple[Case, int]:
         parent, needs = action.args.get("parent"), action.args.get("depends_on") or ()

@@ -20,7 +20,7 @@ Row = dict[str, Any]
 _EMPTY: Row = {
     "description": "", "acceptance": "", "summary": "", "reason": "", "labels": [], "retry_count": 0, "epoch": 0, "priority": 0,
     "state": None, "holder": None, "return_state": None, "lease_expires_at": None, "wake_at": None, "accept_at": None,
-    "workflow": None, "max_retries": 0,
+    "workflow": None, "max_retries": 0, "journal": 0,
 }  # fmt: skip
 
 #: What closing a question writes; what the event does not say is empty.
@@ -30,7 +30,7 @@ _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at"
 class Story:
     """What is known of one task."""
 
-    __slots__ = ("at", "events", "freed", "key", "needs", "notes", "questions", "row", "stay", "void")
+    __slots__ = ("at", "events", "freed", "key", "needs", "notes", "questions", "row", "stay", "steps", "void")
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -38,6 +38,7 @@ class Story:
         self.questions: dict[str, Row] = {}
         self.notes: list[Row] = []
         self.needs: dict[str, None] = {}
+        self.steps: dict[str, Row] = {}  #: of the journal that is being written
         self.stay: set[str] = set()  #: outcomes of the questions closed during this stay in `human`
         self.events = 0
         self.at = ""
@@ -62,6 +63,7 @@ class Move(NamedTuple):
     closed: list[tuple[Row, Row]]  #: a question before and after
     opened: list[Row]
     used: tuple[Row, Row] | None = None  #: a permission before and after
+    written: list[tuple[Row | None, Row]] = []  #: a step before and after
 
     @property
     def to(self) -> str:
@@ -104,6 +106,7 @@ class Fold:
             story.stay = set()
         story.row.update(data.get("set", ()), state=data["to"])
         closed, opened = list(self._close(story, data)), list(self._open(story, event))
+        written = list(self._write(story, data))
         used = self._use(story, data) if event["action"] == "use" else None
         story.notes += [{"at": event["at"], **note} for note in data.get("notes", ())]
         for task, needs in data.get("needs_added", ()):
@@ -111,7 +114,7 @@ class Fold:
         for task, needs in data.get("needs_removed", ()):
             self.tasks[task].needs.pop(needs, None)
         story.void |= set(data.get("void", ()))
-        move = Move(event, data, _meant(event["action"], data), was, story, closed, opened, used)
+        move = Move(event, data, _meant(event["action"], data), was, story, closed, opened, used, written)
         for name, law in self.laws.items():
             self.wrong[name] += [f"{_name(event)}: {words}" for words in law(self, move)]
         story.events, story.at = story.events + 1, event["at"]
@@ -125,6 +128,18 @@ class Fold:
             after = {**before, **dict.fromkeys(_CLOSING), **said}
             story.questions[said["id"]] = after
             yield before, after
+
+    def _write(self, story: Story, data: Row) -> Iterator[tuple[Row | None, Row]]:
+        if "journal" in data.get("set", ()) and data["from"] is not None:
+            to, spare = _back_to(data), data.get("rewound", {}).get("spare")
+            kept = {name: step for name, step in story.steps.items() if to is not None and _order(name) < to}
+            if spare:
+                kept |= {f"~{name}": step for name, step in story.steps.items() if name not in kept and name[0] != "~"}
+            story.steps = kept
+        for said in data.get("steps", ()):
+            before = story.steps.get(said["index"])
+            story.steps[said["index"]] = said
+            yield before, said
 
     def _use(self, story: Story, data: Row) -> tuple[Row, Row]:
         before = story.questions.get(data["question"])
@@ -174,6 +189,15 @@ _OFFICE: dict[str, Callable[[Fold, Row], None]] = {
     "token_revoke": Fold._token_gone,
     "restore": lambda fold, data: None,
 }
+
+
+def _order(index: str) -> list[int]:
+    """Where a step stands; what was laid aside stands behind everything."""
+    return [10**9] if index.startswith("~") else [int(part) for part in index.split(".")]
+
+
+def _back_to(data: Row) -> list[int] | None:
+    return _order(data["rewound"]["to"]) if "rewound" in data else None
 
 
 def _name(event: Row) -> str:

@@ -86,7 +86,8 @@ def _retries(fold: Fold, m: Move) -> Iterator[str]:
     spent = m.verb in ("release", "expire") and m.was.get("state") == WORKING
     if spent and now != before + 1:
         yield f"{m.verb} took the tries from {before} to {now}"
-    forgiving = m.verb in ("hand_back", "reopen", "reject") or any(q["blocking"] for _, q in m.closed if q["status"] == ANSWERED)
+    answered = any(q["blocking"] for _, q in m.closed if q["status"] == ANSWERED)
+    forgiving = answered or m.verb in ("hand_back", "reopen", "reject", "rewind")
     if not spent and now != before and not (now == 0 and forgiving and m.event["actor"].startswith("human:")):
         yield f"{m.verb} by {m.event['actor']} took the tries from {before} to {now}"
     if not m.was and now:
@@ -186,6 +187,24 @@ def _uses(fold: Fold, m: Move) -> Iterator[str]:
         yield f"{q['id']} was used for something else than what was approved"
     if q["id"] in m.story.void:
         yield f"{q['id']} was used, and a restore had made it void"
+
+
+def _steps(fold: Fold, m: Move) -> Iterator[str]:
+    """Only a run has steps, its holder writes them, or a person who settles one that asked; and a result never changes."""
+    for before, step in m.written:
+        where = f"step {step['index']}"
+        if not m.story.row["workflow"]:
+            yield f"{where} is written, and there is no script"
+        if m.was.get("holder") is None and m.verb != "answer":
+            yield f"{where} was written, and nobody held the run"
+        if before is not None and before["status"] == "completed":
+            yield f"{where} was completed already"
+        if before is not None and (before["name"], before["digest"]) != (step["name"], step["digest"]):
+            yield f"{where} was another call"
+        if (step["status"] == "completed") != ("ended_at" in step):
+            yield f"{where} is '{step['status']}', and ended at {step.get('ended_at')}"
+        if m.verb == "answer" and (before is None or not any(q.get("step") for _, q in m.closed)):
+            yield f"{where} was settled by an answer to something else"
 
 
 def _unfit(q: Row, response: Row | None) -> Iterator[str]:
@@ -317,6 +336,7 @@ LAWS: dict[str, Callable[[Fold, Move], Iterator[str]]] = {
     "questions": _questions,
     "answers": _answers,
     "uses": _uses,
+    "steps": _steps,
     "verdicts": _verdicts,
     "times": _times,
     "causes": _causes,

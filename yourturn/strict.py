@@ -135,7 +135,7 @@ def _looked(client: Client) -> list[tuple[str, list[str]]]:
 _TOLD = (
     "title", "description", "state", "priority", "type", "complexity", "parent", "requires", "role", "labels", "acceptance",
     "retry_count", "max_retries", "branch", "session_id", "workflow", "summary", "failure", "reason", "wake_at", "external_id",
-    "created_by", "created_at", "ended_at", "extra", "host", "seat",
+    "created_by", "created_at", "ended_at", "extra", "host", "seat", "journal",
 )  # fmt: skip
 #: A question's fields: in the API, in an event.
 _ASKED = {
@@ -210,6 +210,22 @@ def _asked_otherwise(q: Row, said: Row) -> Iterator[str]:
     default = (said.get("default_value") or {}).get("value")
     if q["default"] != default:
         yield f"has the default {q['default']!a}, and its events say {default!a}"
+
+
+def _journals(seen: Seen) -> Iterator[str]:
+    for key, task in seen.tasks.items():
+        story = seen.fold.tasks.get(key)
+        told = dict(story.steps) if story else {}
+        for step in task["steps"]:
+            name = f"{'~' * step['spare']}{step['index']}"
+            said = told.pop(name, None)
+            if said is None:
+                yield f"step {name} of {key} is there, and no event tells of it"
+                continue
+            for field in ("name", "agent", "digest", "call", "status", "session_id", "seat", "result", "started_at", "ended_at"):
+                if step[field] != said.get(field):
+                    yield f"step {name} of {key} has {field} {step[field]!a}, and its events say {said.get(field)!a}"
+        yield from (f"events tell of step {name}, and {key} does not have it" for name in told)
 
 
 def _inbox(seen: Seen) -> Iterator[str]:
@@ -305,6 +321,7 @@ _WELL = {
     "questions": "every question began as its kind allows",
     "answers": "every answer fits, came from a person, and was the first",
     "uses": "every permission was used once, for what was approved",
+    "steps": "every step was written by who held its run, and no result changed",
     "verdicts": "every verdict and every silence landed where the table says",
     "times": "time never ran backwards, and nothing was moved too early",
     "causes": "no effect stands before its cause",
@@ -315,6 +332,7 @@ CHECKS: tuple[Check, ...] = (
     Check("readers", lambda seen: seen.strays, "watchers see every chain in its order", _RESTORE),
     *(Check(name, _law(name), _WELL[name], _RESTORE) for name in LAWS),
     Check("tasks", _rows, "the events tell every task as it is, with its notes and needs", _RESTORE),
+    Check("journals", _journals, "the events tell every step as it is", _RESTORE),
     Check("asked", _asked, "the events tell every question as it is", _RESTORE),
     Check("inbox", _inbox, "the inbox shows what waits for a person", _RESTORE),
     Check("needs", _needs, "ready tasks wait for nobody, blocked ones for somebody", _RESTORE),

@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from .core.model import PENDING, RESOLVED, REVIEW, Claim, Event, Question, Task
+from .core.model import PENDING, RESOLVED, REVIEW, SPARE, Claim, Event, Question, Step, Task
+from .core.places import path
 from .core.words import iso
 from .store.reads import Asked, Details
 
@@ -47,7 +48,7 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "claim": None if t.holder is None else {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)},
         "questions": [question(q, t.key) for q in d.questions],
         "notes": [{"author": note.author, "text": note.text, "at": time(note.at)} for note in d.notes],
-        "steps": [],
+        "steps": [step(s) for s in d.steps],
         "wake_at": time(t.wake_at),
         "external_id": t.external_id,
         "created_by": t.created_by,
@@ -58,6 +59,25 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "extra": _json(t.extra),
         "host": t.host,
         "seat": _json(t.seat),
+        "journal": t.journal,
+    }
+
+
+def step(s: Step) -> dict[str, Any]:
+    """One call of a run's script. `spare`: it was made before the script was changed, and may be taken over."""
+    return {
+        "index": path(s.place),
+        "name": s.name,
+        "agent": s.agent,
+        "digest": s.digest,
+        "call": _json(s.call),
+        "status": s.status,
+        "session_id": s.session_id,
+        "seat": _json(s.seat),
+        "result": _json(s.result),
+        "started_at": time(s.started_at),
+        "ended_at": time(s.ended_at),
+        "spare": s.place.startswith(SPARE),
     }
 
 
@@ -97,6 +117,8 @@ def question(q: Question, key: str) -> dict[str, Any]:
         "responded_by": q.responded_by,
         "responded_at": time(q.responded_at),
         "used_by": q.used_by,
+        "step": path(q.step.partition("/")[2]) if q.step else None,
+        "journal": int(q.step.partition("/")[0]) if q.step else None,
     }
 
 
@@ -114,7 +136,8 @@ def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
         "group": None, "urgency": "normal", "default": None, "timeout_at": None, "on_timeout": "keep",
         "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
         "response": None, "close_reason": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
-        "responded_at": None, "used_by": None, "title": t.title, "holds_up": waiting, "accept_at": time(t.accept_at),
+        "responded_at": None, "used_by": None, "step": None, "journal": None, "title": t.title,
+        "holds_up": waiting, "accept_at": time(t.accept_at),
     }  # fmt: skip
 
 
@@ -158,6 +181,11 @@ def _data(data: dict[str, Any], named: dict[int, Any]) -> dict[str, Any]:
     for name in ("opened", "closed"):
         if name in data:
             found[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
+    if "steps" in data:
+        found["steps"] = [
+            {k: _readable(k, v) for k, v in item.items() if k not in ("place", "journal")} | {"index": path(item["place"])}
+            for item in data["steps"]
+        ]
     for name in _NEEDS:
         if name in data:
             found[name] = [[named.get(number) for number in pair] for pair in data[name]]
@@ -178,7 +206,9 @@ def _readable(name: str, value: Any) -> Any:
     return value
 
 
-_STORED_JSON = frozenset({"labels", "context", "options", "default_value", "action", "metadata", "response", "extra", "seat"})
+_STORED_JSON = frozenset(
+    {"action", "call", "context", "default_value", "extra", "labels", "metadata", "options", "response", "result", "seat"}
+)
 
 
 def settings(values: dict[str, Any]) -> dict[str, Any]:

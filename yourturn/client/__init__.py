@@ -21,13 +21,14 @@ from .managing import Managing
 from .moving import Moving
 from .names import Named, Names
 from .papers import Papers
+from .runs import Runs
 from .saying import Saying
 
 if TYPE_CHECKING:
     from .aio import Aio
 
 
-class Client(Saying, Looks, Managing, Moving, Papers):
+class Client(Saying, Looks, Managing, Moving, Papers, Runs):
     """A desk, spoken to in plain values."""
 
     def as_(self, who: Who) -> Client:

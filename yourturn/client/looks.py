@@ -49,7 +49,7 @@ class Looks(Names):
         return self.list(workable=True, **filters)
 
     def next(self, epic: Named | None = None, **filters: Any) -> dict[str, Any] | None:
-        found = self.ready(epic=epic, limit=1, **filters)
+        found = self.ready(epic=epic, limit=1, runs=False, **filters)
         return found[0] if found else None
 
     def holds_up(self, named: Named) -> builtins.list[str]:

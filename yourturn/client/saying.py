@@ -119,10 +119,13 @@ class Saying(Names):
         role: str | None = None,
         host: str | None = None,
         lease: Any = None,
+        runs: bool = False,
         completing: Named | None = None,
         summary: str = "",
     ) -> dict[str, Any] | None:
         """The next task and a claim on it, or None. With `host`, sessions of other machines are left to these for a minute.
+
+        `runs`: also tasks whose body is a script; only who can run one should take it.
 
         `completing`: a claim whose work is finished. It is completed and the next task taken in one commit.
         """
@@ -132,7 +135,7 @@ class Saying(Names):
         if completing is not None:
             first = law.say("complete", self.who, summary=summary, **self._hold(completing, None))
         found: dict[str, Any] | None = self.desk.claim_next(
-            worker, project=where, epic=within, role=role, host=host, lease=lease, first=first, look=self._claimed
+            worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, look=self._claimed
         )
         return found
 
@@ -147,9 +150,16 @@ class Saying(Names):
         return self._say("release", reason=reason, **self._hold(claim, worker, proof))
 
     def park(
-        self, claim: Named, until: str | int | None = None, *, worker: str | None = None, proof: str | None = None
+        self,
+        claim: Named,
+        until: str | int | None = None,
+        *,
+        worker: str | None = None,
+        proof: str | None = None,
+        steps: Iterable[dict[str, Any]] = (),
     ) -> dict[str, Any]:
-        return self._say("park", until=self._moment(until), **self._hold(claim, worker, proof))
+        """`steps`: of a run, what its script has done since, in the same commit. So also in complete, fail and flag."""
+        return self._say("park", until=self._moment(until), steps=list(steps) or None, **self._hold(claim, worker, proof))
 
     def complete(
         self,
@@ -159,8 +169,12 @@ class Saying(Names):
         worker: str | None = None,
         proof: str | None = None,
         key: str | None = None,
+        steps: Iterable[dict[str, Any]] = (),
+        journal: int | None = None,
     ) -> dict[str, Any]:
-        return self._say("complete", key=key, summary=summary, **self._hold(claim, worker, proof))
+        """`journal`: a run ends when its script says so, and that is who knows the journal."""
+        held = self._hold(claim, worker, proof)
+        return self._say("complete", key=key, summary=summary, steps=list(steps) or None, journal=journal, **held)
 
     def fail(
         self,
@@ -170,8 +184,11 @@ class Saying(Names):
         failure: str = "error",
         worker: str | None = None,
         proof: str | None = None,
+        steps: Iterable[dict[str, Any]] = (),
+        journal: int | None = None,
     ) -> dict[str, Any]:
-        return self._say("fail", reason=reason, failure=failure, **self._hold(claim, worker, proof))
+        held = self._hold(claim, worker, proof)
+        return self._say("fail", reason=reason, failure=failure, steps=list(steps) or None, journal=journal, **held)
 
     def stop(self, task: Named, reason: str = "") -> dict[str, Any]:
         """A person ends a task as stuck."""
@@ -258,9 +275,11 @@ class Saying(Names):
         verdict: str = "approved",
         *,
         restart: bool = False,
+        signal: dict[str, Any] | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        args = {"value": value, "text": text, "verdict": verdict, "restart": restart}
+        """`signal`: of a run, what the agent that asked has come to with the person; its call returns that."""
+        args = {"value": value, "text": text, "verdict": verdict, "restart": restart, "signal": signal}
         return self._ask("answer", key=key, **args, **self._about(question))
 
     def respond(self, question: Named, text: str, *, restart: bool = False, key: str | None = None) -> dict[str, Any]:

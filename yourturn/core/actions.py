@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from . import fields as f
 from .errors import Invalid
+from .journal import STATUSES
 from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
 from .questions import RESPONSE_TYPES
 from .rules import KINDS, OFFICE, REASONS, ROLES, SILENCE
@@ -31,7 +32,7 @@ _reason = {"reason": f.text()}
 _proof = {"claim": f.line(200), "worker": f.name}
 _claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name}
 _used: dict[str, f.Checker] = {"by": f.line(), "digest": f.line(64)}
-_value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag}
+_value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag, "signal": f.mapping}
 _task = {
     "title": f.line(),
     "description": f.text(),
@@ -64,6 +65,7 @@ _question = {
     "confidence": f.fraction,
     "action": f.anything,
     "metadata": f.mapping,
+    "step": f.line(200),
 }
 
 #: What only an import says about a task.
@@ -84,6 +86,32 @@ _written = {
     "reason": f.choice(*REASONS), "verdict": f.choice(*VERDICTS), "response": f.text(), "by": f.actor, "closed_at": f.instant,
     "why": f.line(blank=True),
 }  # fmt: skip
+
+#: One durable call of a run's script.
+_step = {
+    "path": f.line(200), "name": f.name, "agent": f.name, "call": f.anything, "status": f.choice(*STATUSES), "session_id": f.name,
+    "seat": f.mapping, "result": f.anything,
+}  # fmt: skip
+
+
+def _steps(field: str, value: Any) -> list[dict[str, Any]]:
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) and item.keys() <= _step.keys() for item in value):
+        raise Invalid(f"{field} must be a list of steps", hint=f"Each takes: {', '.join(_step)}.")
+    found = [{name: _step[name](f"{field} {name}", given) for name, given in item.items() if given is not None} for item in value]
+    if not all({"path", "name", "status"} <= item.keys() for item in found):
+        raise Invalid(f"{field} need a path, a name and a status each")
+    return found
+
+
+def _source(field: str, value: Any) -> dict[str, str]:
+    """A script: its file and its text."""
+    if not isinstance(value, dict) or value.keys() != {"file", "body"}:
+        raise Invalid(f"{field} must be a file and its body")
+    return {"file": f.line(1000)(field, value["file"]), "body": f.text()(field, value["body"])}
+
+
+_journal: dict[str, f.Checker] = {"steps": _steps, "program": _source}
+_script: dict[str, f.Checker] = {**_journal, "journal": f.integer(0, 2**31)}
 
 _flag = {name: checker for name, checker in _question.items() if name != "blocking"}
 
@@ -131,6 +159,7 @@ VERBS: dict[str, Verb] = {
             "awaiting": f.choice(*KINDS),
             "question": f.text(blank=False),
             "workflow": f.line(1000),
+            "program": _source,
             "external_id": f.line(),
             "project": f.project_key,
         },
@@ -148,10 +177,12 @@ VERBS: dict[str, Verb] = {
     "claim": Verb("Take a ready task: nobody else can work on it while your lease lasts.", _claimed, ("worker", "secret")),
     "heartbeat": Verb("Say that you are still working, and extend the lease.", _proof),
     "release": Verb("Give a claimed task back. Costs one try.", {**_proof, **_reason}),
-    "park": Verb("Give a claimed task back without costing a try, because your session ends.", {**_proof, "until": f.instant}),
+    "park": Verb(
+        "Give a claimed task back without costing a try, because your session ends.", {**_proof, **_journal, "until": f.instant}
+    ),
     "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
     "flag": Verb(
-        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof, "once": f.flag}
+        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof, **_journal, "once": f.flag, "hold": f.flag}
     ),
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),
@@ -161,10 +192,15 @@ VERBS: dict[str, Verb] = {
     "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {}),
     "assign": Verb("Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",)),
     "resolve": Verb("Settle a waiting task yourself: it is done.", _reason),
-    "complete": Verb("Say that the claimed work is finished.", {**_proof, "summary": f.text()}),
+    "complete": Verb("Say that the claimed work is finished.", {**_proof, **_script, "summary": f.text()}),
     "accept": Verb("Accept finished work: it is done.", _reason),
     "decompose": Verb("Split a task into children and wait for them.", {**_proof, "children": _children}, ("children",)),
-    "fail": Verb("End a task as failed.", {**_proof, **_reason, "failure": f.choice(*FAILURES)}),
+    "fail": Verb("End a task as failed.", {**_proof, **_script, **_reason, "failure": f.choice(*FAILURES)}),
+    "step": Verb("Write down how far the calls of a run's script are, and what came of them.", {**_proof, **_journal}),
+    "rewind": Verb(
+        "Let a run go on: from a step, on what was done before it, or from where it was.",
+        {**_proof, "to": f.line(200), "spare": f.flag},
+    ),
     "stop": Verb("End a task as stuck: a person has decided against it.", _reason),
     "cancel": Verb("Abandon a task. Whoever waits for it goes on.", _reason),
     "close": Verb("End a task as done, whatever its state.", _reason),

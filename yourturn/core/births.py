@@ -7,6 +7,7 @@ from typing import Any
 
 from .canon import dumps
 from .draft import Draft
+from .journal import write
 from .landing import open_question, rest
 from .model import BLOCKED, CREATED, DEFERRED, ENDED, FAILED, READY, Note
 
@@ -17,6 +18,8 @@ def create(d: Draft) -> None:
     rest(d)
     if a.get("draft") or d.settings["vetting"]:
         d.put(state=CREATED)
+    if a.get("program"):
+        write(d)
     if a.get("awaiting"):
         open_question(d, {"kind": a["awaiting"], "text": a.get("question")})
 
@@ -35,7 +38,7 @@ def _born(d: Draft) -> None:
         external_id=a.get("external_id"), holder=None, claimed_by=None, epoch=0, claim_hash=None, lease=None,
         lease_expires_at=None, wake_at=None, accept_at=None, due_at=None, event_count=0, event_head="", version=0,
         created_by=d.action.who.name, created_at=d.now, updated_at=d.now, ended_at=None, extra=None,
-        host=None, seat=None,
+        host=None, seat=None, journal=0,
     )  # fmt: skip
     d.needs_added += [(0, other) for other in a.get("depends_on", ())]
     if d.case.parent:

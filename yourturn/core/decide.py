@@ -261,6 +261,9 @@ def _decision(d: Draft) -> Decision:
         claim=d.claim,
         used=d.used,
         silent=d.silent,
+        steps=tuple(d.steps),
+        program=d.program,
+        rewound=d.rewound,
     )
 
 

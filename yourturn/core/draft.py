@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .model import PENDING, Action, Case, Claim, Note, Question, Ref
+from .model import PENDING, Action, Case, Claim, Note, Program, Question, Ref, Step
 
 
 class Draft:
@@ -12,7 +12,8 @@ class Draft:
 
     __slots__ = (
         "action", "after", "args", "case", "claim", "closed", "data", "holds_claim", "needs", "needs_added",
-        "needs_removed", "notes", "now", "opened", "question", "questions", "set", "silent", "touch", "used",
+        "needs_removed", "notes", "now", "opened", "program", "question", "questions", "rewound", "set", "silent", "steps",
+        "touch", "used",
     )  # fmt: skip
 
     def __init__(self, case: Case, action: Action, now: int) -> None:
@@ -36,6 +37,9 @@ class Draft:
         self.holds_claim = False
         self.silent = False
         self.used: Question | None = None
+        self.steps: list[Step] = []
+        self.program: Program | None = None
+        self.rewound: tuple[int, str, bool] | None = None
 
     def get(self, field: str) -> Any:
         return self.set[field] if field in self.set else getattr(self.case.task, field)

@@ -8,6 +8,9 @@ import re
 from .canon import dumps, secret_hash
 from .draft import Draft
 from .errors import Invalid, Precondition
+from .journal import rewind as rewind
+from .journal import settle, write
+from .journal import step as step
 from .landing import back, close, end, leave, open_question, review
 from .landing import drop_claim as drop_claim
 from .landing import rest as rest
@@ -89,6 +92,7 @@ def _spend_try(d: Draft, how: str) -> None:
 
 def park(d: Draft) -> None:
     """Give the task up without costing a try: to sleep, or back to the queue."""
+    write(d)
     drop_claim(d)
     rest(d)
     if d.args.get("until"):
@@ -122,8 +126,10 @@ def flag(d: Draft) -> None:
     if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
         d.silent = True  # it is that person's turn already
         return
+    write(d)
     open_question(d, d.args)
-    drop_claim(d)
+    if not (d.args.get("hold") and d.holds_claim):
+        drop_claim(d)
     warned = d.args.get("warned")
     d.needs = [ref._replace(warned=1) if ref.id == warned else ref for ref in d.needs]
 
@@ -135,6 +141,7 @@ def answer(d: Draft) -> None:
     q = d.question
     assert q is not None
     verdict, response = fit(q, d.args)
+    settle(d)
     outcome = outcome_of(q.kind, verdict, bool(q.blocking), bool(d.get("workflow")))
     if outcome == "refused":
         raise Precondition(
@@ -242,6 +249,7 @@ def complete(d: Draft) -> None:
     said = (d.args.get("summary") or "").strip()
     d.put(summary=said or d.get("summary"))
     if d.get("workflow"):
+        write(d)
         end(d, DONE, f"{d.key} is done")
         return
     drop_claim(d)
@@ -284,6 +292,7 @@ def cancel(d: Draft) -> None:
 
 
 def fail(d: Draft) -> None:
+    write(d)
     end(d, FAILED, f"{d.key} failed")
     d.put(failure=d.args.get("failure") or "error", reason=d.args.get("reason") or "")
 
@@ -296,6 +305,8 @@ def stop(d: Draft) -> None:
 def reopen(d: Draft) -> None:
     was_cancelled = d.state == CANCELLED
     d.put(ended_at=None, failure=None, reason="", retry_count=0, accept_at=None, wake_at=None)
+    if d.get("workflow"):
+        d.put(journal=d.get("journal") + 1)
     rest(d)
     if was_cancelled:
         d.put(state=CREATED)

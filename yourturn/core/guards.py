@@ -149,7 +149,25 @@ def may_create(d: Draft) -> str:
         raise NotAllowed(f"{who.name} cannot create that", reason=f"only people give a task more than {most} tries")
     if not who.is_person and d.args.get("workflow"):
         raise NotAllowed(f"{who.name} cannot create that", reason="only people start workflows")
+    if d.args.get("program") and not (who.direct or who.role == "admin"):
+        raise NotAllowed(f"{who.name} cannot create that", reason="only an admin brings code to run")
     return ""
+
+
+def a_run(d: Draft) -> str:
+    return "" if d.get("workflow") else "it has no script"
+
+
+def script_says(d: Draft) -> str:
+    """A run ends when its script does: an agent that works in one of its steps can end its own turn, not the run."""
+    if d.action.who.is_person or d.action.who.role == "system" or not d.get("workflow"):
+        return ""
+    ours = d.args.get("journal") == d.get("journal")
+    return "" if ours else f"it is a run of {d.get('workflow')}, and its script decides; end your turn with a signal instead"
+
+
+def may_rewind(d: Draft) -> str:
+    return may_lift(d) if d.state == HUMAN else ""
 
 
 def short_enough(d: Draft) -> str:

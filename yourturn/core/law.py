@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from .decide import held_last as held_last
     from .decide import holds as holds
     from .decide import may_ever as may_ever
+    from .places import place as place
     from .rules import OFFICE as OFFICE
     from .rules import ROLES as ROLES
 
-_HOME = {"say": "actions", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules", "ROLES": "rules"}
+_HOME = {"say": "actions", "place": "places", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules", "ROLES": "rules"}
 
 
 def __getattr__(name: str) -> Any:

@@ -42,6 +42,12 @@ ANSWERED = "answered"
 TIMEOUT = "timeout"
 WITHDRAWN = "cancelled"
 
+#: How far a step is; and what was done before the script was changed.
+RUNNING = "running"
+WAITING = "waiting"
+COMPLETED = "completed"
+SPARE = "~"  #: before the place of a step that was laid aside
+
 APPROVED = "approved"
 REJECTED = "rejected"
 VERDICTS = (APPROVED, REJECTED)
@@ -133,6 +139,7 @@ class Task(NamedTuple):
     extra: Json | None  #: what another tracker said, and no field here can
     host: str | None = None  #: the machine that its session lives on
     seat: Json | None = None  #: where the session sits
+    journal: int = 0  #: of a run: which of its journals is being written
 
 
 _AT = {name: at for at, name in enumerate(Task._fields)}
@@ -177,6 +184,7 @@ class Question(NamedTuple):
     responded_by: str | None
     responded_at: Micros | None
     used_by: str | None = None  #: a permission: the one call that has made use of it
+    step: str | None = None  #: of a run: the journal and the place of the step that asks, '0/000003'
 
     @property
     def name(self) -> str:
@@ -187,6 +195,35 @@ class Note(NamedTuple):
     author: str
     text: str
     at: Micros
+
+
+class Step(NamedTuple):
+    """One durable call of a run's script."""
+
+    task_id: int
+    journal: int
+    place: str
+    name: str  #: run, pause, ask, step, sleep, now …
+    agent: str | None
+    digest: str  #: of the name and the arguments
+    call: Json  #: the arguments
+    status: str
+    session_id: str | None
+    seat: Json | None  #: what it needs to go on
+    result: Json | None
+    started_at: Micros
+    ended_at: Micros | None
+
+
+class Program(NamedTuple):
+    """The source of a run, as it was when it was begun or gone on with."""
+
+    task_id: int
+    journal: int
+    at: Micros
+    file: str
+    digest: str
+    body: str
 
 
 class Event(NamedTuple):
@@ -222,6 +259,7 @@ class Case(NamedTuple):
     parent: Ref | None = None
     is_parent: bool = False  #: has, or had, children (asked for epics only)
     alone: bool = False  #: has, and had, no neighbours at all
+    steps: tuple[Step, ...] = ()  #: those that the action speaks of
 
     def pending(self) -> list[Question]:
         return [q for q in self.questions if q.status == PENDING]
@@ -246,7 +284,7 @@ class Decision:
 
     __slots__ = (
         "action", "after", "before", "case", "claim", "closed", "data", "needs_added", "needs_removed", "notes", "now", "opened",
-        "set", "silent", "task", "touch", "used",
+        "program", "rewound", "set", "silent", "steps", "task", "touch", "used",
     )  # fmt: skip
 
     def __init__(
@@ -268,6 +306,9 @@ class Decision:
         claim: Claim | None = None,
         used: Question | None = None,
         silent: bool = False,
+        steps: tuple[Step, ...] = (),
+        program: Program | None = None,
+        rewound: tuple[int, str, bool] | None = None,
     ) -> None:
         self.action = action
         self.before = before
@@ -286,3 +327,6 @@ class Decision:
         self.claim = claim
         self.used = used  #: the permission that is used
         self.silent = silent  #: leaves no event (a heartbeat)
+        self.steps = steps
+        self.program = program
+        self.rewound = rewound  #: from which journal, to which place, and are later steps laid aside

@@ -48,9 +48,18 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
         reviewer=args.get("reviewer"), confidence=args.get("confidence"), action=_json(action),
         digest=digest(action if action is not None else text) if kind == "permission" else None,
         metadata=_json(args.get("metadata")), status=PENDING, response=None, close_reason=None,
-        asked_by=by, asked_at=d.now, responded_by=None, responded_at=None,
+        asked_by=by, asked_at=d.now, responded_by=None, responded_at=None, step=_step(d, args.get("step")),
     )  # fmt: skip
     return _with_default(_checked(q, options), args, row.default)
+
+
+def _step(d: Draft, path: str | None) -> str | None:
+    """The step that asks. Only who holds the run speaks for its steps."""
+    if path is None or not d.holds_claim:
+        return None
+    from .places import place
+
+    return f"{d.get('journal')}/{place(path)}"
 
 
 def trial(args: dict[str, Any], settings: dict[str, Any]) -> None:

@@ -96,12 +96,12 @@ _rows = [
     ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
     ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (needs.may_lift,),                                 do.hand_back),
     ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
-    ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              (needs.no_open_child,),                            do.complete),
+    ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              (needs.no_open_child, needs.script_says),          do.complete),
     ("accept",      (REVIEW,),                              (DONE,),                          "human system",        (needs.no_open_child, needs.may_accept),           do.finish),
     ("reject",      (REVIEW,),                              (READY, BLOCKED, HUMAN),          "human",               (needs.may_accept,),                               do.send_back),
-    ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              (needs.children,),                                 do.decompose),
+    ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              (needs.children, needs.script_says),               do.decompose),
     ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               (needs.children,),                                 do.decompose),
-    ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (),                                                do.fail),
+    ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (needs.script_says,),                              do.fail),
     ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                                do.fail),
     ("stop",        (WORKING, HUMAN, READY),                (FAILED,),                        "human",               (),                                                do.stop),
     ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (),                                                do.cancel),
@@ -110,6 +110,13 @@ _rows = [
     ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
     ("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
     ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               (needs.open_parent,),                              do.reopen),
+    # A run writes its journal, and goes back in it.
+    ("step",        (WORKING,),                             ("=",),                           "holder",              (needs.a_run,),                                    do.step),
+    ("step",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim, needs.a_run),                   do.step),
+    ("rewind",      (WORKING,),                             ("=",),                           "holder",              (needs.a_run,),                                    do.rewind),
+    ("rewind",      (CREATED, READY, BLOCKED),              ("=",),                           "human",               (needs.a_run,),                                    do.rewind),
+    ("rewind",      (HUMAN, DEFERRED),                      (CREATED, READY, BLOCKED),        "human",               (needs.a_run, needs.may_rewind),                   do.rewind),
+    ("rewind",      (FAILED,),                              (READY, BLOCKED),                 "admin",               (needs.a_run, needs.open_parent),                  do.rewind),
     # A desk was restored: what its claims and approvals allowed is void.
     ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                                do.fence),
     ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                                do.fence),
@@ -269,7 +276,7 @@ def valid_from(state: str) -> list[str]:
     found = []
     for (source, verb), rule in TRANSITIONS.items():
         people = rule.who - {"system"}
-        if source == state and people and rule.to != (state,):
+        if source == state and people and rule.to != (state,) and needs.a_run not in rule.guards:
             name = verb.replace("_", "-")
             found.append(name if "any" in people else f"{name} ({', '.join(sorted(people))})")
     return found

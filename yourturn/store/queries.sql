@@ -167,6 +167,27 @@ SELECT request, task_id, question_id, epoch FROM replies WHERE workspace_id = :w
 -- name: renew_claim
 UPDATE tasks SET claim_hash = :hash, version = version + 1 WHERE id = :id AND epoch = :epoch AND holder IS NOT NULL;
 
+-- name: steps_at
+SELECT {step} FROM steps s WHERE s.task_id = :task AND s.journal = :journal AND s.place IN ({places});
+
+-- name: steps
+SELECT {step} FROM steps s WHERE s.task_id = :task AND s.journal = :journal ORDER BY s.place {bytewise};
+
+-- name: copy_steps
+INSERT INTO steps (task_id, journal, place, name, agent, digest, call, status, session_id, seat, result, started_at, ended_at)
+SELECT s.task_id, :journal, s.place, s.name, s.agent, s.digest, s.call, s.status, s.session_id, s.seat, s.result, s.started_at,
+       s.ended_at
+FROM steps s WHERE s.task_id = :task AND s.journal = :old AND s.place {bytewise} < :to;
+
+-- name: lay_aside
+INSERT INTO steps (task_id, journal, place, name, agent, digest, call, status, session_id, seat, result, started_at, ended_at)
+SELECT s.task_id, :journal, '~' || s.place, s.name, s.agent, s.digest, s.call, s.status, s.session_id, s.seat, s.result,
+       s.started_at, s.ended_at
+FROM steps s WHERE s.task_id = :task AND s.journal = :old AND s.place {bytewise} >= :to AND s.place {bytewise} < '~';
+
+-- name: program
+SELECT {program} FROM programs m WHERE m.task_id = :task ORDER BY m.id DESC LIMIT 1;
+
 -- name: insert_reply
 INSERT INTO replies (workspace_id, key, actor, request, task_id, question_id, epoch, at)
 VALUES (:workspace, :key, :actor, :request, :task, :question, :epoch, :at);

@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..core.model import Event, Note, Question, Ref, Task
+from ..core.model import Event, Note, Program, Question, Ref, Step, Task
 from .base import DESCENDANTS, OF_PROJECT, Store
-from .text import ENDED_STATES, QUESTION, TASK
+from .text import ENDED_STATES, QUESTION, STEP, TASK
 
 _TASK = len(Task._fields)
 _QUESTION = len(Question._fields)
@@ -23,6 +23,7 @@ class Details(NamedTuple):
     notes: list[Note]
     needs: list[Ref]
     parent: str | None
+    steps: list[Step]
 
 
 class Asked(NamedTuple):
@@ -69,6 +70,7 @@ class Reader:
         awaiting: Iterable[str] | None = None,
         expiring: int | None = None,
         workable: bool = False,
+        runs: bool = True,
         role: str | None = None,
         label: str | None = None,
         type: str | None = None,
@@ -103,6 +105,8 @@ class Reader:
             only("t.due_at <= :expiring AND t.lease_expires_at <= :expiring", expiring=expiring)
         if workable:
             only("t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
+        if not runs:
+            only("t.workflow IS NULL")
         if role is not None:
             only("(t.role IS NULL OR t.role = :role)", role=role)
         if label is not None:
@@ -146,7 +150,7 @@ class Reader:
         if not tasks:
             return {}
         ids, these = _numbers(task.id for task in tasks), self.store.words["these"]
-        found = {task.id: Details([], [], [], None) for task in tasks}
+        found = {task.id: Details([], [], [], None, []) for task in tasks}
         for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id", ids=ids):
             question = Question._make(row)
             found[question.task_id].questions.append(question)
@@ -160,6 +164,14 @@ class Reader:
             ids=ids,
         ):
             found[task].needs.append(Ref._make(ref))
+        runs = [task.id for task in tasks if task.workflow]
+        if runs:
+            for row in self._all(
+                f"SELECT {STEP} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal "
+                f"WHERE s.task_id {these} ORDER BY s.task_id, s.place {self.store.words['bytewise']}",
+                ids=_numbers(runs),
+            ):
+                found[row[0]].steps.append(Step._make(row))
         parents = {task.parent_id for task in tasks if task.parent_id}
         if parents:
             keys = self.keys(parents)
@@ -167,6 +179,14 @@ class Reader:
                 if task.parent_id:
                     found[task.id] = found[task.id]._replace(parent=keys[task.parent_id])
         return found
+
+    def steps(self, task: int, journal: int) -> list[Step]:
+        return [Step._make(row) for row in self._named("steps", task=task, journal=journal)]
+
+    def program(self, task: int) -> Program | None:
+        """The source that a run was last gone on with."""
+        rows = self._named("program", task=task)
+        return Program._make(rows[0]) if rows else None
 
     def holds_up(self, ids: Iterable[int]) -> dict[int, list[str]]:
         """Who waits for these: keys of open tasks."""

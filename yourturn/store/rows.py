@@ -41,6 +41,8 @@ TABLES: tuple[Table, ...] = (
     Table("deps", ("task_id", "needs_id"), numbered=False),
     Table("questions", ("workspace_id", "id"), numbered=False),
     Table("notes", ("id",)),
+    Table("steps", ("task_id", "journal", "place {bytewise}"), numbered=False),
+    Table("programs", ("id",)),
     Table("events", ("seq",), left_out=("xid",)),
     Table("output", ("id",)),
     Table("patches", ("task_id",), numbered=False),

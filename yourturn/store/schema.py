@@ -16,7 +16,7 @@ from ..core.errors import BadDatabase, SchemaMismatch
 from .base import Store
 from .text import read, statements
 
-VERSION = 3
+VERSION = 4
 
 
 def migrations(folder: str | None = None) -> dict[int, str]:

@@ -115,6 +115,7 @@ CREATE TABLE tasks (
     extra             TEXT,
     host              TEXT,                        -- the machine that its session lives on; gone when nobody sits there any more
     seat              TEXT,                        -- where the session sits: agent, folder, base
+    journal           {big} NOT NULL DEFAULT 0,    -- of a run: the one that is being written
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
@@ -182,6 +183,7 @@ CREATE TABLE questions (
     responded_by   TEXT,
     responded_at   {big},
     used_by        TEXT,                           -- a permission: the one call that has made use of it
+    step           TEXT,                           -- of a run: which step asks, 'journal/place'
     PRIMARY KEY (workspace_id, id),
     CHECK ((status = 'pending') = (responded_at IS NULL)),
     CHECK ((status = 'pending') = (responded_by IS NULL)),
@@ -206,6 +208,39 @@ CREATE TABLE notes (
     at       {big} NOT NULL
 ) {strict};
 CREATE INDEX notes_task ON notes (task_id, id);
+
+-- One durable call of a run's script. `place` is its call index, padded so that the order of the calls is the order of the
+-- texts; one that was laid aside when the script was changed has a ~ before it. What is completed is never changed.
+CREATE TABLE steps (
+    task_id     {big} NOT NULL REFERENCES tasks (id),
+    journal     {big} NOT NULL,
+    place       TEXT NOT NULL,
+    name        TEXT NOT NULL,
+    agent       TEXT,
+    digest      TEXT NOT NULL,
+    call        TEXT NOT NULL,
+    status      TEXT NOT NULL CHECK (status IN ('running', 'waiting', 'completed')),
+    session_id  TEXT,
+    seat        TEXT,
+    result      TEXT,
+    started_at  {big} NOT NULL,
+    ended_at    {big},
+    PRIMARY KEY (task_id, journal, place),
+    CHECK ((status = 'completed') = (result IS NOT NULL)),
+    CHECK ((status = 'completed') = (ended_at IS NOT NULL))
+) {strict};
+
+-- The source of a run: the newest row is what it goes on with where its file is not at hand.
+CREATE TABLE programs (
+    id       {id},
+    task_id  {big} NOT NULL REFERENCES tasks (id),
+    journal  {big} NOT NULL,
+    at       {big} NOT NULL,
+    file     TEXT NOT NULL,
+    digest   TEXT NOT NULL,
+    body     TEXT NOT NULL
+) {strict};
+CREATE INDEX programs_task ON programs (task_id, id);
 
 -- Who did what. Written by the same commit as the change, then never touched again.
 -- Each task has a chain of its own, so that tasks do not queue behind each other; n counts along it, prev and hash link it.

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 from functools import cache
 
-from ..core.model import ENDED, RESOLVED, Question, Task
+from ..core.model import ENDED, RESOLVED, Program, Question, Step, Task
 
 _HERE = os.path.dirname(__file__)  # noqa: PTH120
 
 TASK = ", ".join(f"t.{name}" for name in Task._fields)
 RESOLVED_STATES = ", ".join(f"'{state}'" for state in sorted(RESOLVED))
 ENDED_STATES = ", ".join(f"'{state}'" for state in sorted(ENDED))
+STEP = ", ".join(f"s.{name}" for name in Step._fields)
+PROGRAM = ", ".join(f"m.{name}" for name in Program._fields)
 QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
 #: Is something due by :now, or by the database's time? The + keeps planners from walking whole projects.
 _OWED = (
@@ -34,7 +36,8 @@ class _Words(dict[str, str]):
 def queries(words: dict[str, str]) -> dict[str, str]:
     """name -> SQL."""
     owed = _OWED.format_map(_Words(words))
-    all_words = _Words(words, task=TASK, question=QUESTION, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed)
+    columns = {"task": TASK, "question": QUESTION, "step": STEP, "program": PROGRAM}
+    all_words = _Words(words, **columns, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed)
     found = {}
     for part in read("queries.sql").split("-- name: ")[1:]:
         name, _, body = part.partition("\n")

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
-from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Task, altered
+from ..core.model import RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
 from .base import DESCENDANTS, OF_PROJECT, Store
 
 _TASK = len(Task._fields)
@@ -84,6 +84,14 @@ class Tx:
         row = self.run(self.q["latest"], {"id": case.task.id}).fetchone()
         return case._replace(questions=(Question._make(row),)) if row else case
 
+    def with_steps(self, case: Case, places: list[str]) -> Case:
+        """The case with the steps that the action speaks of."""
+        assert case.task is not None
+        marks = ", ".join(f":place{at}" for at in range(len(places)))
+        args = {"task": case.task.id, "journal": case.task.journal, **{f"place{at}": at_ for at, at_ in enumerate(places)}}
+        rows = self.run(self.q["steps_at"].replace("{places}", marks), args).fetchall()
+        return case._replace(steps=tuple(map(Step._make, rows)))
+
     def new_case(self, project: str, parent: int | None, needs: Iterable[int]) -> tuple[Case, int]:
         """The case of a task that does not exist yet. Its neighbours are locked: none ends unseen while it joins them."""
         self.write()
@@ -130,14 +138,20 @@ class Tx:
         return self.run(self.q["reaches"], {"from": start, "to": goal}).fetchone() is not None
 
     def pick(
-        self, now: int | None, project: str | None, epic: int | None = None, role: str | None = None, host: str | None = None
+        self,
+        now: int | None,
+        project: str | None,
+        epic: int | None = None,
+        role: str | None = None,
+        host: str | None = None,
+        runs: bool = False,
     ) -> tuple[bool, tuple[Case, int] | None]:
         """Is something due? And the next task to work on, locked, or None. Without a project: the best of all projects."""
         if project is None:
             keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
-            found = [self.pick(now, key, epic, role, host) for key in keys]
+            found = [self.pick(now, key, epic, role, host, runs) for key in keys]
             return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
-        only = f"AND {OF_PROJECT}"
+        only = f"AND {OF_PROJECT}" + " AND t.workflow IS NULL" * (not runs)
         args: dict[str, Any] = {"workspace": self.workspace, "project": project, "now": now}
         if epic is not None:
             only += f" AND t.parent_id IN ({DESCENDANTS})".format_map(self.store.words)
@@ -186,7 +200,9 @@ class Tx:
             self.run.must(_USE, {"workspace": self.workspace, "id": decision.used.id, "used_by": decision.used.used_by})
         for note in decision.notes:
             self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
-        decision.task, decision.case = task, decision.case._replace(task=task)
+        if decision.steps or decision.program or decision.rewound:
+            self._save_journal(decision, task.id)
+        decision.task, decision.case = task, decision.case._replace(task=task, steps=())
         if decision.needs_added or decision.needs_removed or decision.action.args.get("warned") or before is not None:
             self._save_needs(decision)
         if not decision.silent:
@@ -196,6 +212,19 @@ class Tx:
                 {"task": task.id, "n": n, "at": at, "actor": who, "action": verb, "data": body, "prev": prev, "hash": head}
             )
         return decision
+
+    def _save_journal(self, decision: Decision, task: int) -> None:
+        """Compare-and-set: a step that is completed cannot change."""
+        if decision.rewound is not None:
+            old, to, spare = decision.rewound
+            args = {"task": task, "journal": old + 1, "old": old, "to": to}
+            self.run.later(self.q["copy_steps"], args)
+            if spare:
+                self.run.later(self.q["lay_aside"], args)
+        for step in decision.steps:
+            self.run.must(_WRITE_STEP, step._asdict())
+        if decision.program is not None:
+            self.run.later(_INSERT_PROGRAM, {**decision.program._asdict(), "task_id": task})
 
     def _numbered(self, decision: Decision) -> None:
         """Give the questions that were opened their numbers."""
@@ -346,6 +375,12 @@ def _insert(table: str, fields: Iterable[str]) -> str:
 
 _INSERT_TASK = _insert("tasks", Task._fields)
 _INSERT_QUESTION = _insert("questions", (*Question._fields, "workspace_id"))
+_INSERT_PROGRAM = _insert("programs", Program._fields)
+_WRITE_STEP = (
+    f"{_insert('steps', Step._fields)} ON CONFLICT (task_id, journal, place) DO UPDATE SET "
+    + ", ".join(f"{name} = excluded.{name}" for name in ("agent", "status", "session_id", "seat", "result", "ended_at"))
+    + " WHERE steps.status <> 'completed' AND steps.digest = excluded.digest"
+)
 _CLOSE = (
     f"UPDATE questions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)} "
     "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
@@ -388,6 +423,8 @@ def _data(decision: Decision) -> dict[str, Any]:
         data["opened"] = [_said(q, Question._fields) for q in decision.opened]
     if decision.closed:
         data["closed"] = [_said(q, ("id", *_CLOSING)) for q in decision.closed]
+    if decision.steps:
+        data["steps"] = [_said(step, Step._fields) for step in decision.steps]
     if decision.notes:
         data["notes"] = [_noted(note, decision.now) for note in decision.notes]
     return data
@@ -398,6 +435,6 @@ def _noted(note: Note, now: int) -> dict[str, Any]:
     return {"author": note.author, "text": note.text, **({"at": note.at} if note.at != now else {})}
 
 
-def _said(q: Question, names: Iterable[str]) -> dict[str, Any]:
+def _said(q: Question | Step, names: Iterable[str]) -> dict[str, Any]:
     fields = ((name, getattr(q, name)) for name in names if name != "task_id")
     return {name: value for name, value in fields if value is not None}

@@ -1,0 +1,127 @@
+"""The journal of a run: which calls its script has made, and what came of them.
+
+A run is a task whose body is a script. Each durable call of the script is a **step**, named by its place in the script: its
+call index, or a path where calls go side by side (`3.1.0`: the third call, its second branch, the first call there). A step
+is `running`, `waiting` for a person or a date, or `completed`; a completed one never changes, so that whoever replays the
+script, wherever and however often, gets the same results.
+
+A journal is never rewritten either. Starting again begins the next one: an empty one (`reopen`), or one with the steps before
+the place to which the run goes back (`rewind`). What was done behind that place is left behind; or, when the script was
+changed and the person says to go on with it, laid aside as `spare` steps: a call that the new script makes in exactly the
+same way need not be made again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .canon import digest, dumps
+from .draft import Draft
+from .errors import Invalid, Precondition
+from .landing import back, close, drop_claim, rest
+from .model import (
+    COMPLETED,
+    CREATED,
+    DEFERRED,
+    ENDED,
+    HUMAN,
+    PENDING,
+    RUNNING,
+    WAITING,
+    WITHDRAWN,
+    WORKING,
+    Program,
+    Step,
+)
+from .places import path, place
+
+
+def call_digest(name: str, call: Any) -> str:
+    """Two calls are the same if this is."""
+    return digest([name, call])
+
+
+def write(d: Draft) -> None:
+    """What the script's holder says of its steps, and of its source."""
+    known = {step.place: step for step in d.case.steps}
+    for given in d.args.get("steps", ()):
+        at = place(given["path"])
+        known[at] = step = _written(d, at, given, known.get(at))
+        d.steps.append(step)
+    if d.args.get("program"):
+        _program(d)
+
+
+def _written(d: Draft, at: str, given: dict[str, Any], old: Step | None) -> Step:
+    call = given.get("call")
+    mark = call_digest(given["name"], call)
+    if old is not None and old.status == COMPLETED:
+        why = "it is recorded already, and a result never changes"
+        raise Precondition(f"Cannot record step {path(at)} of {d.key}", reason=why)
+    if old is not None and old.digest != mark:
+        raise Precondition(f"Cannot record step {path(at)} of {d.key}", reason=f"it is another call: {old.name} {old.call}")
+    status = given["status"]
+    agent, session, seat = (old.agent, old.session_id, old.seat) if old else (None, None, None)
+    return Step(
+        task_id=d.id, journal=d.get("journal"), place=at, name=given["name"], agent=given.get("agent", agent), digest=mark,
+        call=dumps(call), status=status, session_id=given.get("session_id", session),
+        seat=dumps(given["seat"]) if "seat" in given else seat,
+        result=dumps(given.get("result")) if status == COMPLETED else None,
+        started_at=old.started_at if old else d.now, ended_at=d.now if status == COMPLETED else None,
+    )  # fmt: skip
+
+
+def _program(d: Draft) -> None:
+    given = d.args["program"]
+    d.program = Program(d.id, d.get("journal"), d.now, given["file"], digest(given["body"]), given["body"])
+    d.data["program"] = {"file": d.program.file, "digest": d.program.digest}
+
+
+def step(d: Draft) -> None:
+    write(d)
+
+
+def settle(d: Draft) -> None:
+    """A person has a step's outcome at hand: the agent settled it with them in its own session, or they say it themselves."""
+    signal, q = d.args.get("signal"), d.question
+    if signal is None:
+        return
+    assert q is not None
+    journal, _, where = (q.step or "").partition("/")
+    old = next((step for step in d.case.steps if step.place == where), None)
+    if old is None or journal != str(d.get("journal")) or old.status == COMPLETED:
+        raise Invalid(f"{q.name} was not asked by a step of a run", hint=f'Answer it: turn respond {q.name} "…"')
+    d.steps.append(old._replace(status=COMPLETED, result=dumps(signal), ended_at=d.now))
+
+
+def rewind(d: Draft) -> None:
+    """Back to a step, on a new journal that has the steps before it; or, without one, on where it was."""
+    to = d.args.get("to")
+    if to is not None:
+        at = place(to.partition(".")[0])  # branches go back together
+        old = d.get("journal")
+        d.put(journal=old + 1)
+        d.rewound = (old, at, bool(d.args.get("spare")))
+        d.data["rewound"] = {"to": path(at), "spare": bool(d.args.get("spare"))}
+    if d.state == WORKING:
+        return
+    if d.state in ENDED:
+        d.put(ended_at=None, failure=None, reason="")
+        d.touch += [ref.id for ref in d.case.dependents]
+        rest(d)
+    elif d.state == HUMAN:
+        drop_claim(d)
+        for q in d.questions:
+            if q.status == PENDING:
+                close(d, q, WITHDRAWN, why=f"the run went back to step {path(at)}" if to else "the run goes on")
+        back(d)
+    elif d.state == DEFERRED:
+        was = d.get("return_state")
+        d.put(wake_at=None, reason="")
+        rest(d)
+        if was == CREATED:
+            d.put(state=CREATED)
+    d.put(retry_count=0)
+
+
+STATUSES = (RUNNING, WAITING, COMPLETED)
