@@ -131,6 +131,10 @@ class Looks(Names):
         """Where the event log ends now: the `after` for a later watch."""
         return self.desk.cursor()
 
+    def now(self) -> str:
+        """What time it is at the desk."""
+        return str(wire.time(self.desk.read(lambda r: r.now)))
+
     def sleep_until_due(self, seconds: float) -> None:
         """Sleep until time makes something due, or something changes; at most so long."""
         now, next_due = self.desk.read(lambda r: (r.now, r.next_due()))

@@ -14,9 +14,9 @@ from .saying import _proof
 class Runs(Names):
     def record(
         self, claim: Named, steps: Iterable[dict[str, Any]] = (), *, program: dict[str, str] | None = None
-    ) -> dict[str, Any]:
+    ) -> None:
         """Write down how far a script's calls are: `path`, `name`, `call`, `status`, `result` … of each. The holder's word."""
-        return self._say("step", steps=list(steps) or None, program=program, **self._hold(claim, None))
+        self.do("step", steps=list(steps) or None, program=program, **self._hold(claim, None))
 
     def rewind(
         self, run: Named, to: str | int | None = None, *, spare: bool = False, claim: Named | None = None

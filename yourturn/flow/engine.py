@@ -1,0 +1,227 @@
+"""One claimed run, from its first line to where it waits or ends.
+
+    the person's word about changed code ─ load the script ─ replay and go on ─ waits | done | stuck | failed | asks for recovery
+
+A run that waits is nothing but rows: the journal, and the question that was written in the same commit. Whoever claims it
+next begins here again. So nothing has to be kept in memory, and nothing is lost with a process.
+
+When the script calls something else than the journal says, it was changed while the run waited, or it is not the same twice.
+Nobody can know what was meant, so a person is asked: the run goes on with the new script from there (what it calls again in
+exactly the same way is not done again), goes back to a step, tries again, or stops. The answer that the run was waiting for
+stays where it is.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.errors import ClaimLost, Invalid, YourturnError
+from . import program
+from .durable import Config
+from .journal import Entry, Journal, Scope, scope
+from .values import Diverged, Interrupted, Released, Signal, Stuck, Suspended
+
+if TYPE_CHECKING:
+    from ..client import Client
+    from .agentcall import Host
+
+_FROM = re.compile(r"(?:from|back to|step)?[ :-]*(?:step )?(\d{1,6})(?:[.\d]*)", re.I)
+SHOWN = 12  #: steps that are offered to go back to
+
+
+class Ended(NamedTuple):
+    what: str  #: done, stuck, failed, waiting, asleep, stopped, released, lost
+    words: str = ""
+
+
+class Engine:
+    def __init__(self, desk: Client, got: dict[str, Any], host: Host, root: Path) -> None:
+        self.desk, self.host, self.root = desk, host, root
+        self.task: dict[str, Any] = got["task"]
+        self.claim: dict[str, Any] = got["claim"]
+        self.key: str = self.task["key"]
+        self.ref = str(self.task["workflow"])
+        self.file = program.split(self.ref)[0]
+        self.changed = False
+
+    def go(self) -> Ended:
+        try:
+            return self._recover() or self._run()
+        except (ClaimLost, Interrupted) as error:
+            return self._interrupted(error.error if isinstance(error, Interrupted) else error)
+
+    # --- the script -------------------------------------------------------------------------------------------------
+
+    def _run(self) -> Ended:
+        try:
+            source = self._source()
+            function = program.load(self.ref, source)
+        except YourturnError as error:
+            return self._ask_recovery("1", self._words(error), {"error": self._words(error)})
+        self.journal = Journal(self.desk, {"task": self.task, "claim": self.claim}, self.host, Config())
+        top, where = Scope(self.journal), str(source.path or source.file)
+        token = scope.set(top)
+        try:
+            value = function(self.task["description"] or self.task["title"])
+            if top.left is None:
+                top.ended()
+                return self._done(value, source)
+        except (Suspended, Stuck, Released, Interrupted) as way_out:
+            if top.left is None and not isinstance(way_out, Suspended):
+                return self._left(way_out)
+        except Diverged as other:
+            return self._diverged(other)
+        except BaseException as error:
+            if top.left is None:
+                words = f"{self.file}: {program.trouble(error, where)}"
+                return self._fail("failed", words, "error")
+        finally:
+            scope.reset(token)
+        return self._suspended(top)
+
+    def _source(self) -> program.Source:
+        """The file that is there now, else what was recorded."""
+        known, here = self.desk.program(self.key), program.read(self.ref, self.root)
+        if here is None:
+            if known is None:
+                raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
+            return program.Source(known["file"], known["body"], None)
+        self.changed = known is None or known["digest"] != here.digest
+        self.here = here
+        return here
+
+    # --- how it is left ---------------------------------------------------------------------------------------------
+
+    def _suspended(self, top: Scope) -> Ended:
+        left = top.left
+        assert left is not None
+        self._record_change()
+        task = self.desk.show(self.key)
+        if task["claim"] and task["claim"]["epoch"] == self.claim["epoch"]:
+            until = left.until if left.why == "sleep" and not task["awaiting"] else None
+            self.host.leave()
+            self.desk.park(self.claim, until, steps=self.journal.kept())
+            task = self.desk.show(self.key)
+        if left.why == "stop":
+            return Ended("stopped", "it goes on where it was, next time")
+        if task["awaiting"]:
+            open_ = next(q for q in task["questions"] if q["status"] == "pending" and q["blocking"])
+            return Ended("waiting", f"waits for a person ({open_['kind']}): {open_['text'].splitlines()[0]}")
+        return Ended("asleep", f"sleeps until {task['wake_at']}") if task["wake_at"] else Ended("waiting", "goes on at once")
+
+    def _left(self, way_out: BaseException) -> Ended:
+        if isinstance(way_out, Stuck):
+            return self._fail("stuck", way_out.reason or "the script gave no reason", "stuck")
+        if isinstance(way_out, Interrupted):
+            return self._interrupted(way_out.error)
+        self.host.leave()
+        self.journal.flush()
+        self.desk.note(self.key, f"Given back: {way_out}")
+        task = self.desk.release(self.claim, str(way_out))
+        return Ended("released", f"{way_out}; {'a person is asked' if task['awaiting'] else 'it is tried again'}")
+
+    def _interrupted(self, error: Exception) -> Ended:
+        if isinstance(error, ClaimLost):
+            return Ended("lost", str(error))
+        raise error
+
+    def _done(self, value: Any, source: program.Source) -> Ended:
+        self._record_change()
+        summary = _summary(value) or next(
+            (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
+        )
+        self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
+        return Ended("done", summary or "finished")
+
+    def _fail(self, what: str, words: str, failure: str) -> Ended:
+        steps = self.journal.kept()
+        self.desk.fail(self.claim, words, failure=failure, steps=steps, journal=self.task["journal"])
+        return Ended(what, words)
+
+    def _record_change(self) -> None:
+        """The script was changed, and what it has called so far is the same: it goes on with what is there now."""
+        if self.changed and self.journal.live:
+            self.changed = False
+            task = self.desk.show(self.key)
+            if task["claim"] and task["claim"]["epoch"] == self.claim["epoch"]:
+                self.desk.record(self.claim, program={"file": self.here.file, "body": self.here.body})
+
+    # --- changed code -----------------------------------------------------------------------------------------------
+
+    def _diverged(self, other: Diverged) -> Ended:
+        expected, actual = _call(other.expected), _call(other.actual)
+        if self.changed:
+            why = f"{self.file} was changed while {self.key} waited."
+        else:
+            why = f"{self.file} does not call the same every time. Use now(), random(), uuid() and step() for what changes."
+        text = f"{why}\nStep {other.path} was {expected}, and now is {actual}. How should it go on?"
+        return self._ask_recovery(other.path, text, {"expected": expected, "actual": actual, "step": other.path})
+
+    def _ask_recovery(self, path: str, text: str, context: dict[str, Any]) -> Ended:
+        at = path.partition(".")[0]
+        back = [s for s in self.desk.steps(self.key) if s["index"].isdigit() and not s["spare"] and int(s["index"]) <= int(at)]
+        options = [
+            {"id": "continue", "label": f"Go on with the script as it is now, from step {at}"},
+            {"id": "retry", "label": "Try again, because the script is as it was"},
+            *({"id": f"from-{s['index']}", "label": f"Go back to step {s['index']}: {_call(s)}"} for s in back[-SHOWN:]),
+            {"id": "stop", "label": "Stop the run"},
+        ]
+        self.host.leave()
+        self.desk.flag(
+            self.key, text, "code_changed", "recovery", claim=self.claim, options=options, allow_other=True, context=context,
+            step=at, steps=[],
+        )  # fmt: skip
+        return Ended("waiting", f"waits for a person (recovery): {text.splitlines()[0]}")
+
+    def _recover(self) -> Ended | None:
+        """What a person said about changed code, if they did since."""
+        said = [q for q in self.task["questions"] if q["kind"] == "recovery" and q["reason"] == "code_changed"]
+        if not said or said[-1]["status"] != "answered" or said[-1]["journal"] != self.task["journal"]:
+            return None
+        q, response = said[-1], said[-1]["response"]
+        word = str(response["value"] or response["text"] or "").strip().lower()
+        if response["verdict"] == "rejected" or word == "stop":
+            words = response["text"] or f"stopped by {q['responded_by']}"
+            self.desk.fail(self.claim, words, failure="stuck", journal=self.task["journal"])
+            return Ended("stuck", words)
+        if word in ("continue", "accept-new-code", "go on"):
+            self.task = self.desk.rewind(self.key, q["step"], spare=True, claim=self.claim)
+        elif found := _FROM.fullmatch(word.removeprefix("from-")):
+            self.task = self.desk.rewind(self.key, found[1], claim=self.claim)
+        return None
+
+    def _words(self, error: YourturnError) -> str:
+        return "\n".join(error.lines()).removeprefix("Error: ")
+
+
+def _call(step: dict[str, Any] | None) -> str:
+    """A call as a script would write it."""
+    if step is None:
+        return "the end of the script"
+    name, call = step["name"], step["call"] or {}
+    if name == "run":
+        words = [call.get("agent"), call.get("prompt")]
+    elif name == "step":
+        return f"step({call.get('function')}, …)" if call.get("args") else f"step({call.get('function')})"
+    else:
+        words = [call.get("text") or call.get("seconds") or call.get("branches")]
+    return f"{name}({', '.join(repr(_short(word)) for word in words if word is not None)})"
+
+
+def _short(word: Any) -> Any:
+    return f"{word[:57]}…" if isinstance(word, str) and len(word) > 60 else word
+
+
+def _summary(value: Any) -> str:
+    if isinstance(value, Signal):
+        return str(value.summary or value.message)
+    return value if isinstance(value, str) else ""
+
+
+def _said(result: Any) -> bool:
+    return isinstance(result, dict) and isinstance(result.get("summary"), str) and bool(result["summary"])
+
+
+__all__ = ["Ended", "Engine", "Entry"]

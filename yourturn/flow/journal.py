@@ -1,0 +1,231 @@
+"""Replay: a script runs from its first line every time, and each durable call looks here first.
+
+The n-th call of the script is the n-th step of its journal. If the step is completed, its result is returned and nothing
+happens; so the script comes, in milliseconds, to where it was, with the same values in its variables. The first call without
+a result is made for real. That the script is still the same is checked call by call, by name and arguments.
+
+A `Scope` is one line of calls: the script itself, or one branch of a `parallel()`, whose calls are numbered by themselves
+(`3.1.0`), so that it does not matter which branch is faster.
+
+What costs nothing to do again (the time, a random number, a line for the log) is kept here until something that matters is
+written, and goes with it in one commit: nobody outside can have seen it before that.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
+
+from ..core.errors import Invalid, NotAllowed, YourturnError
+from ..core.journal import call_digest
+from ..core.model import COMPLETED, RUNNING, WAITING
+from .values import Diverged, Interrupted, Suspended
+
+if TYPE_CHECKING:
+    from ..client import Client
+    from .agentcall import Host
+
+Step = dict[str, Any]
+
+
+class Scope:
+    """One line of calls."""
+
+    def __init__(self, journal: Journal, prefix: str = "") -> None:
+        self.journal, self.prefix = journal, prefix
+        self.next = 0 if prefix else 1  # people count the calls of a script from 1
+        self.left: Suspended | None = None  #: it was suspended: whoever swallowed that gets no further
+
+    def path(self) -> str:
+        return f"{self.prefix}.{self.next}" if self.prefix else str(self.next)
+
+    @property
+    def alone(self) -> bool:
+        """Nothing goes on beside it."""
+        return not self.prefix
+
+    def call(self, name: str, call: Any, agent: str | None = None) -> Entry:
+        """The next call, and what is known of it."""
+        if self.left is not None:
+            raise self.left
+        path = self.path()
+        self.next += 1
+        return self.journal.find(self, Entry(path, name, call, agent))
+
+    def ended(self) -> None:
+        """No more calls: nothing may be left in the journal that this line of calls once made."""
+        rest = [path for path in self.journal.steps if path.rpartition(".")[0] == self.prefix and _number(path) >= self.next]
+        if rest and self.left is None:
+            first = min(rest, key=_number)
+            raise Diverged(first, self.journal.steps[first], None)
+
+    def suspend(self, why: str, until: str | None = None) -> Suspended:
+        self.left = Suspended(why, until)
+        return self.left
+
+
+#: The line of calls that this thread is in.
+scope: ContextVar[Scope | None] = ContextVar("yourturn_scope", default=None)
+
+
+def _number(path: str) -> int:
+    return int(path.rpartition(".")[2])
+
+
+class Entry:
+    """One call, and its step if it was made before."""
+
+    def __init__(self, path: str, name: str, call: Any, agent: str | None) -> None:
+        self.path, self.name, self.call, self.agent = path, name, call, agent
+        self.step: Step | None = None
+
+    @property
+    def done(self) -> bool:
+        return self.step is not None and self.step["status"] == COMPLETED
+
+    @property
+    def waiting(self) -> bool:
+        return self.step is not None and self.step["status"] == WAITING
+
+    @property
+    def result(self) -> Any:
+        assert self.step is not None
+        return self.step["result"]
+
+    @property
+    def seat(self) -> dict[str, Any]:
+        return dict((self.step or {}).get("seat") or {})
+
+    def row(self, status: str, **more: Any) -> Step:
+        return {"path": self.path, "name": self.name, "call": self.call, "agent": self.agent, "status": status, **more}
+
+
+class Journal:
+    def __init__(self, desk: Client, got: dict[str, Any], host: Host, config: Any) -> None:
+        self.desk, self.claim, self.host, self.config = desk, got["claim"], host, config
+        self.task: dict[str, Any] = got["task"]
+        self.key: str = self.task["key"]
+        self.number: int = self.task["journal"]
+        found = self.desk.steps(self.key)
+        self.steps = {step["index"]: step for step in found if not step["spare"]}
+        used = {step["seat"]["spare"] for step in self.steps.values() if (step["seat"] or {}).get("spare")}
+        self.spares = [step for step in found if step["spare"] and step["index"] not in used]
+        self.live = False  #: something was done for real
+        self._kept: list[Step] = []
+        self._lock = threading.RLock()
+
+    # --- looking ----------------------------------------------------------------------------------------------------
+
+    def find(self, scope: Scope, entry: Entry) -> Entry:
+        mark = call_digest(entry.name, entry.call)
+        entry.step = self.steps.get(entry.path)
+        if entry.step is not None and entry.step["digest"] != mark:
+            raise Diverged(entry.path, entry.step, entry.row(RUNNING))
+        if entry.step is None:
+            if self.host.stop.is_set():
+                raise scope.suspend("stop")
+            self._take_over(entry, mark)
+            self.live = True
+        return entry
+
+    def _take_over(self, entry: Entry, mark: str) -> None:
+        """The same call was made before the script was changed: what came of it still counts."""
+        with self._lock:
+            spare = next((step for step in self.spares if step["digest"] == mark), None)
+            if spare is None:
+                return
+            self.spares.remove(spare)
+            seat = {"asked_as": [self.number - 1, spare["index"]], **(spare["seat"] or {}), "spare": spare["index"]}
+            more = {"result": spare["result"]} if spare["status"] == COMPLETED else {}
+            self._kept.append(entry.row(spare["status"], seat=seat, session_id=spare["session_id"], **more))
+            entry.step = {**spare, "seat": seat}
+
+    def questions(self, entry: Entry) -> list[dict[str, Any]]:
+        """What this call has asked, oldest first."""
+        journal, path = entry.seat.get("asked_as") or (self.number, entry.path)
+        ours = [(self.number, entry.path), (journal, path)]
+        return [q for q in self.task["questions"] if q["step"] and (q["journal"], q["step"]) in ours]
+
+    # --- writing ----------------------------------------------------------------------------------------------------
+
+    def keep(self, entry: Entry, result: Any) -> Any:
+        """Its result, to be written with what comes next."""
+        with self._lock:
+            self._kept.append(entry.row(COMPLETED, result=plain(result, entry.name)))
+        return result
+
+    def write(self, entry: Entry | None, status: str = COMPLETED, **more: Any) -> None:
+        """Now, with what was kept."""
+        with self._lock:
+            steps = self.kept()
+            if entry is not None:
+                steps.append(entry.row(status, **more))
+            if steps:
+                with _taken():
+                    self.desk.record(self.claim, steps)
+
+    def complete(self, entry: Entry, result: Any, **more: Any) -> None:
+        self.write(entry, COMPLETED, result=plain(result, entry.name), **more)
+
+    def kept(self) -> list[Step]:
+        """What has to go with the next commit. One step only once: what it came to last."""
+        with self._lock:
+            steps = {step["path"]: step for step in self._kept}
+            self._kept = []
+            return list(steps.values())
+
+    def flush(self) -> None:
+        """Before something happens that others can see."""
+        if self._kept:
+            self.write(None)
+
+    def ask(self, scope: Scope, entry: Entry, text: str, kind: str, *, hold: bool = False, **fields: Any) -> Suspended:
+        """Ask a person, and be suspended by that: one commit. Where others go on beside it, the claim is kept for them."""
+        more = {name: fields.pop(name) for name in ("seat", "session_id") if name in fields}
+        with self._lock:
+            steps = [*self.kept(), entry.row(WAITING, **more)]
+            fields = {name: value for name, value in fields.items() if value is not None}
+            reason = fields.pop("reason", None)
+            with _taken():
+                held = hold or not scope.alone
+                self.task = self.desk.flag(
+                    self.key, text, reason, kind, claim=self.claim, step=entry.path, steps=steps, hold=held, **fields
+                )
+        return scope.suspend("person")
+
+    def sleep(self, scope: Scope, entry: Entry, until: str) -> Suspended:
+        with self._lock:
+            if scope.alone:
+                steps = [*self.kept(), entry.row(WAITING, seat={"until": until})]
+                with _taken():
+                    self.task = self.desk.park(self.claim, until, steps=steps)
+            else:
+                self.write(entry, WAITING, seat={"until": until})
+        return scope.suspend("sleep", until)
+
+
+@contextmanager
+def _taken() -> Iterator[None]:
+    """A script cannot do anything about a lost claim, so it is no exception for it to catch. Bad arguments are its own."""
+    try:
+        yield
+    except (Invalid, NotAllowed):
+        raise
+    except YourturnError as error:
+        raise Interrupted(error) from None
+
+
+def plain(value: Any, what: str) -> Any:
+    """What a journal can hold: plain data."""
+    from ..core.canon import check
+
+    try:
+        return check(value, what)
+    except (Invalid, TypeError, ValueError, RecursionError) as error:
+        words = error.message if isinstance(error, Invalid) else str(error)
+        raise Invalid(
+            f"{what}() can only take and return plain data", reason=words, hint="Text, numbers, lists and dictionaries of those."
+        ) from None

@@ -1,0 +1,149 @@
+"""A run's script: where it is, and how it becomes a function.
+
+`feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The file that is there
+now is what runs; where it is not at hand, on another machine say, the source that was recorded with the run does. A Python
+file is run in a module of its own, in which the functions of durable.py are there without an import.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ..core.canon import digest
+from ..core.errors import Invalid, NotFound
+
+LIMIT = 1_000_000
+
+
+class BadScript(Invalid):
+    """The script cannot be run as it is."""
+
+
+class Source(NamedTuple):
+    file: str  #: as the run calls it
+    body: str
+    path: Path | None  #: where it lies here, if it does
+
+    @property
+    def digest(self) -> str:
+        return digest(self.body)
+
+
+def workflow(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Say that a function is a workflow: `turn run FILE` finds it whatever it is called."""
+    function.__yourturn_workflow__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def split(ref: str) -> tuple[str, str]:
+    """The file or module, and the function."""
+    head, colon, name = ref.rpartition(":")
+    return (head, name) if colon and name.isidentifier() else (ref, "")
+
+
+def read(ref: str, root: Path) -> Source | None:
+    """The script as it lies here, or None."""
+    head = split(ref)[0]
+    found = root / head
+    if not found.is_file() and not head.endswith((".py", ".lua")) and "/" not in head:
+        found = _module(head, root) or found
+    try:
+        if not found.is_file():
+            return None
+        if found.stat().st_size > LIMIT:
+            raise BadScript(f"{head} is too long for a script", reason=f"at most {LIMIT:,} bytes")
+        return Source(head, found.read_text("utf-8-sig"), found)
+    except OSError as error:
+        raise BadScript(f"{head} cannot be read", reason=error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise BadScript(f"{head} is not UTF-8 text") from None
+
+
+def _module(name: str, root: Path) -> Path | None:
+    sys.path.insert(0, str(root))
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    finally:
+        sys.path.remove(str(root))
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def language(ref: str) -> str:
+    return "lua" if split(ref)[0].endswith(".lua") else "python"
+
+
+def load(ref: str, source: Source) -> Callable[[str], Any]:
+    """The function that is the workflow. Raises BadScript with the line that is wrong."""
+    if language(ref) == "lua":
+        try:
+            from .lua import load as load_lua
+        except ImportError:
+            raise BadScript(f"{ref} is a Lua script, and Lua is not installed", hint="pip install 'yourturn[lua]'") from None
+        return load_lua(source.body, source.file)
+    return _python(ref, source)
+
+
+def _python(ref: str, source: Source) -> Callable[[str], Any]:
+    from .durable import FUNCTIONS
+
+    module = ModuleType("workflow")
+    where = str(source.path or source.file)
+    module.__dict__.update(FUNCTIONS, workflow=workflow, __file__=where)
+    if source.path is not None and str(source.path.parent) not in sys.path:
+        sys.path.append(str(source.path.parent))
+    try:
+        exec(compile(source.body, where, "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise BadScript(f"{source.file} is not Python", reason=f"line {error.lineno}: {error.msg}") from None
+    except Exception as error:
+        raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
+    return _chosen(module, split(ref)[1], source.file)
+
+
+def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
+    found: Any
+    own = {k: v for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__}
+    marked = {k: v for k, v in own.items() if getattr(v, "__yourturn_workflow__", False)}
+    if name:
+        found = vars(module).get(name)
+    elif "workflow" in own:
+        found = own["workflow"]
+    elif len(marked) > 1:
+        names = list(marked)
+        raise BadScript(f"{file} has several workflows: {', '.join(names)}", hint=f"Name one: turn run {file}:{names[0]}")
+    else:
+        found = next(iter(marked.values()), None)
+    if not callable(found) or getattr(found, "__code__", None) is None:
+        wanted = f"function {name}" if name else "def workflow(prompt)"
+        raise BadScript(f"{file} has no {wanted}", hint="A workflow is a function that takes the prompt.")
+    if found.__code__.co_flags & 0x2A0:
+        raise BadScript(f"{found.__name__} in {file} is async or a generator", hint="A workflow is a plain function.")
+    return found  # type: ignore[no-any-return]
+
+
+def trouble(error: BaseException, where: str = "") -> str:
+    """An exception in one line, with the line of the script that it came from."""
+    words = f"{type(error).__name__}: {error}".rstrip(": ")
+    line, at = None, error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == where:
+            line = at.tb_lineno
+        at = at.tb_next
+    return f"line {line}: {words}" if line else words
+
+
+def must_read(ref: str, root: Path) -> Source:
+    """For whoever starts a run: the script has to be there, and has to be one."""
+    found = read(ref, root)
+    if found is None:
+        head = split(ref)[0]
+        raise NotFound(f"There is no script {head}", hint="A script is a file like feature.py or feature.lua, or a module.")
+    load(ref, found)
+    return found

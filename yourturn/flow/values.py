@@ -1,0 +1,94 @@
+"""What a script gets back, and the ways in which it can be left.
+
+The ways out are BaseExceptions, so that a script's own `except Exception:` does not catch them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Suspended(BaseException):
+    """The run waits: for a person, for a date, or because the worker was told to stop. It goes on by being replayed."""
+
+    def __init__(self, why: str, until: str | None = None) -> None:
+        super().__init__(why)
+        self.why, self.until = why, until  #: person, sleep or stop
+
+
+class Stuck(BaseException):
+    """The script gives up, with a reason."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Diverged(BaseException):
+    """The script calls something else than the journal says."""
+
+    def __init__(self, path: str, expected: dict[str, Any] | None, actual: dict[str, Any] | None) -> None:
+        super().__init__(path)
+        self.path, self.expected, self.actual = path, expected, actual
+
+
+class Released(BaseException):
+    """An agent could not go on, and the same again may go well: another try, if there is one."""
+
+
+class Interrupted(BaseException):
+    """The desk did not take what the run wrote: the claim is lost, or the database cannot be reached."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
+class StepFailed(Exception):
+    """The function of a `step()` raised. The same on every replay, so a script may catch it."""
+
+
+class Signal(dict[str, Any]):
+    """What an agent said at the end: `status`, `summary`, `reason`, `message`, and whatever else it wrote."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self.get(name, "" if name in ("status", "summary", "reason", "message") else None)
+
+
+class Pause:
+    """What a person said at a checkpoint. True if they let it go on."""
+
+    def __init__(self, continue_: bool, reason: str = "", message: str = "", by: str = "") -> None:
+        self.continue_, self.reason, self.message, self.by = continue_, reason, message, by
+
+    def __bool__(self) -> bool:
+        return self.continue_
+
+    def __repr__(self) -> str:
+        return f"Pause(continue_={self.continue_}, reason={self.reason!r}, message={self.message!r}, by={self.by!r})"
+
+
+class Answer:
+    """A person's answer. `str()` of it is its words; true unless it was rejected or nobody gave one."""
+
+    def __init__(
+        self, value: Any = None, text: str = "", verdict: str | None = None, by: str = "", status: str = "answered"
+    ) -> None:
+        self.value, self.text, self.verdict, self.by, self.status = value, text, verdict, by, status
+
+    def __bool__(self) -> bool:
+        return self.verdict == "approved" or (self.status == "timeout" and self.value is not None)
+
+    def __str__(self) -> str:
+        return self.text or ("" if self.value is None else str(self.value))
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.value == (other.value if isinstance(other, Answer) else other))
+
+    def __hash__(self) -> int:
+        return hash(str(self.value))
+
+    def __repr__(self) -> str:
+        return f"Answer({self.value!r}, text={self.text!r}, verdict={self.verdict!r}, by={self.by!r})"
