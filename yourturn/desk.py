@@ -38,7 +38,7 @@ _ATTEMPTS = 12
 #: Said of a task's key, these may come too late for its last question.
 _MAY_BE_LATE = frozenset({"answer", "approve", "reject", "withdraw"})
 #: These bring neighbours in, or ask about them: they look at the rows themselves.
-_NEIGHBOURLY = frozenset({"dep_add", "dep_remove", "decompose", "reopen"})
+_NEIGHBOURLY = frozenset({"dep_add", "dep_remove", "decompose", "reopen", "rewind"})
 
 
 class Done(NamedTuple):
@@ -187,8 +187,6 @@ class Desk:
 
     def _first(self, tx: Tx, action: Action) -> tuple[Done, int]:
         case, database = self._case(tx, action)
-        if action.args.get("steps") or action.args.get("signal"):
-            case = self._with_steps(tx, case, action)
         now = self.now(database)
         return self._decide(tx, case, action, now, database), now
 
@@ -204,7 +202,7 @@ class Desk:
             if recalled is not None and (recalled[0].questions or action.verb not in _MAY_BE_LATE):
                 return recalled
         case, database = tx.case(action.task, action.question)
-        if case.parent is not None and (action.verb == "reopen" or action.args.get("restart")):
+        if case.parent is not None and (action.verb in ("reopen", "rewind") or action.args.get("restart")):
             case = case._replace(parent=tx.refs([case.parent.id], lock=True)[0])
         if action.question is None and action.verb in _MAY_BE_LATE and not case.questions:
             case = tx.latest(case)
@@ -228,6 +226,8 @@ class Desk:
         touched: set[int] = set()
         if case.task is not None:
             case = self._pay(tx, case, now, touched)
+        if action.args.get("steps") or action.args.get("signal"):
+            case = self._with_steps(tx, case, action)
         decision = tx.save(law.decide(case, action, now))
         tx.final.append((self._follow(tx, decision, now, touched), database))
         number = decision.opened[0].id if decision.opened else action.question

@@ -30,6 +30,7 @@ from .core.model import (
     WITHDRAWN,
     WORKING,
 )
+from .core.places import place
 from .core.rules import FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
 from .fold import Fold, Move, Row
 
@@ -191,6 +192,10 @@ def _uses(fold: Fold, m: Move) -> Iterator[str]:
 
 def _steps(fold: Fold, m: Move) -> Iterator[str]:
     """Only a run has steps, its holder writes them, or a person who settles one that asked; and a result never changes."""
+    was, now = m.was.get("journal", 0), m.story.row["journal"]
+    if now != was and not (now == was + 1 and m.verb in ("reopen", "rewind") and m.story.row["workflow"]):
+        yield f"{m.verb} took the journal from {was} to {now}"
+    asked = {q.get("step") for _, q in m.closed}
     for before, step in m.written:
         where = f"step {step['index']}"
         if not m.story.row["workflow"]:
@@ -203,7 +208,7 @@ def _steps(fold: Fold, m: Move) -> Iterator[str]:
             yield f"{where} was another call"
         if (step["status"] == "completed") != ("ended_at" in step):
             yield f"{where} is '{step['status']}', and ended at {step.get('ended_at')}"
-        if m.verb == "answer" and (before is None or not any(q.get("step") for _, q in m.closed)):
+        if m.verb == "answer" and (before is None or f"{now}/{place(step['index'])}" not in asked):
             yield f"{where} was settled by an answer to something else"
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from .audit import verify
 from .client import Client
 from .core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED, REVIEW
+from .core.places import place
 from .desk import Desk
 from .fold import Fold, Row, Story
 from .judge import LAWS
@@ -207,6 +208,9 @@ def _asked_otherwise(q: Row, said: Row) -> Iterator[str]:
     for name in ("blocking", "multi", "allow_other"):
         if q[name] != bool(said[name]):
             yield f"has {name} {q[name]}, and its events say {bool(said[name])}"
+    step = f"{q['journal']}/{place(q['step'])}" if q["step"] else None
+    if step != said.get("step"):
+        yield f"was asked by step {step}, and its events say {said.get('step')}"
     default = (said.get("default_value") or {}).get("value")
     if q["default"] != default:
         yield f"has the default {q['default']!a}, and its events say {default!a}"

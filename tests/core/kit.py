@@ -36,7 +36,14 @@ LEAST: dict[str, dict[str, Any]] = {
     "dep_add": {"needs": []},
     "dep_remove": {"needs": []},
 }
-_TABLES = ("tasks", "questions", "notes", "deps", "events")
+_TABLES = ("tasks", "questions", "notes", "deps", "steps", "programs", "events")
+SCRIPT = "feature.py"
+
+
+def said(path: str, status: str = "completed", result: Any = "ok", **more: Any) -> dict[str, Any]:
+    """A call of a script, as its holder writes it down."""
+    more = {"name": "step", "call": {"prompt": path}, **more}
+    return {"path": path, "status": status, **({"result": result} if status == "completed" else {}), **more}
 
 
 class Bench:
@@ -71,7 +78,8 @@ class Bench:
 
     def review(self, **fields: Any) -> str:
         key = self.working(**fields)
-        self.agent.complete(self.claims.pop(key), "it is finished")
+        claim = self.claims.pop(key)
+        self.agent.complete(claim, "it is finished", journal=0 if fields.get("workflow") else None)
         return key
 
     def done(self, **fields: Any) -> str:
@@ -86,13 +94,24 @@ class Bench:
     def deferred(self, **fields: Any) -> str:
         return str(self.desk.defer(self.ready(**fields))["key"])
 
+    def run(self, **fields: Any) -> str:
+        """A task whose body is a script, ready."""
+        return self.ready(workflow=SCRIPT, **fields)
+
+    def running(self, *steps: dict[str, Any], **fields: Any) -> str:
+        """A run that is being worked on, with these steps."""
+        key = self.working(workflow=SCRIPT, **fields)
+        if steps:
+            self.agent.record(self.claims[key], steps)
+        return key
+
     def ask(self, key: str, text: str = "What now?", **fields: Any) -> str:
         """The agent asks; as the claim's holder if it has one."""
         return str(self.agent.ask(key, text, claim=self.claims.get(key), **fields)["id"])
 
-    def waiting(self, state: str, **fields: Any) -> tuple[str, str]:
+    def waiting(self, state: str, workflow: str | None = None, **fields: Any) -> tuple[str, str]:
         """A task that came from `state` into `human` by a question: (key, question)."""
-        key = self.into(state)
+        key = self.into(state, workflow=workflow)
         return key, self.ask(key, **fields)
 
     def asked_aside(self, state: str) -> tuple[str, str]:

@@ -19,7 +19,7 @@ from yourturn.core.model import (
 )
 from yourturn.core.rules import ASKABLE, OPEN
 
-from .kit import Bench, key_of, number, row
+from .kit import SCRIPT, Bench, key_of, number, row, said
 
 Landing = tuple[str | None, str, str]
 Recipe = Callable[[Bench], str]
@@ -36,6 +36,7 @@ def recipes() -> Iterator[tuple[Landing, Recipe]]:
     yield from _endings()
     yield from _shape()
     yield from _moves_of_desks()
+    yield from _journals()
 
 
 def _births() -> Iterator[tuple[Landing, Recipe]]:
@@ -137,6 +138,18 @@ def _moves_of_desks() -> Iterator[tuple[Landing, Recipe]]:
         yield (state, "fence", to), lambda b, s=state: _fenced(b, s)
     yield (WORKING, "fence", BLOCKED), lambda b: _then(_needy(b, b.working()), lambda _: b.desk.do("restore"))
     yield (HUMAN, "fence", HUMAN), lambda b: _then(b.waiting(WORKING)[0], lambda _: b.desk.do("restore"))
+
+
+def _journals() -> Iterator[tuple[Landing, Recipe]]:
+    yield (WORKING, "step", WORKING), lambda b: b.running(said("1"))
+    yield (HUMAN, "step", HUMAN), lambda b: _write(b, _asking(b))
+    yield (WORKING, "rewind", WORKING), lambda b: _rewind_own(b, b.running(said("1"), said("2")))
+    for state in (CREATED, READY, BLOCKED):
+        yield (state, "rewind", state), lambda b, s=state: _then(b.into(s, workflow=SCRIPT), lambda key: b.desk.rewind(key, 1))
+        yield (HUMAN, "rewind", state), lambda b, s=state: _then(b.waiting(s, SCRIPT)[0], lambda key: b.desk.rewind(key, 2))
+        yield (DEFERRED, "rewind", state), lambda b, s=state: _then(_asleep(b, s), b.desk.rewind)
+    yield (FAILED, "rewind", READY), lambda b: _then(b.failed(workflow=SCRIPT), lambda key: b.desk.rewind(key, 1, spare=True))
+    yield (FAILED, "rewind", BLOCKED), lambda b: _then(_failed_needy(b), b.desk.rewind)
 
 
 # --- the moves ------------------------------------------------------------------------------------------------------
@@ -244,6 +257,31 @@ def _expire(b: Bench, key: str) -> str:
 def _park(b: Bench, key: str, until: str | None = None) -> str:
     b.agent.park(b.claims[key], until)
     return key
+
+
+def _asking(b: Bench) -> str:
+    """A run whose script waits for a person while its session goes on."""
+    key = b.running(said("1"))
+    b.agent.flag(key, "Which?", claim=b.claims[key], steps=[said("2", "waiting")], step="2", hold=True)
+    return key
+
+
+def _write(b: Bench, key: str) -> str:
+    b.agent.record(b.claims[key], [said("3")], program={"file": SCRIPT, "body": "go on"})
+    return key
+
+
+def _rewind_own(b: Bench, key: str) -> str:
+    b.agent.rewind(key, 2, spare=True, claim=b.claims[key])
+    return key
+
+
+def _asleep(b: Bench, state: str) -> str:
+    return _then(b.into(state, workflow=SCRIPT), b.desk.defer)
+
+
+def _failed_needy(b: Bench) -> str:
+    return _then(_needy(b, b.running(said("1"))), b.desk.fail)
 
 
 def _close(bring: Callable[[str], tuple[str, str]], state: str, move: Callable[[str], object]) -> str:

@@ -65,10 +65,17 @@ def test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix(b
     assert cells == {cell for cell, verbs in legal.items() if verbs}
 
 
-def test_ended_is_left_by_reopen_alone_or_by_settling_a_failure():
+def test_ended_is_left_by_reopen_alone_or_by_settling_a_failure_or_by_a_run_that_goes_on():
     for (source, target), verbs in matrix().items():
         if source in ("done", "cancelled", "failed") and source != target:
-            assert set(verbs) <= ({"reopen"} if source != "failed" else {"reopen", "cancel", "close"})
+            assert set(verbs) <= ({"reopen"} if source != "failed" else {"reopen", "cancel", "close", "rewind"})
+
+
+def test_a_failure_goes_on_where_it_was_only_if_it_is_a_run(bench):
+    key = bench.failed()
+    with pytest.raises(Precondition, match="it has no script"):
+        bench.desk.rewind(key)
+    assert bench.desk.rewind(bench.failed(workflow="feature.py"))["state"] == "ready"
 
 
 def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):

@@ -22,6 +22,7 @@ from .model import (
     DEFERRED,
     DONE,
     FAILED,
+    HUMAN,
     PENDING,
     READY,
     REJECTED,
@@ -91,9 +92,11 @@ def _spend_try(d: Draft, how: str) -> None:
 
 
 def park(d: Draft) -> None:
-    """Give the task up without costing a try: to sleep, or back to the queue."""
+    """Give the task up without costing a try: to sleep, or back to the queue; while it waits for a person it goes on waiting."""
     write(d)
     drop_claim(d)
+    if d.state == HUMAN:
+        return
     rest(d)
     if d.args.get("until"):
         d.put(state=DEFERRED, return_state=READY, wake_at=d.args["until"])
@@ -123,10 +126,10 @@ def ask(d: Draft) -> None:
 
 
 def flag(d: Draft) -> None:
-    if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
-        d.silent = True  # it is that person's turn already
-        return
     write(d)
+    if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
+        d.silent = not (d.steps or d.program)  # it is that person's turn already
+        return
     open_question(d, d.args)
     if not (d.args.get("hold") and d.holds_claim):
         drop_claim(d)
@@ -248,8 +251,8 @@ def assign(d: Draft) -> None:
 def complete(d: Draft) -> None:
     said = (d.args.get("summary") or "").strip()
     d.put(summary=said or d.get("summary"))
+    write(d)
     if d.get("workflow"):
-        write(d)
         end(d, DONE, f"{d.key} is done")
         return
     drop_claim(d)

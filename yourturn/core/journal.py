@@ -17,8 +17,9 @@ from typing import Any
 
 from .canon import digest, dumps
 from .draft import Draft
-from .errors import Invalid, Precondition
-from .landing import back, close, drop_claim, rest
+from .errors import ClaimLost, Invalid, Precondition
+from .guards import brings_code
+from .landing import close, drop_claim, rest
 from .model import (
     COMPLETED,
     CREATED,
@@ -43,6 +44,8 @@ def call_digest(name: str, call: Any) -> str:
 
 def write(d: Draft) -> None:
     """What the script's holder says of its steps, and of its source."""
+    if d.args.get("steps") or d.args.get("program"):
+        _may_write(d)
     known = {step.place: step for step in d.case.steps}
     for given in d.args.get("steps", ()):
         at = place(given["path"])
@@ -50,6 +53,16 @@ def write(d: Draft) -> None:
         d.steps.append(step)
     if d.args.get("program"):
         _program(d)
+
+
+def _may_write(d: Draft) -> None:
+    """Whatever verb brings them along: only a run has steps, and only who holds it writes them. A new run brings its source."""
+    if not d.get("workflow"):
+        raise Precondition(f"Cannot write the journal of {d.key}", reason="it has no script")
+    if d.case.task is not None and not d.holds_claim:
+        held = f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it"
+        raise ClaimLost(f"Cannot write the journal of {d.key}", reason=held, hint="Prove yours with --claim TOKEN.")
+    brings_code(d)
 
 
 def _written(d: Draft, at: str, given: dict[str, Any], old: Step | None) -> Step:
@@ -98,30 +111,30 @@ def rewind(d: Draft) -> None:
     """Back to a step, on a new journal that has the steps before it; or, without one, on where it was."""
     to = d.args.get("to")
     if to is not None:
-        at = place(to.partition(".")[0])  # branches go back together
+        at = place(to).partition(".")[0]  # branches go back together
         old = d.get("journal")
         d.put(journal=old + 1)
         d.rewound = (old, at, bool(d.args.get("spare")))
         d.data["rewound"] = {"to": path(at), "spare": bool(d.args.get("spare"))}
     if d.state == WORKING:
         return
+    d.put(retry_count=0)
     if d.state in ENDED:
         d.put(ended_at=None, failure=None, reason="")
         d.touch += [ref.id for ref in d.case.dependents]
-        rest(d)
     elif d.state == HUMAN:
         drop_claim(d)
         for q in d.questions:
             if q.status == PENDING:
                 close(d, q, WITHDRAWN, why=f"the run went back to step {path(at)}" if to else "the run goes on")
-        back(d)
     elif d.state == DEFERRED:
-        was = d.get("return_state")
         d.put(wake_at=None, reason="")
-        rest(d)
-        if was == CREATED:
-            d.put(state=CREATED)
-    d.put(retry_count=0)
+    else:
+        return
+    was = d.get("return_state")
+    rest(d)
+    if was == CREATED:
+        d.put(state=CREATED)
 
 
 STATUSES = (RUNNING, WAITING, COMPLETED)

@@ -55,7 +55,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
 
 def _step(d: Draft, path: str | None) -> str | None:
     """The step that asks. Only who holds the run speaks for its steps."""
-    if path is None or not d.holds_claim:
+    if path is None or not d.holds_claim or not d.get("workflow"):
         return None
     from .places import place
 

@@ -86,7 +86,7 @@ _rows = [
     ("expire",      (WORKING,),                             (READY, BLOCKED, HUMAN),          "system",              (needs.lease_over,),                               do.expire),
     ("expire",      (HUMAN,),                               ("=",),                           "system",              (needs.held_claim, needs.lease_over),              do.drop_claim),
     ("park",        (WORKING,),                             (READY, BLOCKED, DEFERRED),       "holder",              (),                                                do.park),
-    ("park",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.drop_claim),
+    ("park",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.park),
     ("ask",         ASKABLE,                                (HUMAN, "="),                     "any",                 (),                                                do.ask),
     ("flag",        ASKABLE,                                (HUMAN,),                         "any",                 (),                                                do.flag),
     ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),

@@ -215,6 +215,8 @@ class Tx:
 
     def _save_journal(self, decision: Decision, task: int) -> None:
         """Compare-and-set: a step that is completed cannot change."""
+        if self.recalled and not decision.opened:
+            self.store.lock_version(self.run, task, decision.task.version)
         if decision.rewound is not None:
             old, to, spare = decision.rewound
             args = {"task": task, "journal": old + 1, "old": old, "to": to}
