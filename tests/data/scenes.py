@@ -49,6 +49,7 @@ def fill(desk: Client, clock: FakeClock, held: bool = False) -> dict[str, str]:
     desk.note(again, "Remember the tests.")
     aside = desk.create("Asked aside")["key"]
     coder.ask(aside, "Verbose?", blocking=False, default="no", response_type="boolean")
+    _runs(desk, coder)
     claims = {}
     if held:
         claims = {key: coder.claim(key, "w4", lease="20h")["claim"]["token"] for key in (first, again)}
@@ -56,3 +57,19 @@ def fill(desk: Client, clock: FakeClock, held: bool = False) -> dict[str, str]:
         bob.approve(asked["id"])
         coder.ask(again, "Which?", claim=claims[again], timeout="9d")
     return claims
+
+
+def _runs(desk: Client, coder: Client) -> None:
+    """A run that waits at its second call, and one that went back and laid aside what it had done."""
+    program = {"file": "feature.py", "body": 'run("architect")\npause("Zeile “ü”\u2028")\n'}
+    for title in ("Waits in its script", "Went back"):
+        key = desk.create(title, workflow="feature.py", program=program)["key"]
+        claim = coder.claim(key, "w5")["claim"]
+        first = {"path": "1", "name": "run", "agent": "architect", "call": {"prompt": "“ü”"}, "session_id": "s2", "seat": {"n": 1}}
+        done = {**first, "status": "completed", "result": {"status": "COMPLETE", "text": "Zeile 1\nZeile 2"}}
+        asks = {"path": "2", "name": "pause", "call": None, "status": "waiting"}
+        coder.record(claim, [done])
+        coder.flag(key, "Go on?", kind="checkpoint", claim=claim, steps=[asks], step="2", timeout="9d")
+    desk.rewind(key, 1, spare=True)
+    again = coder.claim(key, "w5")["claim"]
+    coder.park(again, steps=[{**done, "result": {"status": "REJECTED"}}])

@@ -181,7 +181,7 @@ def test_a_dry_run_changes_nothing(desk, clock, opened, dialect, tmp_path):
     desk.export(file)
     target = opened(dialect)
     before = text(target)
-    assert target.import_(file, dry_run=True)["imported"] == 21
+    assert target.import_(file, dry_run=True)["imported"] == 23
     assert text(target) == before
 
 

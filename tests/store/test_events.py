@@ -11,10 +11,11 @@ from yourturn import audit
 from yourturn.core.actions import say
 from yourturn.core.canon import link
 from yourturn.core.errors import Invalid, YourturnError
-from yourturn.core.model import Question, Task
+from yourturn.core.model import Question, Step, Task
 from yourturn.store.reads import Reader
 from yourturn.store.tx import Tx
 
+from ..core.kit import said
 from .crowd import gathered, oks, raw
 
 
@@ -258,6 +259,29 @@ _TOLD_ELSEWHERE = {"id", "claim_hash", "event_count", "event_head", "version", "
 _BEATS = {"lease_expires_at"}  # a heartbeat leaves no event
 
 
+def _run(desk, agent):
+    """PROJ-7, a run that went as far as its third call, went back twice, and waits at the second."""
+    desk.create("G", workflow="g.py", program={"file": "g.py", "body": "go()"})
+    claim = agent.claim("PROJ-7", "w4")["claim"]
+    agent.record(claim, [said("1", result=None), said("2", "running", agent="coder", session_id="s1", seat={"base": "0"})])
+    agent.record(claim, [said("2", result={"status": "APPROVED"}), said("3.0.0", call=None), said("3.1.0", "running")])
+    agent.rewind("PROJ-7", "3.1.0", spare=True, claim=claim)
+    agent.record(claim, [said("3", name="parallel")], program={"file": "g.py", "body": "go on()"})
+    agent.rewind("PROJ-7", 2, claim=claim)
+    agent.flag("PROJ-7", "Which?", claim=claim, step="2", steps=[said("2", "waiting")], response_type="text", kind="input")
+
+
+def _fold_steps(steps: dict[str, dict], data: dict) -> dict[str, dict]:
+    """The journal after an event, from what the event says."""
+    if "journal" in data.get("set", {}):
+        back = data.get("rewound", {"to": "0", "spare": False})
+        first = f"{int(back['to']):06d}"
+        spare = {f"~{place}": step for place, step in steps.items() if first <= place < "~"} if back["spare"] else {}
+        steps = {place: step for place, step in steps.items() if place < first} | spare
+        steps = {place: {**step, "place": place, "journal": data["set"]["journal"]} for place, step in steps.items()}
+    return steps | {step["place"]: dict.fromkeys(Step._fields) | step for step in data.get("steps", ())}
+
+
 def test_folding_the_events_gives_the_rows(desk, agent, clock):
     live(desk, agent)
     got = agent.claim_next("w3")
@@ -266,6 +290,7 @@ def test_folding_the_events_gives_the_rows(desk, agent, clock):
     desk.reconcile()
     desk.update("PROJ-4", title="Other", labels=["y"], role="painter")
     desk.defer("PROJ-5", "2d")
+    _run(desk, agent)
 
     def look(reader: Reader):
         tasks = reader.tasks(limit=100)
@@ -274,14 +299,16 @@ def test_folding_the_events_gives_the_rows(desk, agent, clock):
     tasks, details, events = desk.desk.read(look)
     empty = dict.fromkeys(Task._fields)
     empty.update(description="", acceptance="", summary="", reason="", labels="[]", retry_count=0, epoch=0, priority=0)
+    empty.update(journal=0)
     for task in tasks:
-        row, questions, state, notes = dict(empty), {}, None, 0
+        row, questions, state, notes, steps = dict(empty), {}, None, 0, {}
         for event in (e for e in events if e.task_id == task.id):
             data = json.loads(event.data)
             assert data["from"] == state, f"{task.key} event {event.n} continues where the last one stopped"
             state = data["to"]
             row.update(data.get("set", {}), state=state)
             notes += len(data.get("notes", ()))
+            steps = _fold_steps(steps, data)
             for q in data.get("opened", ()):
                 questions[q["id"]] = dict.fromkeys(Question._fields) | q
             for q in data.get("closed", ()):
@@ -291,6 +318,9 @@ def test_folding_the_events_gives_the_rows(desk, agent, clock):
         assert notes == len(details[task.id].notes)
         told = [{n: v for n, v in q.items() if n != "task_id"} for _, q in sorted(questions.items())]
         assert told == [{n: v for n, v in q._asdict().items() if n != "task_id"} for q in details[task.id].questions]
+        found = [{**step, "task_id": task.id} for _, step in sorted(steps.items())]
+        assert found == [step._asdict() for step in details[task.id].steps]
+    assert [step.place for step in details[tasks[-1].id].steps] == ["000001", "000002"] and tasks[-1].journal == 2
 
 
 # --- reading by cursor -------------------------------------------------------------------------------------------------

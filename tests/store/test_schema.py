@@ -9,7 +9,8 @@ import pytest
 from yourturn.config import open_store
 from yourturn.core.actions import FAILURES, REQUIRES, URGENCIES
 from yourturn.core.errors import BadDatabase, SchemaMismatch, StoreTrouble
-from yourturn.core.model import ANSWERED, ENDED, PENDING, RESOLVED, STATES, TIMEOUT, WITHDRAWN, Question, Task
+from yourturn.core.journal import STATUSES
+from yourturn.core.model import ANSWERED, ENDED, PENDING, RESOLVED, STATES, TIMEOUT, WITHDRAWN, Program, Question, Step, Task
 from yourturn.core.questions import RESPONSE_TYPES
 from yourturn.core.rules import ASKABLE, KINDS, ROLES, SILENCE, TRANSITIONS
 from yourturn.store import schema
@@ -44,6 +45,7 @@ EXPECTED = {
         ("response_type", {"approval", "boolean"}),
         ("kind", {name for name, kind in KINDS.items() if kind.default}),
     ],
+    "steps": [("status", set(STATUSES))],
 }  # fmt: skip
 
 
@@ -72,7 +74,9 @@ def test_queries_mean_the_same_sets_of_states():
 def test_columns_are_the_fields_of_the_rows(desk):
     store = desk.desk.store
     with store.reading() as run:
-        for table, row, more in (("tasks", Task, ()), ("questions", Question, ("workspace_id",))):
+        for table, row, more in (
+            ("tasks", Task, ()), ("questions", Question, ("workspace_id",)), ("steps", Step, ()), ("programs", Program, ("id",))
+        ):  # fmt: skip
             columns = [column[0] for column in run(f"SELECT * FROM {table}").description]
             assert columns == [*more, *row._fields]
 
@@ -131,6 +135,17 @@ WRONG_QUESTIONS = {  # of Q1, an open input
     "a task that is not there": "task_id = 999",
 }
 
+WRONG_STEPS = {  # of the one step, which is running
+    "unknown progress": "status = 'failed'",
+    "completed without a result": "status = 'completed', ended_at = 1",
+    "completed without an end": "status = 'completed', result = 'null'",
+    "a result while it runs": "result = 'null'",
+    "an end while it waits": "status = 'waiting', ended_at = 1",
+    "a step of no run": "task_id = 999",
+    "a step that is nowhere": "place = NULL",
+}
+
+_STEP = "INSERT INTO steps (task_id, journal, place, name, digest, call, status, started_at) VALUES"
 _TOKEN = "INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at) VALUES"
 _EVENT = "INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash) VALUES"
 WRONG_ROWS = {
@@ -150,6 +165,8 @@ WRONG_ROWS = {
     "an answer by an agent": "UPDATE questions SET status = 'answered', response = 'x', responded_at = 1, "
     "responded_by = 'agent:x'",
     "a gate answered in words": "UPDATE questions SET kind = 'approval', response_type = 'text'",
+    "the same step twice": f"{_STEP} (4, 0, '000001', 'run', '', 'null', 'running', 1)",
+    "a script of no run": "INSERT INTO programs (task_id, journal, at, file, digest, body) VALUES (999, 0, 1, '', '', '')",
     "its own parent": "UPDATE tasks SET parent_id = id",
     "a lease that clockwork cannot find": "UPDATE tasks SET state = 'working', holder = 'w', claimed_by = 'a', claim_hash = 'h', "
     "lease = 1, lease_expires_at = 1, epoch = 1, due_at = NULL WHERE id = 1",
@@ -165,14 +182,18 @@ def test_the_database_refuses_wrong_rows(desk, agent, address):
     agent.ask("PROJ-2", "And where?")
     desk.set_user("bob")
     desk.create_token("ci")
+    desk.create("D", workflow="d.py")
+    desk.record(desk.claim("PROJ-4", "w1")["claim"], [{"path": "1", "name": "run", "status": "running"}])
     wrong = {
         **{name: f"UPDATE tasks SET {body} WHERE key = 'PROJ-1'" for name, body in WRONG_TASKS.items()},
         **{name: f"UPDATE questions SET {body} WHERE id = 1" for name, body in WRONG_QUESTIONS.items()},
+        **{name: f"UPDATE steps SET {body}" for name, body in WRONG_STEPS.items()},
         **WRONG_ROWS,
     }
+    tables = ("tasks", "questions", "deps", "events", "steps", "programs")
     with raw(address) as run:
-        assert run("SELECT state FROM tasks ORDER BY id") == [("ready",), ("human",), ("blocked",)]
-        before = [run(f"SELECT * FROM {table} ORDER BY 1, 2") for table in ("tasks", "questions", "deps", "events")]
+        assert run("SELECT state FROM tasks ORDER BY id") == [("ready",), ("human",), ("blocked",), ("working",)]
+        before = [run(f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables]
         accepted = []
         for name, sql in wrong.items():
             try:
@@ -181,7 +202,7 @@ def test_the_database_refuses_wrong_rows(desk, agent, address):
                 continue
             accepted.append(name)
         assert accepted == []
-        assert before == [run(f"SELECT * FROM {table} ORDER BY 1, 2") for table in ("tasks", "questions", "deps", "events")]
+        assert before == [run(f"SELECT * FROM {table} ORDER BY 1, 2") for table in tables]
         run("UPDATE tasks SET title = 'A right row is accepted' WHERE key = 'PROJ-1'")
 
 

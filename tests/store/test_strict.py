@@ -10,12 +10,12 @@ import pytest
 from yourturn import doctor, strict
 
 from ..conftest import TURN
-from ..core.kit import Bench
+from ..core.kit import Bench, said
 from ..core.landings import recipes
 from .crowd import raw
 from .test_events import live
 
-_TABLES = ("deps", "notes", "questions", "events", "tokens", "users", "tasks", "projects")
+_TABLES = ("deps", "notes", "steps", "programs", "questions", "events", "tokens", "users", "tasks", "projects")
 
 
 def _named(desk) -> set[str]:
@@ -46,8 +46,23 @@ def _life(desk, agent, clock):
     desk.revoke_token("old")
     desk.create("N")
     agent.ask("PROJ-14", "How many?", response_type="number", blocking=False, default=3)
+    _run(desk, agent)
     clock.advance(minutes=11)
     desk.reconcile()
+
+
+def _run(desk, agent):
+    """PROJ-15: a run that went back to its third call; PROJ-16: one whose second call was settled by a person's answer."""
+    for key in ("PROJ-15", "PROJ-16"):
+        desk.create("O", workflow="o.py")
+        claim = agent.claim(key, "w6")["claim"]
+        agent.record(claim, [said("1", result="one"), said("2", "running")])
+        if key == "PROJ-15":
+            agent.record(claim, [said("2", result="two"), said("3", result="three")])
+            agent.rewind(key, 3, spare=True, claim=claim)
+        more = {"steps": [said("2", "waiting")]} if key == "PROJ-16" else {"steps": [said("3", "waiting")]}
+        agent.flag(key, "Well?", kind="input", claim=claim, step=more["steps"][0]["path"], **more)
+    desk.answer("PROJ-16", "so", signal={"status": "COMPLETE"})
 
 
 def test_whatever_the_desk_does_is_well(desk, agent, clock):
@@ -192,6 +207,30 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "done before its children": ("needs", "UPDATE tasks SET state = 'done', ended_at = 1 WHERE id = 3"),
     "a circle": ("circles", f"{_DEPS} (8, 9), (9, 8)"),
     "a longer circle": ("circles", f"{_DEPS} (8, 9), (9, 13), (13, 8)"),
+    "a step without a script": ("steps", _event(16, "create", '"workflow":"o.py"', '"summary":"o.py"')),
+    "a step that nobody held": ("steps", _event(16, "claim", '"holder":"w6"', '"holder":null')),
+    "a result changes": ("steps", _event(16, "step", '"status":"running"', '"ended_at":1,"status":"completed"')),
+    "another call in its place": ("steps", _event(16, "step", '"place":"000002","started_at"', '"place":"000002","name":"run","started_at"')),
+    "an end of what waits": ("steps", _event(16, "flag", '"status":"waiting"', '"ended_at":1,"status":"waiting"')),
+    "an answer settles another step": ("steps", _event(16, "flag", '"step":"0/000002"', '"step":"0/000001"')),
+    "an answer settles no step": ("steps", _event(16, "flag", '"step":"0/000002"', '"other":"0/000002"')),
+    "a journal is skipped": ("steps", _event(15, "rewind", '"journal":1', '"journal":2')),
+    "another journal by itself": ("steps", _event(16, "flag", '"holder":null', '"holder":null,"journal":1')),
+    "a result": ("journals", "UPDATE steps SET result = '\"other\"' WHERE task_id = 16 AND place = '000001'"),
+    "a call": ("journals", "UPDATE steps SET call = '[]' WHERE task_id = 16 AND place = '000001'"),
+    "a step runs again": (
+        "journals", "UPDATE steps SET status = 'running', result = NULL, ended_at = NULL WHERE task_id = 15 AND place = '000001'"
+    ),
+    "a step is gone": ("journals", "DELETE FROM steps WHERE task_id = 16 AND place = '000001'"),
+    "a step that was laid aside is gone": ("journals", "DELETE FROM steps WHERE task_id = 15 AND place = '~000003'"),
+    "a step that was laid aside is back": ("journals", "UPDATE steps SET place = '000004' WHERE place = '~000003'"),
+    "a step appears": (
+        "journals",
+        "INSERT INTO steps (task_id, journal, place, name, digest, call, status, started_at) "
+        "VALUES (16, 0, '000009', 'run', '', 'null', 'running', 1)",
+    ),
+    "another journal": ("tasks", "UPDATE tasks SET journal = 0 WHERE id = 15"),
+    "asked by another step": ("asked", "UPDATE questions SET step = '0/000001' WHERE task_id = 16"),
     "a role": ("office", "UPDATE users SET role = 'admin' WHERE name = 'bob'"),
     "a person is gone": ("office", "DELETE FROM users"),
     "a token appears": (

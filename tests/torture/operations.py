@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.core.kit import Bench
+from tests.core.kit import SCRIPT, Bench, said
 from yourturn.client import Client
 from yourturn.core.rules import ASKABLE
 
@@ -92,6 +92,24 @@ def _only_child(b: Bench) -> Facts:
     return {"task": b.ready(parent=epic), "epic": epic}
 
 
+def _running(b: Bench) -> Facts:
+    key = b.running(said("1"), said("2", "running"))
+    return {"task": key, "claim": b.claims[key]}
+
+
+def _asking(b: Bench) -> Facts:
+    """A run whose second call asks a person."""
+    facts = _running(b)
+    more = {"claim": facts["claim"], "step": "2", "steps": [said("2", "waiting")]}
+    return {**facts, "question": b.agent.flag(facts["task"], "Which?", kind="input", **more)["questions"][0]["id"]}
+
+
+def _failed_run(b: Bench) -> Facts:
+    facts = _running(b)
+    b.agent.fail(facts["claim"], journal=0)
+    return facts
+
+
 def _word(b: Bench) -> Facts:
     return {"word": f"x{next(_fresh)}"}
 
@@ -106,6 +124,10 @@ def _user(b: Bench) -> Facts:
 
 def _token(b: Bench) -> Facts:
     return {"word": b.desk.create_token(f"t{next(_fresh)}")["name"]}
+
+
+def _held(f: Facts) -> dict[str, Any]:
+    return {"claim": f["claim"], "step": "2", "steps": [said("2", "waiting")], "hold": True}
 
 
 # --- tasks
@@ -130,10 +152,20 @@ _add("release", _task("working"), lambda c, f, k: c.release(f["claim"]), AGENT)
 _add("release", _task("working", max_retries=1), lambda c, f, k: c.release(f["claim"]), AGENT)
 _add("park", _task("working"), lambda c, f, k: c.park(f["claim"]), AGENT)
 _add("complete", _task("working"), lambda c, f, k: c.complete(f["claim"], "done it", key=k), AGENT, keyed=True)
-_add("complete", _task("working", workflow="f.py"), lambda c, f, k: c.complete(f["claim"], key=k), AGENT, keyed=True)
+_add("complete", _running, lambda c, f, k: c.complete(f["claim"], key=k, journal=0, steps=_DONE), AGENT, keyed=True)
 _add("decompose", _task("working"), lambda c, f, k: c.decompose(f["claim"], ["a", "b", "c"]), AGENT)
 _add("fail", _task("working"), lambda c, f, k: c.fail(f["claim"], "broken"), AGENT)
 _add("stop", _task("ready"), lambda c, f, k: c.stop(f["task"]))
+# --- runs
+_DONE = [said("2"), said("3")]
+_add("step", _running, lambda c, f, k: c.record(f["claim"], _DONE, program={"file": SCRIPT, "body": "go on()"}), AGENT)
+_add("park", _running, lambda c, f, k: c.park(f["claim"], "2d", steps=_DONE), AGENT)
+_add("fail", _running, lambda c, f, k: c.fail(f["claim"], "broken", steps=_DONE, journal=0), AGENT)
+_add("flag", _running, lambda c, f, k: c.flag(f["task"], "Which?", key=k, **_held(f)), AGENT, keyed=True)
+_add("answer", _asking, lambda c, f, k: c.answer(f["question"], "so", signal={"status": "COMPLETE"}, key=k), keyed=True)
+_add("rewind", _running, lambda c, f, k: c.rewind(f["task"], 2, spare=True, claim=f["claim"]), AGENT)
+_add("rewind", _asking, lambda c, f, k: c.rewind(f["task"], 2))
+_add("rewind", _failed_run, lambda c, f, k: c.rewind(f["task"], 1, spare=True))
 # --- questions
 _add("ask", _task("working"), lambda c, f, k: c.ask(f["task"], "Which?", claim=f["claim"], key=k), AGENT, keyed=True)
 _add("ask", _task("ready"), lambda c, f, k: c.ask(f["task"], "Which?", blocking=False, default="a", key=k), AGENT, keyed=True)
