@@ -65,8 +65,8 @@ def _runs(desk: Client, coder: Client) -> None:
     for title in ("Waits in its script", "Went back"):
         key = desk.create(title, workflow="feature.py", program=program)["key"]
         claim = coder.claim(key, "w5")["claim"]
-        first = {"path": "1", "name": "run", "agent": "architect", "call": {"prompt": "“ü”"}, "session_id": "s2", "seat": {"n": 1}}
-        done = {**first, "status": "completed", "result": {"status": "COMPLETE", "text": "Zeile 1\nZeile 2"}}
+        first = {"path": "1", "name": "run", "agent": "architect", "call": {"prompt": "“ü”"}, "session_id": "s2"}
+        done = {**first, "seat": {"n": 1}, "status": "completed", "result": {"status": "COMPLETE", "text": "Zeile 1\nZeile 2"}}
         asks = {"path": "2", "name": "pause", "call": None, "status": "waiting"}
         coder.record(claim, [done])
         coder.flag(key, "Go on?", kind="checkpoint", claim=claim, steps=[asks], step="2", timeout="9d")

@@ -37,7 +37,7 @@ class Biased(Machine):
         job = self.one_in(c, "ready")
         if job is None or c["flag"]:
             self.cells.steps += 1
-            self.desk.as_(who).claim_next(worker, lease="10m" if c["also"] else None)
+            self.desk.as_(who).claim_next(worker, lease="10m" if c["also"] else None, runs=c["task"] % 3 > 0)
         else:
             self.say("claim", who, job, key=self.key(c), args={"worker": worker, "secret": f"s{self.said}"})
 
@@ -148,6 +148,28 @@ class Biased(Machine):
         fresh = {"secret": f"s{self.said}x"} if "secret" in action.args else {}
         self.deliver(action._replace(args={**action.args, **fresh}))
 
+    def goes_on_with_a_run(self, c: dict[str, Any]) -> None:
+        """Somebody takes it, writes down its calls, asks, is answered; it goes back, or ends."""
+        runs = [job for job in self.jobs() if job.workflow]
+        if not runs:
+            args = {"title": "run", "project": "PROJ", "workflow": "feature.py"}
+            self.say("create", ADMINS[0], args=args) if len(runs) < MOST_TASKS else self.moves_on(c)
+            return
+        job = runs[c["task"] % len(runs)]
+        who = AGENTS[c["other"] % 2]
+        if job.state == "ready" and c["small"]:
+            self.say("claim", who, job, args={"worker": "w0", "secret": f"s{self.said}"})
+        elif job.holder and c["small"]:
+            verb = ("step", "step", "step", "flag", "flag", "park", "rewind", "complete", "fail")[c["other"] % 9]
+            self.say(verb, who, job, args=self.args(verb, job, {**c, "proof": "newest"}))
+        elif job.pending() and c["small"] > 1:
+            asked = job.pending()[0].id
+            signal = {"signal": {"status": "COMPLETE"}} if c["flag"] else {}
+            value = c["value"] if c["also"] else None
+            self.say("answer", PEOPLE[c["other"] % len(PEOPLE)], job, asked, args={"value": value, **signal})
+        else:
+            self.say("rewind", (ADMINS[0], *PEOPLE)[c["other"] % 3], job, args=self.args("rewind", job, {**c, "proof": "none"}))
+
     def restores(self, c: dict[str, Any]) -> None:
         """What was handed out before is void: every claim that is used after this is late."""
         if c["small"] == 0:
@@ -167,5 +189,6 @@ class Biased(Machine):
 SCENES = (
     *3 * ("claims", "moves_on"),
     *2 * ("writes_with_a_claim", "outlives_its_lease", "asks", "answers", "says_what_the_table_does_not_know"),
+    *3 * ("goes_on_with_a_run",),
     *("answers_again", "uses", "reopens", "makes_a_family", "says_it_twice", "time_passes", "restores"),
 )

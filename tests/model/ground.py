@@ -34,7 +34,20 @@ class Asked:
     verdict: str | None = None
     shown: str = ""  #: the digest of what a permission is for
     used: str | None = None
+    asker: tuple[int, str] | None = None  #: of a run: the journal and the step that asks
     id: int = 0
+
+
+@dataclass
+class Call:
+    """A step of a run."""
+
+    name: str
+    call: str
+    status: str
+    began: int
+    result: str | None = None
+    ended: int | None = None
 
 
 @dataclass
@@ -68,6 +81,9 @@ class Job:
     notes: int = 0
     needs: dict[int, bool] = field(default_factory=dict)  #: what it waits for, or did: has a person been told that it failed?
     asked: list[Asked] = field(default_factory=list)
+    journal: int = 0
+    journals: dict[int, dict[str, Call]] = field(default_factory=lambda: {0: {}})  #: every one that was ever written
+    sources: int = 0  #: how often a script was written down
 
     def pending(self) -> list[Asked]:
         return [q for q in self.asked if q.status == "pending"]

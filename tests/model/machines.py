@@ -64,6 +64,9 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "early": (1, 0, 0, -1, None),
     "flag": (False, True),
     "also": (False, True),
+    "path": ("1", "2", "2", "3", "3.0.0", "3.1.0"),
+    "far": ("running", "waiting", "completed", "completed"),
+    "journal": ("ours", "ours", "none", "next"),
     "small": (0, 1, 2, 3),
     "one": range(5040),
     "task": range(5040),
@@ -95,8 +98,9 @@ class Machine(RuleBasedStateMachine):
         admin = Client(self.desk, "PROJ")
         for name, value in (("review", review), ("approvals", approvals), ("vetting", vetting)):
             admin.set(name, value)
-        for _ in range(tasks):
-            self.say("create", Who("human:admin", "admin", True), args={"title": "work", "project": "PROJ"})
+        for number in range(tasks):
+            body = {"workflow": "feature.py"} if number == 1 else {}
+            self.say("create", Who("human:admin", "admin", True), args={"title": "work", "project": "PROJ", **body})
 
     def teardown(self) -> None:
         if hasattr(self, "desk") and not self.desk.box["failed"]:
@@ -179,6 +183,7 @@ class Machine(RuleBasedStateMachine):
         elif "verdict" in takes:
             found |= {"value": c["value"], "verdict": c["verdict"] if verb == "answer" else None, "restart": c["small"] == 3}
             found |= {"text": "late words"} if c["flag"] and c["small"] == 3 else {}
+            found |= {"signal": {"status": "COMPLETE"}} if c["other"] % (2 if job.workflow else 9) == 0 else {}
         elif verb == "use":
             found |= {"by": f"s/c{c['small'] % 2}", "digest": SHOWN if c["flag"] or c["also"] else "0" * 64}
         elif verb == "decompose":
@@ -190,9 +195,25 @@ class Machine(RuleBasedStateMachine):
             found["needs"] = [Ref(other.id, "", other.state)]
         elif verb in ("defer", "park"):
             found["until"] = (None, now + 10 * _MINUTE, now + _MINUTE, now - _MINUTE)[c["small"]]
+        elif verb == "rewind":
+            found |= {"to": (None, c["path"])[c["also"]], "spare": c["flag"]}
+        if "steps" in takes:
+            found |= self.journal_of(verb, job, c)
         for name, value in (("text", "words"), ("reviewer", "bob")):
             if name in VERBS[verb].required:
                 found.setdefault(name, value)
+        return found
+
+    def journal_of(self, verb: str, job: Job, c: dict[str, Any]) -> dict[str, Any]:
+        """What a script's holder says of its calls; now and then somebody else does, of what has no script."""
+        found: dict[str, Any] = {}
+        if verb == "step" or c["other"] % (2 if job.workflow else 9) == 0:
+            call = {"path": c["path"], "name": "run" if c["task"] % 9 == 0 else "step", "call": c["path"], "status": c["far"]}
+            found["steps"] = [{**call, "result": c["value"]}, {**call, "path": "4", "call": 4}][: 1 + (c["task"] % 5 == 0)]
+        if c["other"] % 8 == 0:
+            found["program"] = {"file": "feature.py", "body": c["path"]}
+        if "journal" in VERBS[verb].args:
+            found["journal"] = {"ours": job.journal, "none": None, "next": job.journal + 1}[c["journal"]]
         return found
 
     def question_of(self, verb: str, c: dict[str, Any]) -> dict[str, Any]:
@@ -201,6 +222,10 @@ class Machine(RuleBasedStateMachine):
         if c["type"] == "choice":
             found["options"] = ["a", "b"]
         fits = {"choice": "a", "number": "7", "boolean": "yes"}.get(c["type"] or "text", "words")
+        if c["task"] % 3:
+            found["step"] = c["path"]
+        if verb == "flag":
+            found |= {"hold": c["also"], "once": c["task"] % 7 == 0}
         if verb == "ask" and c["flag"] and c["other"] % 2:
             found |= {"blocking": False, "default": fits}
         elif c["flag"] and c["other"] % 3 == 0:
@@ -226,6 +251,8 @@ class Machine(RuleBasedStateMachine):
             args["requires"] = "approval"
         if c["proof"] == "foreign":
             args["workflow"] = "feature.py"
+        if c["one"] % (3 if c["proof"] == "foreign" else 19) == 0:
+            args["program"] = {"file": "feature.py", "body": "go()"}
         if jobs and c["small"] in (1, 2):
             args["depends_on"] = [jobs[c["task"] % len(jobs)].id]
         if jobs and c["other"] % 3 == 0:

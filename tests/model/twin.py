@@ -45,6 +45,7 @@ class Twin(Verbs):
         for job in self.jobs.values():
             twin = copy.copy(job)
             twin.needs, twin.asked = dict(job.needs), [copy.copy(q) for q in job.asked]
+            twin.journals = {n: {at: copy.copy(call) for at, call in steps.items()} for n, steps in job.journals.items()}
             other.jobs[job.id] = twin
         return other
 
@@ -80,13 +81,13 @@ class Twin(Verbs):
                 m.verb = "answer"
         if m.verb == "use":
             m.q = next((q for q in job.asked if q.id == a.question), None)
-            self._step(job, m)
+            self._made(job, m)
         elif m.q is not None and m.q.status != "pending":
             self._late(job, m)
         else:
-            self._step(job, m)
+            self._made(job, m)
 
-    def _step(self, job: Job, m: Move) -> None:
+    def _made(self, job: Job, m: Move) -> None:
         rule = TRANSITIONS.get((job.state, m.verb))
         if rule is None:
             raise No("precondition" if m.verb == "claim" and self.open_needs(job) else "illegal_move")
@@ -171,7 +172,7 @@ class Twin(Verbs):
         moved = False
         while (owed := self._owed(job, now)) is not None:
             owed.now = max(now, job.updated, self.fenced)
-            self._step(job, owed)
+            self._made(job, owed)
             moved = True
         return moved
 
@@ -206,10 +207,11 @@ class Twin(Verbs):
         for job in self.jobs.values():
             given = [q for q in job.asked if q.kind == "permission" and q.verdict == "approved" and (q.closed_at or 0) >= last]
             if job.state not in ENDED and (job.holder or given):
-                self._step(job, Move("fence", SYSTEM, {"approvals": given}, at))
+                self._made(job, Move("fence", SYSTEM, {"approvals": given}, at))
 
-    def next(self, role: str | None = None) -> Job | None:
+    def next(self, role: str | None = None, runs: bool = False) -> Job | None:
         """Whom the next worker gets."""
         able = [job for job in self.jobs.values() if job.state == "ready" and job.type != "epic" and job.tries < job.limit]
+        able = [job for job in able if runs or not job.workflow]
         fit = [job for job in able if role is None or job.role in (None, role)]
         return min(fit, key=lambda job: (job.priority, job.born, job.id), default=None)

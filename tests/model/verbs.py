@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
-from yourturn.core.canon import digest
+from yourturn.core.canon import digest, dumps
 from yourturn.core.fields import duration
 from yourturn.core.model import Who
 from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
 
-from .ground import ENDED, Asked, Ground, Job, Move, No
+from .ground import ENDED, Asked, Call, Ground, Job, Move, No
 
 YES, NO = ("yes", "ok"), ("no", "stop")
 #: What an agent may take back as the holder.
@@ -52,7 +53,12 @@ class Verbs(Ground):
         tries = args.get("max_retries") or self.settings["max_retries"]
         if not who.is_person and (tries > self.settings["max_retries"] or args.get("workflow")):
             raise No("not_allowed")
+        if args.get("program") and not (who.direct or who.role == "admin"):
+            raise No("not_allowed")
+        if args.get("program") and not args.get("workflow"):
+            raise No("precondition")
         job = self._written(args, now)
+        job.sources += bool(args.get("program"))
         if args.get("draft") or self.settings["vetting"]:
             job.state = "created"
         if args.get("awaiting"):
@@ -103,6 +109,8 @@ class Verbs(Ground):
     def _decompose(self, job: Job, m: Move) -> None:
         if not m.args.get("children"):
             raise No("precondition")
+        if job.state == "working":
+            self._script_says(job, m)
         self._drop(job)
         job.state, job.back, job.outcome = "blocked", None, None
         for child in m.args["children"]:
@@ -207,6 +215,7 @@ class Verbs(Ground):
             self._release(job, m)
 
     def _park(self, job: Job, m: Move) -> None:
+        self._record(job, m)
         asleep = job.state == "human"
         self._drop(job)
         if asleep:
@@ -258,12 +267,19 @@ class Verbs(Ground):
 
     def _ask(self, job: Job, m: Move) -> None:
         asked = self._open(job, m.args, m.who.name, m.now, tool=True)
+        self._asker(job, m, asked)
         if asked.blocking and not m.holds:
             self._drop(job)
 
     def _flag(self, job: Job, m: Move) -> None:
-        self._open(job, m.args, m.who.name, m.now)
-        self._drop(job)
+        wrote = self._record(job, m)
+        if m.args.get("once") and any(q.kind == m.args.get("kind") for q in job.waiting()):
+            m.again = not wrote
+            return
+        asked = self._open(job, m.args, m.who.name, m.now)
+        self._asker(job, m, asked)
+        if not (m.args.get("hold") and m.holds):
+            self._drop(job)
         if "warned" in m.args:
             job.needs[m.args["warned"]] = True
 
@@ -275,6 +291,8 @@ class Verbs(Ground):
         if kind.gate or ends_it:
             self._approver(m)
         verdict = judge(m.q, m.args)
+        if m.args.get("signal") is not None:
+            self._settle_step(job, m)
         outcome = "back" if job.workflow or not m.q.blocking else OUTCOMES[m.q.kind, verdict]
         if outcome == "refused":
             raise No("precondition")
@@ -356,6 +374,8 @@ class Verbs(Ground):
     def _complete(self, job: Job, m: Move) -> None:
         if self.open_children(job):
             raise No("precondition")
+        self._script_says(job, m)
+        self._record(job, m)
         if job.workflow:
             self._end(job, "done", m)
         else:
@@ -392,6 +412,9 @@ class Verbs(Ground):
             self._open(job, {"kind": "escalation"}, m.who.name, m.now)
 
     def _fail(self, job: Job, m: Move) -> None:
+        if job.state != "ready":
+            self._script_says(job, m)
+        self._record(job, m)
         self._end(job, "failed", m)
         job.failure = m.args.get("failure") or "error"
 
@@ -408,10 +431,95 @@ class Verbs(Ground):
         was = job.state
         job.ended = job.failure = job.accept = job.wake = None
         job.tries = 0
+        if job.workflow:
+            job.journal += 1
+            job.journals[job.journal] = {}
         self._rest(job)
         if was == "cancelled":
             job.state = "created"
+        self._lives_again(job)
+
+    def _lives_again(self, job: Job) -> None:
         self._tell_dependents(job)
         for other in self.jobs.values():
             if job.id in other.needs:
                 other.needs[job.id] = False
+
+    # --- journals ---------------------------------------------------------------------------------------------------
+
+    def _script_says(self, job: Job, m: Move) -> None:
+        """An agent ends a run only if it knows the journal that is being written."""
+        if job.workflow and m.who.role == "agent" and m.args.get("journal") != job.journal:
+            raise No("precondition")
+
+    def _record(self, job: Job, m: Move) -> bool:
+        """What came along of the script's calls. Was there anything?"""
+        steps, program = m.args.get("steps") or (), m.args.get("program")
+        if not steps and not program:
+            return False
+        if not job.workflow:
+            raise No("precondition")
+        if not m.holds:
+            raise No("claim_lost")
+        if program and not (m.who.direct or m.who.role == "admin"):
+            raise No("not_allowed")
+        written = job.journals[job.journal]
+        for step in steps:
+            old, call = written.get(step["path"]), dumps(step.get("call"))
+            if old is not None and (old.status == "completed" or (old.name, old.call) != (step["name"], call)):
+                raise No("precondition")
+            done = step["status"] == "completed"
+            written[step["path"]] = Call(
+                step["name"], call, step["status"], old.began if old else m.now, dumps(step.get("result")) if done else None,
+                m.now if done else None,
+            )  # fmt: skip
+        job.sources += bool(program)
+        return True
+
+    def _asker(self, job: Job, m: Move, q: Asked) -> None:
+        if job.workflow and m.holds and m.args.get("step"):
+            q.asker = (job.journal, m.args["step"])
+
+    def _settle_step(self, job: Job, m: Move) -> None:
+        assert m.q is not None
+        journal, path = m.q.asker or (-1, "")
+        step = job.journals[job.journal].get(path) if journal == job.journal else None
+        if step is None or step.status == "completed":
+            raise No("invalid")
+        step.status, step.result, step.ended = "completed", dumps(m.args["signal"]), m.now
+
+    def _step(self, job: Job, m: Move) -> None:
+        if not job.workflow or (job.state == "human" and not job.holder):
+            raise No("precondition")
+        self._record(job, m)
+
+    def _rewind(self, job: Job, m: Move) -> None:
+        was = job.state
+        if not job.workflow:
+            raise No("precondition")
+        if was == "human":
+            self._may_lift(job, m)
+        elif was == "failed":
+            self._open_parent(job.parent)
+        if m.args.get("to"):
+            first, before = int(m.args["to"].split(".")[0]), job.journals[job.journal]
+            spare = {f"~{at}": call for at, call in before.items() if at[0] != "~" and int(at.split(".")[0]) >= first}
+            kept = {at: call for at, call in before.items() if at[0] != "~" and int(at.split(".")[0]) < first}
+            job.journal += 1
+            new = kept | spare if m.args.get("spare") else kept
+            job.journals[job.journal] = {at: copy.copy(call) for at, call in new.items()}
+        if was == "working":
+            return
+        job.tries = 0
+        if was in ("created", "ready", "blocked"):
+            return
+        self._drop(job)
+        for q in job.pending() if was == "human" else ():
+            self._shut(q, "cancelled", m)
+        job.ended = job.failure = job.wake = None
+        draft = job.back == "created"
+        self._rest(job)
+        if draft:
+            job.state = "created"
+        if was == "failed":
+            self._lives_again(job)

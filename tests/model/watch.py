@@ -36,20 +36,26 @@ _names = itertools.count(1)
 _COLUMNS = (
     "id", "state", "return_state", "outcome", "retry_count", "max_retries", "epoch", "holder", "claimed_by", "claim_hash",
     "lease_expires_at", "wake_at", "accept_at", "due_at", "failure", "ended_at", "updated_at", "event_count", "parent_id",
-    "notes", "events", "version",
+    "journal", "notes", "events", "sources", "version",
 )  # fmt: skip
 _JOB = f"""
-SELECT {", ".join(f"t.{name}" for name in _COLUMNS[:-3])},
-       (SELECT count(*) FROM notes n WHERE n.task_id = t.id), (SELECT count(*) FROM events e WHERE e.task_id = t.id), t.version
+SELECT {", ".join(f"t.{name}" for name in _COLUMNS[:-4])},
+       (SELECT count(*) FROM notes n WHERE n.task_id = t.id), (SELECT count(*) FROM events e WHERE e.task_id = t.id),
+       (SELECT count(*) FROM programs m WHERE m.task_id = t.id), t.version
 FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace ORDER BY t.id
 """
 _ASKED = """
 SELECT q.task_id, q.id, q.kind, q.blocking, q.status, q.asked_by, q.reason, q.timeout_at, q.reviewer, q.responded_by,
-       q.responded_at, q.response, q.used_by FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
+       q.responded_at, q.response, q.used_by, q.step FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
 """
 _NEEDS = """
 SELECT d.task_id, d.needs_id, d.warned FROM deps d JOIN tasks t ON t.id = d.task_id JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace ORDER BY 1, 2
+"""
+_STEPS = """
+SELECT s.task_id, s.journal, s.place, s.name, s.call, s.status, s.started_at, s.result, s.ended_at
+FROM steps s JOIN tasks t ON t.id = s.task_id JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace ORDER BY 1, 2, 3
 """
 
 
@@ -71,7 +77,7 @@ class Watched(Desk):
             run(store.query["insert_workspace"], {"name": name, "at": clock()})
         super().__init__(store, ADMIN, workspace=name, clock=clock)
         # What changes lies in one box, because as_() copies this object.
-        self.box = {"twin": Twin(settings.defaults()), "rows": ([], [], []), "inside": False, "failed": False}
+        self.box = {"twin": Twin(settings.defaults()), "rows": ([], [], [], []), "inside": False, "failed": False}
         self.trace, self.tokens, self.cells = [], [], cells
         super().do(say("project_create", ADMIN, project="PROJ"))
 
@@ -127,7 +133,7 @@ class Watched(Desk):
             may_ever("claim", self.who)
             if twin.overdue(now):
                 twin.reconcile(now)
-            job = twin.next(args.get("role"))
+            job = twin.next(args.get("role"), args.get("runs", False))
             chosen.append(job)
             if job is not None:
                 twin.do(say("claim", self.who, task=job.id, worker=worker, secret="s", lease=args.get("lease")), now)
@@ -181,7 +187,7 @@ class Watched(Desk):
     def _adopt(self, trial: Twin) -> None:
         """The new rows get the desk's numbers, then everything has to be equal."""
         rows = self._rows()
-        jobs, asked, needs = rows
+        jobs, asked, needs, steps = rows
         new = [row[0] for row in jobs if row[0] not in self.twin.jobs]
         unborn = sorted(task for task in trial.jobs if task >= UNBORN)
         self._same("how many tasks were made", len(new), len(unborn))
@@ -198,32 +204,33 @@ class Watched(Desk):
             self._same_questions(trial.jobs[row[0]], per_task[row[0]])
         wanted = sorted((job.id, other, int(warned)) for job in trial.jobs.values() for other, warned in job.needs.items())
         self._same("who waits for whom", [tuple(row) for row in needs], wanted)
+        self._same("the journals", sorted(steps), sorted(row for job in trial.jobs.values() for row in _written(job)))
         self.box.update(twin=trial, rows=rows)
 
     def _same_job(self, job: Job, row: Any) -> None:
         wanted = (
             job.id, job.state, job.back, job.outcome, job.tries, job.limit, job.epoch, job.holder, job.claimer,
             row[9] if job.token is None and job.holder else job.token and secret_hash(job.token),
-            job.ends, job.wake, job.accept, job.due(), job.failure, job.ended, job.updated, job.events, job.parent, job.notes,
-            job.events, row[21],
+            job.ends, job.wake, job.accept, job.due(), job.failure, job.ended, job.updated, job.events, job.parent,
+            job.journal, job.notes, job.events, job.sources, row[23],
         )  # fmt: skip
         differ = [i for i, name in enumerate(_COLUMNS) if row[i] != wanted[i]]
         self._same(f"task {job.id}", *({_COLUMNS[i]: side[i] for i in differ} for side in (row, wanted)))
         before = next((old for old in self.box["rows"][0] if old[0] == job.id), None)
-        if before is not None and (row[21] > before[21]) != (tuple(row) != tuple(before)):
-            self._same(f"the version of task {job.id}", row[21], f"more than {before[21]} if and only if the row changed")
+        if before is not None and (row[23] > before[23]) != (tuple(row) != tuple(before)):
+            self._same(f"the version of task {job.id}", row[23], f"more than {before[23]} if and only if the row changed")
 
     def _same_questions(self, job: Job, rows: list[Any]) -> None:
         self._same(f"how many questions task {job.id} has", len(rows), len(job.asked))
         for q, row in zip(job.asked, rows, strict=True):
             q.id = q.id or row[1]
             said = json.loads(row[11]) if row[11] is not None else {}
-            self._same(f"Q{q.id}", (*row[1:11], said.get("verdict"), row[12]), _as_row(q))
+            self._same(f"Q{q.id}", (*row[1:11], said.get("verdict"), *row[12:]), _as_row(q))
 
     def _rows(self) -> Any:
         with self.store.reading() as run:
             args = {"workspace": self.workspace}
-            return tuple([tuple(row) for row in run(text, args).fetchall()] for text in (_JOB, _ASKED, _NEEDS))
+            return tuple([tuple(row) for row in run(text, args).fetchall()] for text in (_JOB, _ASKED, _NEEDS, _STEPS))
 
     def _same(self, what: str, found: Any, wanted: Any, why: str = "") -> None:
         if found != wanted:
@@ -293,7 +300,24 @@ def _expect(twin: Twin, action: Action, now: int) -> None:
 
 
 def _as_row(q: Asked) -> tuple[Any, ...]:
-    return (q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict, q.used)
+    asker = q.asker and f"{q.asker[0]}/{_place(q.asker[1])}"
+    return (
+        q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict, q.used, asker
+    )  # fmt: skip
+
+
+def _written(job: Job) -> list[tuple[Any, ...]]:
+    """Every journal of a run, row by row."""
+    return [
+        (job.id, journal, _place(at), call.name, call.call, call.status, call.began, call.result, call.ended)
+        for journal, steps in job.journals.items()
+        for at, call in steps.items()
+    ]
+
+
+def _place(path: str) -> str:
+    aside, path = path[: path.count("~")], path.lstrip("~")
+    return aside + ".".join(part.zfill(6) for part in path.split("."))
 
 
 def _short(args: dict[str, Any]) -> str:

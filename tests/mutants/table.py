@@ -48,7 +48,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an agent is a person", _RULES, '"agent": frozenset({"any", "holder"})', '"agent": frozenset({"any", "holder", "human"})', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("a viewer is anybody", _RULES, '"viewer": frozenset()', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
     Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
-    Mutant("everybody reopens", _RULES, '(READY, BLOCKED),                 "admin", ', '(READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
+    Mutant("everybody reopens", _RULES, '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'if d.settings["approvals"] == "approvers" and', "if False and", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
     Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),

@@ -210,7 +210,7 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "a step without a script": ("steps", _event(16, "create", '"workflow":"o.py"', '"summary":"o.py"')),
     "a step that nobody held": ("steps", _event(16, "claim", '"holder":"w6"', '"holder":null')),
     "a result changes": ("steps", _event(16, "step", '"status":"running"', '"ended_at":1,"status":"completed"')),
-    "another call in its place": ("steps", _event(16, "step", '"place":"000002","started_at"', '"place":"000002","name":"run","started_at"')),
+    "another call in its place": ("steps", _event(16, "step", '"place":"000002"', '"name":"run","place":"000002"')),
     "an end of what waits": ("steps", _event(16, "flag", '"status":"waiting"', '"ended_at":1,"status":"waiting"')),
     "an answer settles another step": ("steps", _event(16, "flag", '"step":"0/000002"', '"step":"0/000001"')),
     "an answer settles no step": ("steps", _event(16, "flag", '"step":"0/000002"', '"other":"0/000002"')),
