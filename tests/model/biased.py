@@ -152,8 +152,7 @@ class Biased(Machine):
         """Somebody takes it, writes down its calls, asks, is answered; it goes back, or ends."""
         runs = [job for job in self.jobs() if job.workflow]
         if not runs:
-            args = {"title": "run", "project": "PROJ", "workflow": "feature.py"}
-            self.say("create", ADMINS[0], args=args) if len(runs) < MOST_TASKS else self.moves_on(c)
+            self.say("create", ADMINS[0], args={"title": "run", "project": "PROJ", "workflow": "feature.py"})
             return
         job = runs[c["task"] % len(runs)]
         who = AGENTS[c["other"] % 2]
