@@ -86,7 +86,10 @@ def conduct(call: AgentCall, human: bool) -> Signal:
     settled = _settled(call)
     if settled is not None:
         return settled
-    turn = call.journal.host.turns(call)
+    try:
+        turn = call.journal.host.turns(call)
+    except Released as way_out:
+        raise call.journal.leave(way_out) from None
     if turn.what == "waiting":
         raise _wait(call)
     if turn.what in ("ask", "broken") and human:

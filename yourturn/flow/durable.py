@@ -47,12 +47,12 @@ def _here(name: str) -> Scope:
 
 
 def config(**settings: Any) -> None:
-    """Decide how this run waits: human_escalation, human_timeout (seconds, or like '2d'), on_timeout, notify_on_waiting."""
+    """Decide how this run waits: human_escalation, human_timeout (seconds, or like '2d', or None), on_timeout, notify_on_waiting."""
     known = _here("config").journal.config
     for name, value in settings.items():
         if not hasattr(known, name):
             raise Invalid(f"config() knows no {name[:40]!a}", hint=f"It knows: {', '.join(vars(known))}.")
-        if name == "human_timeout":
+        if name == "human_timeout" and value is not None:
             duration(value, name)
         if name == "on_timeout":
             value = _silence(value)
@@ -130,7 +130,7 @@ def _asked(name: str, text: str, kind: str, options: dict[str, Any]) -> dict[str
     here = _here(name)
     entry = here.call(name, plain({"text": str(text), "kind": kind, **options}, name), "_checkpoint" if name == "pause" else None)
     if entry.done:
-        return Signal(entry.result)
+        return dict(entry.result) if "verdict" in entry.result else _settled(entry.result)
     journal = here.journal
     asked = journal.questions(entry)
     if not asked or asked[-1]["status"] == "pending":
@@ -139,6 +139,16 @@ def _asked(name: str, text: str, kind: str, options: dict[str, Any]) -> dict[str
         journal.host.leave()
         raise journal.ask(here, entry, str(text), kind, **_patience(here, options))
     return dict(journal.keep(entry, closed(asked[-1])))
+
+
+def _settled(signal: dict[str, Any]) -> dict[str, Any]:
+    """A signal in the place of an answer: somebody said CONTINUE or STOP."""
+    from ..core.questions import NO
+
+    words = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
+    verdict = "rejected" if str(signal.get("status", "")).strip().lower() in NO else "approved"
+    value = signal.get("value", words if verdict == "approved" else None)
+    return {"status": "answered", "verdict": verdict, "value": value, "text": words, "by": str(signal.get("by") or ""), "why": ""}
 
 
 def closed(q: dict[str, Any]) -> dict[str, Any]:
@@ -152,8 +162,8 @@ def closed(q: dict[str, Any]) -> dict[str, Any]:
 
 def stuck(reason: str = "") -> NoReturn:
     """Give up: the run ends here, with this reason."""
-    _here("stuck")
-    raise Stuck(str(reason))
+    here = _here("stuck")
+    raise here.left or here.journal.leave(Stuck(str(reason)))
 
 
 def step(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
@@ -192,7 +202,7 @@ def _outcome(function: Callable[..., Any], args: Any, kwargs: Any, name: str) ->
 def sleep(length: Any) -> None:
     """Sleep for so long: seconds, or like '2d'. Nothing runs meanwhile."""
     here = _here("sleep")
-    micros = length.total_seconds() * 1_000_000 if isinstance(length, timedelta) else duration(length, "sleep()")
+    micros = duration(length.total_seconds() if isinstance(length, timedelta) else length, "sleep()")
     entry = here.call("sleep", {"seconds": micros / 1_000_000})
     if entry.done:
         return
@@ -249,7 +259,7 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
         raise Invalid("parallel() needs functions", hint='Like: parallel([lambda: run("a"), lambda: run("b")])')
     entry = here.call("parallel", {"branches": len(todo)})
     scopes = [Scope(here.journal, f"{entry.path}.{number}") for number in range(len(todo))]
-    if not entry.done:
+    if entry.step is None:
         here.journal.write(entry, "running")
     ends: list[Any] = [None] * len(todo)
 
@@ -258,6 +268,9 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
         try:
             ends[number] = (True, todo[number]())
             scopes[number].ended()
+        except Suspended as way_out:
+            scopes[number].left = scopes[number].left or way_out
+            ends[number] = (False, way_out)
         except BaseException as error:
             ends[number] = (False, error)
 
@@ -278,7 +291,7 @@ def _together(here: Scope, entry: Entry, scopes: list[Scope], ends: list[Any]) -
     """What the branches came to: whatever is not a result goes further up, the gravest first."""
     errors = [error for ok, error in ends if not ok]
     left = [each.left for each in scopes if each.left is not None]
-    grave = [e for e in errors if not isinstance(e, (Exception, Suspended))]
+    grave = [e for e in (here.journal.out, *errors) if e is not None and not isinstance(e, (Exception, Suspended))]
     if grave:
         raise grave[0]
     if left:

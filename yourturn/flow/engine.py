@@ -14,13 +14,14 @@ stays where it is.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import ClaimLost, Invalid, YourturnError
 from . import program
 from .durable import Config
-from .journal import Entry, Journal, Scope, scope
+from .journal import Entry, Journal, Scope, about_code, scope
 from .values import Diverged, Interrupted, Released, Signal, Stuck, Suspended
 
 if TYPE_CHECKING:
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 
 _FROM = re.compile(r"(?:from|back to|step)?[ :-]*(?:step )?(\d{1,6})(?:[.\d]*)", re.I)
 SHOWN = 12  #: steps that are offered to go back to
+SWALLOWED = (
+    "caught what suspends or ends it, with a bare except:, except BaseException: or a return in finally:. "
+    "It got no further than its next durable call, and nothing is lost. Catch Exception instead."
+)
 
 
 class Ended(NamedTuple):
@@ -57,47 +62,64 @@ class Engine:
     def _run(self) -> Ended:
         try:
             source = self._source()
-            function = program.load(self.ref, source)
+            function, where = self._load(source)
         except YourturnError as error:
-            return self._ask_recovery("1", self._words(error), {"error": self._words(error)})
-        self.journal = Journal(self.desk, {"task": self.task, "claim": self.claim}, self.host, Config())
-        top, where = Scope(self.journal), str(source.path or source.file)
+            return self._ask_recovery("1", self._words(error), {"error": self._words(error)}, runs=False)
+        news = {"file": source.file, "body": source.body} if self.changed else None
+        self.journal = Journal(self.desk, {"task": self.task, "claim": self.claim}, self.host, Config(), news)
+        top, value = Scope(self.journal), None
+        raised: BaseException | None = None
         token = scope.set(top)
         try:
             value = function(self.task["description"] or self.task["title"])
-            if top.left is None:
-                top.ended()
-                return self._done(value, source)
-        except (Suspended, Stuck, Released, Interrupted) as way_out:
-            if top.left is None and not isinstance(way_out, Suspended):
-                return self._left(way_out)
-        except Diverged as other:
-            return self._diverged(other)
+            top.ended()
         except BaseException as error:
-            if top.left is None:
-                words = f"{self.file}: {program.trouble(error, where)}"
-                return self._fail("failed", words, "error")
+            raised = error
         finally:
             scope.reset(token)
-        return self._suspended(top)
+        way_out = self.journal.out or top.left or raised
+        if way_out is None:
+            return self._done(value)
+        found = self._left(way_out, where)
+        if way_out is not raised and found.what != "lost":
+            self._swallowed()
+        return found
+
+    def _load(self, source: program.Source) -> tuple[Callable[[str], Any], str]:
+        """The function, and the name of its file in tracebacks."""
+        return program.load(self.ref, source), str(source.path or source.file)
+
+    def _read(self) -> program.Source | None:
+        return program.read(self.ref, self.root)
 
     def _source(self) -> program.Source:
         """The file that is there now, else what was recorded."""
-        known, here = self.desk.program(self.key), program.read(self.ref, self.root)
+        known, here = self.desk.program(self.key), self._read()
         if here is None:
             if known is None:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
             return program.Source(known["file"], known["body"], None)
         self.changed = known is None or known["digest"] != here.digest
-        self.here = here
         return here
 
     # --- how it is left ---------------------------------------------------------------------------------------------
 
-    def _suspended(self, top: Scope) -> Ended:
-        left = top.left
-        assert left is not None
-        self._record_change()
+    def _left(self, way_out: BaseException, where: str) -> Ended:
+        if isinstance(way_out, KeyboardInterrupt):
+            way_out = Suspended("stop")
+        if isinstance(way_out, Suspended):
+            return self._suspended(way_out)
+        if isinstance(way_out, Diverged):
+            return self._diverged(way_out)
+        if isinstance(way_out, Stuck):
+            return self._fail("stuck", way_out.reason or "the script gave no reason", "stuck")
+        if isinstance(way_out, Interrupted):
+            return self._interrupted(way_out.error)
+        if isinstance(way_out, Released):
+            return self._released(way_out)
+        return self._fail("failed", f"{self.file}: {program.trouble(way_out, where)}", "error")
+
+    def _suspended(self, left: Suspended) -> Ended:
         task = self.desk.show(self.key)
         if task["claim"] and task["claim"]["epoch"] == self.claim["epoch"]:
             until = left.until if left.why == "sleep" and not task["awaiting"] else None
@@ -111,24 +133,26 @@ class Engine:
             return Ended("waiting", f"waits for a person ({open_['kind']}): {open_['text'].splitlines()[0]}")
         return Ended("asleep", f"sleeps until {task['wake_at']}") if task["wake_at"] else Ended("waiting", "goes on at once")
 
-    def _left(self, way_out: BaseException) -> Ended:
-        if isinstance(way_out, Stuck):
-            return self._fail("stuck", way_out.reason or "the script gave no reason", "stuck")
-        if isinstance(way_out, Interrupted):
-            return self._interrupted(way_out.error)
+    def _released(self, way_out: Released) -> Ended:
         self.host.leave()
         self.journal.flush()
         self.desk.note(self.key, f"Given back: {way_out}")
         task = self.desk.release(self.claim, str(way_out))
         return Ended("released", f"{way_out}; {'a person is asked' if task['awaiting'] else 'it is tried again'}")
 
+    def _swallowed(self) -> None:
+        """The script caught what leaves it. It got no further; but who wrote it should know."""
+        text = f"{self.file} {SWALLOWED}"
+        if all(note["text"] != text for note in self.task["notes"]):
+            self.desk.note(self.key, text)
+
     def _interrupted(self, error: Exception) -> Ended:
         if isinstance(error, ClaimLost):
             return Ended("lost", str(error))
         raise error
 
-    def _done(self, value: Any, source: program.Source) -> Ended:
-        self._record_change()
+    def _done(self, value: Any) -> Ended:
+        self.journal.goes_on()
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
@@ -139,14 +163,6 @@ class Engine:
         steps = self.journal.kept()
         self.desk.fail(self.claim, words, failure=failure, steps=steps, journal=self.task["journal"])
         return Ended(what, words)
-
-    def _record_change(self) -> None:
-        """The script was changed, and what it has called so far is the same: it goes on with what is there now."""
-        if self.changed and self.journal.live:
-            self.changed = False
-            task = self.desk.show(self.key)
-            if task["claim"] and task["claim"]["epoch"] == self.claim["epoch"]:
-                self.desk.record(self.claim, program={"file": self.here.file, "body": self.here.body})
 
     # --- changed code -----------------------------------------------------------------------------------------------
 
@@ -159,15 +175,17 @@ class Engine:
         text = f"{why}\nStep {other.path} was {expected}, and now is {actual}. How should it go on?"
         return self._ask_recovery(other.path, text, {"expected": expected, "actual": actual, "step": other.path})
 
-    def _ask_recovery(self, path: str, text: str, context: dict[str, Any]) -> Ended:
+    def _ask_recovery(self, path: str, text: str, context: dict[str, Any], runs: bool = True) -> Ended:
         at = path.partition(".")[0]
         back = [s for s in self.desk.steps(self.key) if s["index"].isdigit() and not s["spare"] and int(s["index"]) <= int(at)]
-        options = [
-            {"id": "continue", "label": f"Go on with the script as it is now, from step {at}"},
-            {"id": "retry", "label": "Try again, because the script is as it was"},
-            *({"id": f"from-{s['index']}", "label": f"Go back to step {s['index']}: {_call(s)}"} for s in back[-SHOWN:]),
-            {"id": "stop", "label": "Stop the run"},
-        ]
+        options = [{"id": "retry", "label": "Try again, because the script is mended"}, {"id": "stop", "label": "Stop the run"}]
+        if runs:
+            options = [
+                {"id": "continue", "label": f"Go on with the script as it is now, from step {at}"},
+                {"id": "retry", "label": "Try again, because the script is as it was"},
+                *({"id": f"from-{s['index']}", "label": f"Go back to step {s['index']}: {_call(s)}"} for s in back[-SHOWN:]),
+                {"id": "stop", "label": "Stop the run"},
+            ]
         self.host.leave()
         self.desk.flag(
             self.key, text, "code_changed", "recovery", claim=self.claim, options=options, allow_other=True, context=context,
@@ -177,7 +195,7 @@ class Engine:
 
     def _recover(self) -> Ended | None:
         """What a person said about changed code, if they did since."""
-        said = [q for q in self.task["questions"] if q["kind"] == "recovery" and q["reason"] == "code_changed"]
+        said = [q for q in self.task["questions"] if about_code(q)]
         if not said or said[-1]["status"] != "answered" or said[-1]["journal"] != self.task["journal"]:
             return None
         q, response = said[-1], said[-1]["response"]

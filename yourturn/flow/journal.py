@@ -49,8 +49,9 @@ class Scope:
 
     def call(self, name: str, call: Any, agent: str | None = None) -> Entry:
         """The next call, and what is known of it."""
-        if self.left is not None:
-            raise self.left
+        way_out = self.journal.out or self.left
+        if way_out is not None:
+            raise way_out
         path = self.path()
         self.next += 1
         return self.journal.find(self, Entry(path, name, call, agent))
@@ -58,9 +59,9 @@ class Scope:
     def ended(self) -> None:
         """No more calls: nothing may be left in the journal that this line of calls once made."""
         rest = [path for path in self.journal.steps if path.rpartition(".")[0] == self.prefix and _number(path) >= self.next]
-        if rest and self.left is None:
+        if rest and self.left is None and self.journal.out is None:
             first = min(rest, key=_number)
-            raise Diverged(first, self.journal.steps[first], None)
+            raise self.journal.leave(Diverged(first, self.journal.steps[first], None))
 
     def suspend(self, why: str, until: str | None = None) -> Suspended:
         self.left = Suspended(why, until)
@@ -104,17 +105,20 @@ class Entry:
 
 
 class Journal:
-    def __init__(self, desk: Client, got: dict[str, Any], host: Host, config: Any) -> None:
+    def __init__(
+        self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None
+    ) -> None:
         self.desk, self.claim, self.host, self.config = desk, got["claim"], host, config
+        self.program = program  #: the source, if it is not the one that is recorded
         self.task: dict[str, Any] = got["task"]
         self.key: str = self.task["key"]
         self.number: int = self.task["journal"]
         found = self.desk.steps(self.key)
         self.steps = {step["index"]: step for step in found if not step["spare"]}
-        used = {step["seat"]["spare"] for step in self.steps.values() if (step["seat"] or {}).get("spare")}
-        self.spares = [step for step in found if step["spare"] and step["index"] not in used]
-        self.live = False  #: something was done for real
-        self._kept: list[Step] = []
+        used = [(step["seat"] or {}).get("spare") for step in self.steps.values()]
+        self.spares = [step for step in found if step["spare"] and [self.number, step["index"]] not in used]
+        self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
+        self._kept: dict[str, Step] = {}
         self._lock = threading.RLock()
 
     # --- looking ----------------------------------------------------------------------------------------------------
@@ -123,13 +127,27 @@ class Journal:
         mark = call_digest(entry.name, entry.call)
         entry.step = self.steps.get(entry.path)
         if entry.step is not None and entry.step["digest"] != mark:
-            raise Diverged(entry.path, entry.step, entry.row(RUNNING))
+            raise self.leave(Diverged(entry.path, entry.step, entry.row(RUNNING)))
         if entry.step is None:
             if self.host.stop.is_set():
                 raise scope.suspend("stop")
             self._take_over(entry, mark)
-            self.live = True
+        if not entry.done and entry.name != "parallel":
+            self.goes_on()
         return entry
+
+    def leave(self, way_out: BaseException) -> BaseException:
+        with self._lock:
+            self.out = self.out or way_out
+            return self.out
+
+    def goes_on(self) -> None:
+        """All that was done before is the same in the script as it is now: so that is the run's script from here on."""
+        with self._lock:
+            if self.program is not None:
+                with self._taken():
+                    self.desk.record(self.claim, program=self.program)
+                self.program = None
 
     def _take_over(self, entry: Entry, mark: str) -> None:
         """The same call was made before the script was changed: what came of it still counts."""
@@ -138,44 +156,52 @@ class Journal:
             if spare is None:
                 return
             self.spares.remove(spare)
-            seat = {"asked_as": [self.number - 1, spare["index"]], **(spare["seat"] or {}), "spare": spare["index"]}
+            seat = dict(spare["seat"] or {})
+            asked_as = [*seat.get("asked_as", ()), [self.number - 1, spare["index"]]]
+            seat |= {"asked_as": asked_as, "spare": [self.number, spare["index"]]}
             more = {"result": spare["result"]} if spare["status"] == COMPLETED else {}
-            self._kept.append(entry.row(spare["status"], seat=seat, session_id=spare["session_id"], **more))
+            self._keep(entry.row(spare["status"], seat=seat, session_id=spare["session_id"], **more))
             entry.step = {**spare, "seat": seat}
 
     def questions(self, entry: Entry) -> list[dict[str, Any]]:
         """What this call has asked, oldest first."""
-        journal, path = entry.seat.get("asked_as") or (self.number, entry.path)
-        ours = [(self.number, entry.path), (journal, path)]
-        return [q for q in self.task["questions"] if q["step"] and (q["journal"], q["step"]) in ours]
+        ours = [[self.number, entry.path], *entry.seat.get("asked_as", ())]
+        return [q for q in self.task["questions"] if [q["journal"], q["step"]] in ours and not about_code(q)]
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def keep(self, entry: Entry, result: Any) -> Any:
         """Its result, to be written with what comes next."""
-        with self._lock:
-            self._kept.append(entry.row(COMPLETED, result=plain(result, entry.name)))
+        self._keep(entry.row(COMPLETED, result=plain(result, entry.name)))
         return result
+
+    def _keep(self, step: Step) -> None:
+        with self._lock:
+            self._kept[step["path"]] = {**self._kept.get(step["path"], {}), **step}
+
+    def kept(self, *more: Step) -> list[Step]:
+        """What has to go with the next commit. One step only once: what it came to last."""
+        with self._lock:
+            steps = dict(self._kept)
+            for step in more:
+                steps[step["path"]] = {**steps.get(step["path"], {}), **step}
+            return list(steps.values())
+
+    def _wrote(self, steps: list[Step]) -> None:
+        self._kept = {}
+        self.steps |= {step["path"]: {**self.steps.get(step["path"], {"result": None}), **step} for step in steps}
 
     def write(self, entry: Entry | None, status: str = COMPLETED, **more: Any) -> None:
         """Now, with what was kept."""
         with self._lock:
-            steps = self.kept()
-            if entry is not None:
-                steps.append(entry.row(status, **more))
+            steps = self.kept() if entry is None else self.kept(entry.row(status, **more))
             if steps:
-                with _taken():
+                with self._taken():
                     self.desk.record(self.claim, steps)
+                self._wrote(steps)
 
     def complete(self, entry: Entry, result: Any, **more: Any) -> None:
         self.write(entry, COMPLETED, result=plain(result, entry.name), **more)
-
-    def kept(self) -> list[Step]:
-        """What has to go with the next commit. One step only once: what it came to last."""
-        with self._lock:
-            steps = {step["path"]: step for step in self._kept}
-            self._kept = []
-            return list(steps.values())
 
     def flush(self) -> None:
         """Before something happens that others can see."""
@@ -186,36 +212,42 @@ class Journal:
         """Ask a person, and be suspended by that: one commit. Where others go on beside it, the claim is kept for them."""
         more = {name: fields.pop(name) for name in ("seat", "session_id") if name in fields}
         with self._lock:
-            steps = [*self.kept(), entry.row(WAITING, **more)]
+            steps = self.kept(entry.row(WAITING, **more))
             fields = {name: value for name, value in fields.items() if value is not None}
             reason = fields.pop("reason", None)
-            with _taken():
+            with self._taken():
                 held = hold or not scope.alone
                 self.task = self.desk.flag(
                     self.key, text, reason, kind, claim=self.claim, step=entry.path, steps=steps, hold=held, **fields
                 )
+            self._wrote(steps)
         return scope.suspend("person")
 
     def sleep(self, scope: Scope, entry: Entry, until: str) -> Suspended:
         with self._lock:
             if scope.alone:
-                steps = [*self.kept(), entry.row(WAITING, seat={"until": until})]
-                with _taken():
+                steps = self.kept(entry.row(WAITING, seat={"until": until}))
+                with self._taken():
                     self.task = self.desk.park(self.claim, until, steps=steps)
+                self._wrote(steps)
             else:
                 self.write(entry, WAITING, seat={"until": until})
         return scope.suspend("sleep", until)
 
+    @contextmanager
+    def _taken(self) -> Iterator[None]:
+        """A script cannot do anything about a lost claim, so it is no exception for it to catch. Bad arguments are its own."""
+        try:
+            yield
+        except (Invalid, NotAllowed):
+            raise
+        except YourturnError as error:
+            raise self.leave(Interrupted(error)) from None
 
-@contextmanager
-def _taken() -> Iterator[None]:
-    """A script cannot do anything about a lost claim, so it is no exception for it to catch. Bad arguments are its own."""
-    try:
-        yield
-    except (Invalid, NotAllowed):
-        raise
-    except YourturnError as error:
-        raise Interrupted(error) from None
+
+def about_code(q: dict[str, Any]) -> bool:
+    """The engine's own question: the script was changed, or cannot be run."""
+    return bool(q["kind"] == "recovery" and q["reason"] == "code_changed")
 
 
 def plain(value: Any, what: str) -> Any:
