@@ -20,8 +20,9 @@ LAYERS = (
     ("desk", "office", "archive", "intake", "papers", "trackers"),
     ("wire", "view"),
     ("client",),
-    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "testing", "approval", "calls"),
+    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls"),
     ("worker", "flow", "notify", "demo"),
+    ("testing",),
     SURFACES,
     ("printed",),  # the docs, drawn from everybody's tables
 )

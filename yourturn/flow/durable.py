@@ -47,7 +47,7 @@ def _here(name: str) -> Scope:
 
 
 def config(**settings: Any) -> None:
-    """Decide how this run waits: human_escalation, human_timeout (seconds, or like '2d', or None), on_timeout, notify_on_waiting."""
+    """Decide how this run waits: human_escalation, human_timeout ('2d', or None), on_timeout, notify_on_waiting."""
     known = _here("config").journal.config
     for name, value in settings.items():
         if not hasattr(known, name):

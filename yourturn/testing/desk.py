@@ -1,4 +1,4 @@
-"""For tests, yours as well as ours: a clock that you wind, and a desk that lives as long as the test."""
+"""A clock that you wind, and a desk that lives as long as the test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 
-from .client import Client
-from .config import connect, init
+from ..client import Client
+from ..config import connect, init
 
 
 class FakeClock:

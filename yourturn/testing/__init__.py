@@ -1,0 +1,41 @@
+"""For tests, yours as well as ours: a clock that you wind, a desk that lives as long as the test, a stage for workflows.
+
+    from yourturn.testing import Stage, done, needs_human
+
+    stage = Stage(feature, agents={"coder": [needs_human("JWT or sessions?"), done("built")]})
+    stage.run("Add login")
+    assert stage.waiting.text == "JWT or sessions?"
+    stage.answer("JWT")
+    assert stage.state == "done"
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from .desk import FakeClock, temporary_desk
+
+if TYPE_CHECKING:
+    from .lines import OffScript, Told, approve, asks, crashes, done, failed, needs_human, reject, said, silence
+    from .stage import Stage, Waiting
+
+_LINES = ("OffScript", "Told", "approve", "asks", "crashes", "done", "failed", "needs_human", "reject", "said", "silence")
+
+
+def __getattr__(name: str) -> Any:
+    """A desk and a clock come without what a stage needs."""
+    if name in _LINES:
+        from . import lines
+
+        return getattr(lines, name)
+    if name in ("Stage", "Waiting"):
+        from . import stage
+
+        return getattr(stage, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+__all__ = [
+    "FakeClock", "OffScript", "Stage", "Told", "Waiting", "approve", "asks", "crashes", "done", "failed", "needs_human",
+    "reject", "said", "silence", "temporary_desk",
+]  # fmt: skip
