@@ -196,6 +196,18 @@ def test_words_that_are_no_steps_are_refused(bench, steps, dialect):
         bench.agent.do("step", task=case(bench.desk, key).task.id, steps=steps, claim=bench.claims[key]["token"])
 
 
+def test_only_a_script_waits_longer_than_the_limits(bench):
+    bench.desk.set("max_timeout", "1h")
+    plain, run = bench.working(), bench.running()
+    for key, more in ((plain, {"steps": []}), (plain, {}), (run, {})):
+        with pytest.raises(Invalid):
+            bench.agent.flag(key, "Which?", claim=bench.claims[key], timeout="2h", **more)
+    other = bench.desk.as_(Who("agent:other", "agent", direct=True))
+    with pytest.raises(Invalid):
+        other.flag(run, "Which?", timeout="2h", steps=[])
+    assert bench.agent.flag(run, "Which?", claim=bench.claims[run], timeout="2h", steps=[])["state"] == "human"
+
+
 def test_calls_come_in_their_order(bench):
     paths = ["10", "9", "3.1.0", "3.0.10", "3.0.2", "3", "1", "100"]
     key = bench.running(*map(said, paths))

@@ -19,6 +19,7 @@ from yourturn.core.model import Who
 from yourturn.doctor import examine
 from yourturn.store import schema
 
+from ..core.kit import said
 from .scenes import fill
 
 NAMES = ("desk.backup", "desk.jsonl", "desk.jsonl.gz")
@@ -51,8 +52,8 @@ def well(desk: Client) -> None:
 def test_a_restore_brings_everything_back_and_fences_it(desk, clock, new_db, tmp_path, name, there):
     claims, file = fill(desk, clock, held=True), str(tmp_path / name)
     token = desk.create_token("agent-1", "agent")["token"]
-    said = desk.backup(file)
-    assert said["backup"] == file and said["bytes"] == Path(file).stat().st_size
+    made = desk.backup(file)
+    assert made["backup"] == file and made["bytes"] == Path(file).stat().st_size
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == [], "nothing half-made is left"
     agent = desk.as_(Who("agent:coder", "agent", direct=True))
     first, second = claims
@@ -79,6 +80,46 @@ def test_a_restore_brings_everything_back_and_fences_it(desk, clock, new_db, tmp
         assert coder.complete(fresh)["state"] in ("done", "review")
         well(new)
     assert desk.show(first)["claim"]["epoch"] == late["epoch"], "the desk that was saved goes on as it was"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_run_comes_back_with_its_journal_and_goes_on(desk, clock, new_db, dialect, tmp_path, name):
+    """Whoever ran it before has lost it; whoever claims it now finds what was done; and the step that asked is settled once."""
+    coder, file = desk.as_(Who("agent:coder", "agent", direct=True)), str(tmp_path / name)
+    program = {"file": "f.py", "body": "run('coder')"}
+    held, asks = (desk.create(title, workflow="f.py", program=program)["key"] for title in ("Held", "Asks"))
+    claims = {key: coder.claim(key, "w1")["claim"] for key in (held, asks)}
+    coder.record(claims[held], [said("1"), said("2", "running", session_id="s1", seat={"base": "0"})])
+    coder.rewind(held, 2, spare=True, claim=claims[held])
+    coder.record(claims[held], [said("2", "running")])
+    coder.flag(asks, "Which?", kind="input", claim=claims[asks], step="1", steps=[said("1", "waiting")], hold=True)
+    desk.backup(file)
+    coder.record(claims[held], [said("2", result="after the backup")])
+    target = new_db(dialect)
+    assert restore(file, target, env=ENV)["fenced"] == 2
+    with open_(target, clock) as new:
+        again = new.as_(Who("agent:coder", "agent", direct=True))
+        for attempt in (
+            lambda: again.record(claims[held], [said("2")]),
+            lambda: again.complete(claims[held], journal=1),
+            lambda: again.rewind(held, 1, claim=claims[held]),
+            lambda: again.park(claims[asks], steps=[said("1")]),
+        ):
+            with pytest.raises(ClaimLost):
+                attempt()
+        assert [new.steps(held, n) == desk.steps(held, n) for n in (0, 1)] == [True, False]
+        assert [(s["index"], s["spare"], s["status"]) for s in new.steps(held)] == [
+            ("1", False, "completed"), ("2", False, "running"), ("2", True, "running"),
+        ]  # fmt: skip
+        assert new.program(held) == desk.program(held) and new.show(held)["state"] == "ready"
+        assert new.show(asks)["state"] == "human" and new.show(asks)["claim"] is None
+        new.answer(asks, "so", signal={"status": "COMPLETE"})
+        assert new.steps(asks)[0]["result"] == {"status": "COMPLETE"}
+        fresh = again.claim(held, "w2")["claim"]
+        again.record(fresh, [said("2", result="again")])
+        assert again.complete(fresh, journal=1)["state"] == "done"
+        well(new)
+    well(desk)
 
 
 def open_everywhere(desk: Client) -> Client:

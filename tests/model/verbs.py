@@ -232,7 +232,7 @@ class Verbs(Ground):
 
     # --- questions --------------------------------------------------------------------------------------------------
 
-    def _open(self, job: Job, args: dict[str, Any], by: str, now: int, tool: bool = False) -> Asked:
+    def _open(self, job: Job, args: dict[str, Any], by: str, now: int, tool: bool = False, free: bool = False) -> Asked:
         kind, blocking = args.get("kind") or "input", args.get("blocking", True)
         row = KINDS[kind]
         options = tuple(str(option["value"]) for option in args.get("options") or ())
@@ -241,7 +241,7 @@ class Verbs(Ground):
             raise No("invalid")
         low, high = self.settings["min_timeout"], self.settings["max_timeout"]
         time = args.get("timeout")
-        if time is not None and not low <= time <= high:
+        if time is not None and not low <= time <= high and not free:
             raise No("invalid")
         if time is None and tool and row.timeout:
             time = min(max(duration(row.timeout), low), high)
@@ -276,7 +276,8 @@ class Verbs(Ground):
         if m.args.get("once") and any(q.kind == m.args.get("kind") for q in job.waiting()):
             m.again = not wrote
             return
-        asked = self._open(job, m.args, m.who.name, m.now)
+        free = "steps" in m.args and m.holds and job.workflow  # a script waits as long as it says
+        asked = self._open(job, m.args, m.who.name, m.now, free=free)
         self._asker(job, m, asked)
         if not (m.args.get("hold") and m.holds):
             self._drop(job)

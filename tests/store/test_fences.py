@@ -74,6 +74,25 @@ def test_a_permission_that_somebody_else_used_is_not_used(desk, agent, clock):
     assert desk.show("Q1")["used_by"] is None, "and all of it is undone"
 
 
+@pytest.mark.parametrize(
+    "faster", ["status = 'completed', result = '1', ended_at = 1", "digest = 'another call'"], ids=["completed", "another"]
+)
+def test_a_step_that_somebody_else_wrote_is_not_changed(desk, agent, clock, faster):
+    desk.create("A", workflow="a.py")
+    claim = agent.claim("PROJ-1", "w1")["claim"]
+    step = {"path": "1", "name": "run", "status": "running"}
+    agent.record(claim, [step])
+    store = desk.desk.store
+    write = say("step", agent.who, task=1, steps=[{**step, "status": "completed"}], claim=claim["token"])
+    with pytest.raises(Again), store.begin() as run:
+        tx = _tx(desk, run)
+        decision = decide(tx.with_steps(tx.case(1)[0], ["000001"]), write, clock())
+        run(f"UPDATE steps SET {faster}")
+        tx.save(decision)
+        tx.write()
+    assert desk.steps("PROJ-1")[0]["status"] == "running", "and all of it is undone"
+
+
 def test_whoever_loses_a_race_runs_again(desk):
     seen = []
 

@@ -240,6 +240,49 @@ def test_a_parent_that_ends_while_a_child_is_reopened(desk, other):
     _well(desk)
 
 
+def test_a_parent_that_ends_while_a_failed_run_goes_back(desk, other):
+    from yourturn.core.errors import Precondition
+
+    def try_it():
+        with pytest.raises(Precondition, match="its parent PROJ-1 is 'done'"):
+            other.rewind("PROJ-2", 1)
+
+    desk.create("A")
+    desk.create("B", parent="PROJ-1", workflow="b.py")
+    desk.fail("PROJ-2")
+    _while_open(desk, "close", 1, try_it)
+    _well(desk)
+
+
+def test_a_person_settles_a_step_while_its_holder_writes_it(desk, other, agent):
+    """Whoever comes second is refused, on what is there then; the result stays the first one's."""
+    from yourturn.core.errors import Precondition
+
+    desk.create("A", workflow="a.py")
+    claim = agent.claim("PROJ-1", "w1")["claim"]
+    step = {"path": "1", "name": "run", "status": "waiting"}
+    agent.flag("PROJ-1", "Which?", kind="input", claim=claim, step="1", steps=[step], hold=True)
+
+    def try_it():
+        with pytest.raises(Precondition, match="a result never changes"):
+            agent.record(claim, [{**step, "status": "completed", "result": "the holder's"}])
+
+    _while_open(desk, "answer", 1, try_it, value="so", signal={"by": "a person"})
+    assert desk.steps("PROJ-1")[0]["result"] == {"by": "a person"}
+    _well(desk)
+
+
+def test_two_people_take_a_run_back(desk, other):
+    desk.create("A", workflow="a.py")
+    claim = desk.claim("PROJ-1", "w1")["claim"]
+    desk.record(claim, [{"path": "1", "name": "run", "status": "completed"}])
+    desk.park(claim)
+    other.note("PROJ-1", "known to both")
+    found = _while_open(desk, "rewind", 1, lambda: other.rewind("PROJ-1", 2), to="2")
+    assert found["journal"] == 2 and [len(desk.steps("PROJ-1", n)) for n in range(3)] == [1, 1, 1]
+    _well(desk)
+
+
 def test_two_needs_that_end_together(desk, other):
     desk.create("A")
     desk.create("B")

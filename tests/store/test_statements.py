@@ -59,6 +59,24 @@ def test_a_move_is_few_statements_and_one_commit(agent, dialect):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
+def test_a_step_costs_one_look_and_one_write_more(desk, agent, dialect):
+    """And a move without steps costs nothing more, also that of a run."""
+    said_of = {}
+    for what, fields in (("plain", {}), ("run", {"workflow": "f.py"})):
+        task = desk.do("create", title=what, project="PROJ", **fields).task
+        token = agent.do("claim", task=task, worker="w1", secret="s").claim.token
+        steps = [{"path": str(n), "name": "step", "status": "completed"} for n in (1, 2)]
+        for verb, more in (("park", {}), *([("with steps", {"steps": steps})] if what == "run" else [])):
+            token = token if verb == "park" else agent.do("claim", task=task, worker="w1", secret="s").claim.token
+            with Counted(agent) as said:
+                agent.do("park", task=task, claim=token, **more)
+            said_of[what, verb] = said
+    assert len(said_of["run", "park"]) == len(said_of["plain", "park"])
+    assert not any("steps" in sql or "programs" in sql for sql in said_of["run", "park"])
+    assert len(said_of["run", "with steps"]) == len(said_of["run", "park"]) + 3
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_a_follow_up_is_in_the_same_commit(agent, dialect):
     agent.create("A")
     agent.create("B", depends_on=["PROJ-1"])
