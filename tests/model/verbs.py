@@ -438,10 +438,11 @@ class Verbs(Ground):
         self._rest(job)
         if was == "cancelled":
             job.state = "created"
+        self._tell_dependents(job)
         self._lives_again(job)
 
     def _lives_again(self, job: Job) -> None:
-        self._tell_dependents(job)
+        """Who waits for it is told again if it fails again."""
         for other in self.jobs.values():
             if job.id in other.needs:
                 other.needs[job.id] = False

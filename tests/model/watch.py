@@ -302,7 +302,8 @@ def _expect(twin: Twin, action: Action, now: int) -> None:
 def _as_row(q: Asked) -> tuple[Any, ...]:
     asker = q.asker and f"{q.asker[0]}/{_place(q.asker[1])}"
     return (
-        q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict, q.used, asker
+        q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict, q.used,
+        asker,
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from . import Mutant
 
 _RULES, _DECIDE, _EFFECTS, _GUARDS = (f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards"))
 _LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
+_JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/looks.py", "tests/core/test_journal.py"
 _DESK, _OFFICE, _BASE = "yourturn/desk.py", "yourturn/office.py", "yourturn/store/tx.py"
 _SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
 _LINK = "yourturn/store/link.py"
@@ -124,6 +125,46 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
     Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
     Mutant("a replayed claim revives", _DESK, "if held.epoch != epoch or held.lease_expires_at is None or", "if held.lease_expires_at is None or", on(_KEYS, "test_a_replayed_claim_revives_nothing")),
+    # --- runs and their journals
+    Mutant("anything has a journal", _GUARDS, 'return "" if d.get("workflow") else "it has no script"', 'return ""', on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
+    Mutant("steps come along with anything", _JOURNAL, 'if not d.get("workflow"):', "if False:", on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
+    Mutant("anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", on(_WRITTEN, "test_only_the_holder_writes_whatever_verb_brings_the_steps")),
+    Mutant("an agent brings code along", _JOURNAL, "    brings_code(d)\n", "", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
+    Mutant("a member brings code", _GUARDS, 'if d.args.get("program") and not (who.direct or who.role == "admin"):', "if False:", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
+    Mutant("an agent begins a run", _GUARDS, 'if not who.is_person and d.args.get("workflow"):', "if False:", on(_WRITTEN, "test_an_agent_begins_no_run")),
+    Mutant("an agent in a step ends the run", _GUARDS, 'ours = d.args.get("journal") == d.get("journal")', "ours = True", on(_WRITTEN, "test_an_agent_in_a_step_does_not_end_the_run")),
+    Mutant("a person cannot end a run", _GUARDS, 'if d.action.who.is_person or d.action.who.role == "system" or not', 'if d.action.who.role == "system" or not', on(_WRITTEN, "test_a_person_ends_a_run")),
+    Mutant("an agent fails a waiting run", _RULES, '"holder system human", (needs.script_says,), ', '"holder system human", (), ', on(_WRITTEN, "test_an_agent_does_not_fail_a_run_while_it_waits")),
+    Mutant("an agent splits a run", _RULES, "(needs.children, needs.script_says), ", "(needs.children,), ", on(_WRITTEN, "test_an_agent_in_a_step_does_not_end_the_run")),
+    Mutant("a result changes", _JOURNAL, "if old is not None and old.status == COMPLETED:", "if False:", on(_WRITTEN, "test_a_step_runs_waits_and_is_completed_once")),
+    Mutant("another call in its place", _JOURNAL, "if old is not None and old.digest != mark:", "if False:", on(_WRITTEN, "test_another_call_in_its_place_is_refused")),
+    Mutant("a result changes behind the law", _BASE, "WHERE steps.status <> 'completed' AND steps.digest", "WHERE steps.digest", on(_FENCES, "test_a_step_that_somebody_else_wrote_is_not_changed", "sqlite-completed")),
+    Mutant("another call behind the law", _BASE, " AND steps.digest = excluded.digest", "", on(_FENCES, "test_a_step_that_somebody_else_wrote_is_not_changed", "postgres-another")),
+    Mutant("known steps are new", _DESK, "            case = self._with_steps(tx, case, action)\n", "            pass\n", on(_WRITTEN, "test_a_step_runs_waits_and_is_completed_once")),
+    Mutant("debts make steps new", _DESK, '            case = self._pay(tx, case, now, touched)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(tx, case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(tx, case, action)\n            case = self._pay(tx, case, now, touched)\n', on(_WRITTEN, "test_the_answer_comes_after_the_lease_of_who_waited")),
+    Mutant("a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", on(_WRITTEN, "test_a_signal_is_for_a_question_of_a_step")),
+    Mutant("a signal settles twice", _JOURNAL, ' or journal != str(d.get("journal")) or old.status == COMPLETED:', ' or journal != str(d.get("journal")):', on(_WRITTEN, "test_a_signal_is_for_a_question_of_a_step")),
+    Mutant("anybody speaks for a step", _QUESTIONS, 'if path is None or not d.holds_claim or not d.get("workflow"):', 'if path is None or not d.get("workflow"):', on(_WRITTEN, "test_who_does_not_hold_the_run_speaks_for_none_of_its_steps")),
+    Mutant("a task is asked by a step", _QUESTIONS, 'if path is None or not d.holds_claim or not d.get("workflow"):', "if path is None or not d.holds_claim:", on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
+    Mutant("anybody waits longer than the limits", _QUESTIONS, '("steps" in args and d.holds_claim and d.get("workflow"))', '("steps" in args)', on(_WRITTEN, "test_only_a_script_waits_longer_than_the_limits")),
+    Mutant("anybody holds by flagging", _EFFECTS, 'if not (d.args.get("hold") and d.holds_claim):', 'if not d.args.get("hold"):', on(_WRITTEN, "test_hold_keeps_the_claim_of_the_holder_alone")),
+    Mutant("every flag holds", _EFFECTS, 'if not (d.args.get("hold") and d.holds_claim):', "if not d.holds_claim:", on(_WRITTEN, "test_hold_keeps_the_claim_of_the_holder_alone")),
+    Mutant("a parked run forgets its steps", _EFFECTS, "    write(d)\n    drop_claim(d)\n    if d.state == HUMAN:", "    drop_claim(d)\n    if d.state == HUMAN:", on(_WRITTEN, "test_a_run_that_waits_is_parked_with_its_steps")),
+    Mutant("a gate is gone round by going back", _GUARDS, 'return may_lift(d) if d.state == HUMAN else ""\n\n\ndef short_enough', 'return ""\n\n\ndef short_enough', on(_WRITTEN, "test_a_gate_that_is_reserved_is_not_gone_round_by_going_back")),
+    Mutant("everybody takes a failed run back", _RULES, '"admin",               (needs.a_run, needs.open_parent), ', '"human",               (needs.a_run, needs.open_parent), ', on(_WRITTEN, "test_only_an_admin_takes_a_failed_run_back")),
+    Mutant("a run lives under an ended parent", _RULES, "(needs.a_run, needs.open_parent), ", "(needs.a_run,), ", on(_WRITTEN, "test_a_failed_run_whose_parent_has_ended_stays_failed")),
+    Mutant("a parent ends unseen", _DESK, 'action.verb in ("reopen", "rewind") or', 'action.verb == "reopen" or', on(_RACES, "test_a_parent_that_ends_while_a_failed_run_goes_back", "postgres")),
+    Mutant("people rewind what is worked on", _RULES, '("rewind",      (WORKING,),                             ("=",),                           "holder", ', '("rewind",      (WORKING,),                             ("=",),                           "holder human", ', on(_WRITTEN, "test_while_somebody_works_only_the_holder_goes_back")),
+    Mutant("branches go back alone", _JOURNAL, 'at = place(to).partition(".")[0]', "at = place(to)", on(_WRITTEN, "test_branches_go_back_together", "sqlite-3.1.0")),
+    Mutant("the step itself is kept", _QUERIES, "s.place {bytewise} < :to;", "s.place {bytewise} <= :to;", on(_WRITTEN, "test_spares_are_those_of_the_last_time_and_no_steps")),
+    Mutant("what was laid aside is laid aside again", _QUERIES, " AND s.place {bytewise} < '~';", ";", on(_WRITTEN, "test_spares_are_those_of_the_last_time_and_no_steps")),
+    Mutant("steps are always laid aside", _JOURNAL, 'd.rewound = (old, at, bool(d.args.get("spare")))', "d.rewound = (old, at, True)", on(_WRITTEN, "test_rewind_keeps_what_was_before_and_leaves_the_rest_behind")),
+    Mutant("a question outlives its step", _JOURNAL, "            if q.status == PENDING:\n", "            if q.status == PENDING and q.blocking:\n", on(_WRITTEN, "test_a_waiting_run_that_goes_back_withdraws_what_it_asked")),
+    Mutant("a run that goes back is held", _JOURNAL, "    elif d.state == HUMAN:\n        drop_claim(d)\n", "    elif d.state == HUMAN:\n", on(_WRITTEN, "test_a_waiting_run_that_goes_back_withdraws_what_it_asked")),
+    Mutant("reopen goes on in the old journal", _EFFECTS, '        d.put(journal=d.get("journal") + 1)\n', "        pass\n", on(_WRITTEN, "test_reopen_begins_an_empty_journal")),
+    Mutant("anybody gets a run", _BASE, '" AND t.workflow IS NULL" * (not runs)', '""', on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
+    Mutant("next shows a run", _LOOKS, "limit=1, runs=False, **filters", "limit=1, **filters", on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
+    Mutant("completed without a result", _SCHEMA, "    CHECK ((status = 'completed') = (result IS NOT NULL)),\n", "", on(_ROWS, "test_the_database_refuses_wrong_rows")),
     # --- the schema, the last guard
     Mutant("two events with one number", _SCHEMA, "CREATE UNIQUE INDEX events_chain", "CREATE INDEX events_chain", on(_ROWS, "test_the_database_refuses_wrong_rows", "postgres")),
     Mutant("two last questions", _SCHEMA, "CREATE UNIQUE INDEX questions_exhausted", "CREATE INDEX questions_exhausted", on(_ROWS, "test_the_database_refuses_wrong_rows")),
