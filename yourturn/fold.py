@@ -30,7 +30,9 @@ _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at"
 class Story:
     """What is known of one task."""
 
-    __slots__ = ("at", "events", "freed", "key", "needs", "notes", "questions", "row", "stay", "steps", "void")
+    __slots__ = (
+        "at", "events", "freed", "key", "needs", "notes", "older", "program", "questions", "row", "stay", "steps", "void"
+    )  # fmt: skip
 
     def __init__(self, key: str) -> None:
         self.key = key
@@ -39,6 +41,8 @@ class Story:
         self.notes: list[Row] = []
         self.needs: dict[str, None] = {}
         self.steps: dict[str, Row] = {}  #: of the journal that is being written
+        self.older: list[dict[str, Row]] = []  #: of those before it
+        self.program: Row | None = None
         self.stay: set[str] = set()  #: outcomes of the questions closed during this stay in `human`
         self.events = 0
         self.at = ""
@@ -114,6 +118,7 @@ class Fold:
         for task, needs in data.get("needs_removed", ()):
             self.tasks[task].needs.pop(needs, None)
         story.void |= set(data.get("void", ()))
+        story.program = data.get("program", story.program)
         move = Move(event, data, _meant(event["action"], data), was, story, closed, opened, used, written)
         for name, law in self.laws.items():
             self.wrong[name] += [f"{_name(event)}: {words}" for words in law(self, move)]
@@ -135,6 +140,7 @@ class Fold:
             kept = {name: step for name, step in story.steps.items() if to is not None and _order(name) < to}
             if spare:
                 kept |= {f"~{name}": step for name, step in story.steps.items() if name not in kept and name[0] != "~"}
+            story.older.append(story.steps)
             story.steps = kept
         for said in data.get("steps", ()):
             before = story.steps.get(said["index"])

@@ -16,10 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
 from .audit import verify
 from .client import Client
+from .core.canon import digest
 from .core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED, REVIEW
 from .core.places import place
 from .desk import Desk
@@ -70,6 +72,9 @@ class Seen:
         self.tasks: dict[str, Row] = {}
         for task in _pages(lambda last: client.list(limit=PAGE, after=last["key"] if last else None)):
             self.tasks[task["key"]] = task
+        runs = [task for task in self.tasks.values() if task["workflow"]]
+        self.older = {task["key"]: [client.steps(task["key"], n) for n in range(task["journal"])] for task in runs}
+        self.programs = {task["key"]: client.program(task["key"]) for task in runs}
         self.inbox = list(_pages(lambda last: client.inbox(limit=PAGE, after=last["id"] if last else None)))
         self.projects, self.users, self.tokens = client.projects(), client.users(), client.tokens()
         self.fold = Fold(LAWS)
@@ -217,19 +222,31 @@ def _asked_otherwise(q: Row, said: Row) -> Iterator[str]:
 
 
 def _journals(seen: Seen) -> Iterator[str]:
+    """The journal that is being written, those that were, and the script."""
     for key, task in seen.tasks.items():
         story = seen.fold.tasks.get(key)
-        told = dict(story.steps) if story else {}
-        for step in task["steps"]:
-            name = f"{'~' * step['spare']}{step['index']}"
-            said = told.pop(name, None)
-            if said is None:
-                yield f"step {name} of {key} is there, and no event tells of it"
-                continue
-            for field in ("name", "agent", "digest", "call", "status", "session_id", "seat", "result", "started_at", "ended_at"):
-                if step[field] != said.get(field):
-                    yield f"step {name} of {key} has {field} {step[field]!a}, and its events say {said.get(field)!a}"
-        yield from (f"events tell of step {name}, and {key} does not have it" for name in told)
+        shown = [*seen.older.get(key, ()), task["steps"]]
+        told = [*story.older, story.steps] if story else []
+        for number, (steps, said) in enumerate(zip_longest(shown, told, fillvalue=())):
+            yield from (f"{words} of {key}, journal {number}" for words in _other_steps(steps, dict(said)))
+        program, known = seen.programs.get(key), story.program if story else None
+        if program and digest(program["body"]) != program["digest"]:
+            yield f"the script of {key} is not what it was"
+        if (program and {name: program[name] for name in ("file", "digest")}) != known:
+            yield f"the script of {key} is {program and program['file']}, and its events say {known and known['file']}"
+
+
+def _other_steps(steps: Iterable[Row], told: dict[str, Row]) -> Iterator[str]:
+    for step in steps:
+        name = f"{'~' * step['spare']}{step['index']}"
+        said = told.pop(name, None)
+        if said is None:
+            yield f"is there, and no event tells of it: step {name}"
+            continue
+        for field in ("name", "agent", "digest", "call", "status", "session_id", "seat", "result", "started_at", "ended_at"):
+            if step[field] != said.get(field):
+                yield f"{field} is {step[field]!a}, and the events say {said.get(field)!a}: step {name}"
+    yield from (f"is not there, and events tell of it: step {name}" for name in told)
 
 
 def _inbox(seen: Seen) -> Iterator[str]:
@@ -336,7 +353,7 @@ CHECKS: tuple[Check, ...] = (
     Check("readers", lambda seen: seen.strays, "watchers see every chain in its order", _RESTORE),
     *(Check(name, _law(name), _WELL[name], _RESTORE) for name in LAWS),
     Check("tasks", _rows, "the events tell every task as it is, with its notes and needs", _RESTORE),
-    Check("journals", _journals, "the events tell every step as it is", _RESTORE),
+    Check("journals", _journals, "the events tell every step and script as it is", _RESTORE),
     Check("asked", _asked, "the events tell every question as it is", _RESTORE),
     Check("inbox", _inbox, "the inbox shows what waits for a person", _RESTORE),
     Check("needs", _needs, "ready tasks wait for nobody, blocked ones for somebody", _RESTORE),

@@ -54,7 +54,7 @@ def _life(desk, agent, clock):
 def _run(desk, agent):
     """PROJ-15: a run that went back to its third call; PROJ-16: one whose second call was settled by a person's answer."""
     for key in ("PROJ-15", "PROJ-16"):
-        desk.create("O", workflow="o.py")
+        desk.create("O", workflow="o.py", program={"file": "o.py", "body": "go()"})
         claim = agent.claim(key, "w6")["claim"]
         agent.record(claim, [said("1", result="one"), said("2", "running")])
         if key == "PROJ-15":
@@ -228,6 +228,16 @@ DAMAGE: dict[str, tuple[str, str]] = {
         "journals",
         "INSERT INTO steps (task_id, journal, place, name, digest, call, status, started_at) "
         "VALUES (16, 0, '000009', 'run', '', 'null', 'running', 1)",
+    ),
+    "a result of an older journal": ("journals", "UPDATE steps SET result = '0' WHERE journal = 0 AND place = '000003'"),
+    "an older journal is gone": ("journals", "DELETE FROM steps WHERE task_id = 15 AND journal = 0"),
+    "another script": ("journals", "UPDATE programs SET body = 'rm()' WHERE task_id = 15"),
+    "a whole other script": ("journals", "UPDATE programs SET file = 'p.py' WHERE task_id = 15"),
+    "a script is gone": ("journals", "DELETE FROM programs WHERE task_id = 15"),
+    "a script is slipped in": (
+        "journals",
+        "INSERT INTO programs (task_id, journal, at, file, digest, body) SELECT task_id, 1, 1, file, digest, 'x' FROM programs "
+        "WHERE task_id = 15",
     ),
     "another journal": ("tasks", "UPDATE tasks SET journal = 0 WHERE id = 15"),
     "asked by another step": ("asked", "UPDATE questions SET step = '0/000001' WHERE task_id = 16"),
