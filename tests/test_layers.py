@@ -94,6 +94,7 @@ def test_the_package_needs_nothing_but_python():
         Path("store/postgres.py"): {"psycopg"},
         Path("store/link.py"): {"psycopg"},
         Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
+        Path("flow/lua.py"): {"lupa"},
     }
     for path in MODULES:
         outside = {name[0] for name in _imports(path)} - sys.stdlib_module_names - {"yourturn", "__future__"}

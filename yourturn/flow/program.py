@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..core.canon import digest
 from ..core.errors import Invalid, NotFound
+from .values import LuaError
 
 LIMIT = 1_000_000
 
@@ -86,7 +87,7 @@ def load(ref: str, source: Source) -> Callable[[str], Any]:
             from .lua import load as load_lua
         except ImportError:
             raise BadScript(f"{ref} is a Lua script, and Lua is not installed", hint="pip install 'yourturn[lua]'") from None
-        return load_lua(source.body, source.file)
+        return load_lua(source.body, source.file, split(ref)[1])
     return _python(ref, source)
 
 
@@ -130,6 +131,8 @@ def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
 
 def trouble(error: BaseException, where: str = "") -> str:
     """An exception in one line, with the line of the script that it came from."""
+    if isinstance(error, LuaError):
+        return str(error)
     words = f"{type(error).__name__}: {error}".rstrip(": ")
     line, at = None, error.__traceback__
     while at is not None:

@@ -48,6 +48,14 @@ class StepFailed(Exception):
     """The function of a `step()` raised. The same on every replay, so a script may catch it."""
 
 
+class LuaError(Exception):
+    """What went wrong in a Lua script, with the line; `said` is how Lua says it."""
+
+    def __init__(self, words: str, said: str) -> None:
+        super().__init__(words)
+        self.said = said
+
+
 class Signal(dict[str, Any]):
     """What an agent said at the end: `status`, `summary`, `reason`, `message`, and whatever else it wrote."""
 
