@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from yourturn.core.actions import say
 from yourturn.core.decide import decide
 from yourturn.core.errors import ClaimLost
 
-from .kit import case, everything, number
+from .kit import SCRIPT, case, everything, number, said
 
 LATE = {
     "complete": lambda b, claim: b.agent.complete(claim, "late"),
@@ -20,6 +22,10 @@ LATE = {
     "park": lambda b, claim: b.agent.park(claim),
     "fail": lambda b, claim: b.agent.fail(claim, "late"),
     "fail as a person": lambda b, claim: b.desk.fail(claim, "late"),
+    "step": lambda b, claim: b.agent.record(claim, [said("1")]),
+    "rewind": lambda b, claim: b.agent.rewind(claim["task"], 1, claim=claim),
+    "flag with steps": lambda b, claim: b.agent.flag(claim["task"], "late!", claim=claim, steps=[said("1")], hold=True),
+    "complete as a script": lambda b, claim: b.agent.complete(claim, steps=[said("1")], journal=0),
     "release by name": lambda b, claim: b.agent.release(claim["task"], worker="w1"),
 }
 
@@ -84,6 +90,12 @@ def test_a_late_write_is_refused_and_leaves_no_trace(bench, situation):
             write(bench, claim)
         assert claim["task"] in str(error.value) and error.value.exit_code == 4
         assert everything(bench.desk) == before, f"{name} of a claim that was {situation.__name__} wrote something"
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.__name__)
+def test_so_is_one_to_a_run(bench, situation, monkeypatch):
+    monkeypatch.setattr(bench, "working", partial(bench.working, workflow=SCRIPT))
+    test_a_late_write_is_refused_and_leaves_no_trace(bench, situation)
 
 
 def test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token(bench):

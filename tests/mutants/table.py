@@ -165,6 +165,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("anybody gets a run", _BASE, '" AND t.workflow IS NULL" * (not runs)', '""', on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
     Mutant("next shows a run", _LOOKS, "limit=1, runs=False, **filters", "limit=1, **filters", on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
     Mutant("completed without a result", _SCHEMA, "    CHECK ((status = 'completed') = (result IS NOT NULL)),\n", "", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    Mutant("machines: anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", (_MODELS,)),
+    Mutant("machines: a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", (_MODELS,)),
+    Mutant("machines: what goes back is held", _JOURNAL, "    elif d.state == HUMAN:\n        drop_claim(d)\n", "    elif d.state == HUMAN:\n", (_MODELS,)),
+    Mutant("machines: debts make steps new", _DESK, '            case = self._pay(tx, case, now, touched)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(tx, case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(tx, case, action)\n            case = self._pay(tx, case, now, touched)\n', (_MODELS,)),
     # --- the schema, the last guard
     Mutant("two events with one number", _SCHEMA, "CREATE UNIQUE INDEX events_chain", "CREATE INDEX events_chain", on(_ROWS, "test_the_database_refuses_wrong_rows", "postgres")),
     Mutant("two last questions", _SCHEMA, "CREATE UNIQUE INDEX questions_exhausted", "CREATE INDEX questions_exhausted", on(_ROWS, "test_the_database_refuses_wrong_rows")),

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from tests.core.kit import said
 from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.errors import YourturnError
@@ -30,6 +31,8 @@ WRITES: dict[str, Callable[[Client, str, Any], Any]] = {
     "heartbeat": lambda client, task, claim: client.heartbeat(claim),
     "decompose": lambda client, task, claim: client.decompose(claim, ["late"]),
     "release": lambda client, task, claim: client.release(claim, "late"),
+    "step": lambda client, task, claim: client.record(claim, [said("1")]),
+    "rewind": lambda client, task, claim: client.rewind(task, 1, claim=claim),
     "park": lambda client, task, claim: client.park(claim),
     "fail": lambda client, task, claim: client.fail(claim, "late"),
     "flag": lambda client, task, claim: client.flag(task, "late!", claim=claim),
