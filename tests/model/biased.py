@@ -169,6 +169,32 @@ class Biased(Machine):
         else:
             self.say("rewind", (ADMINS[0], *PEOPLE)[c["other"] % 3], job, args=self.args("rewind", job, {**c, "proof": "none"}))
 
+    def asks_in_a_step(self, c: dict[str, Any]) -> None:
+        """From the claim to the answer, with what may come between them."""
+        ready = [job for job in self.jobs() if job.workflow and job.state == "ready"]
+        if not ready:
+            self.goes_on_with_a_run(c)
+            return
+        job, who, path = ready[c["task"] % len(ready)], AGENTS[c["other"] % 2], c["path"]
+        self.say("claim", who, job, args={"worker": "w0", "secret": f"s{self.said}"})
+        held = {"claim": self.desk.twin.jobs[job.id].token}
+        aside = {"blocking": False, "default": "so"} if c["small"] == 0 else {}
+        step = {"path": path, "name": "step", "call": path, "status": "waiting"}
+        self.say("step", who, job, args={**held, "steps": [step]})
+        verb, more = ("ask", aside) if aside else ("flag", {"hold": True})
+        self.say(verb, who, job, args={**held, **more, "text": "Which?", "kind": "input", "step": path})
+        asked = self.desk.twin.jobs[job.id].asked[-1:]
+        if c["small"] == 0:  # the journal is an older one by then
+            self.say("rewind", who, job, args={**held, "to": "9"})
+        elif c["small"] == 1:  # who holds it is late
+            self.clock.micros += 61 * 60_000_000
+        elif c["small"] == 2:
+            self.say("rewind", ADMINS[0], job, args={"to": path if c["also"] else None, "spare": c["flag"]})
+        elif c["also"]:
+            self.say("step", who, job, args={**held, "steps": [{**step, "status": "completed"}]})
+        for q in asked:
+            self.say("answer", ADMINS[0], job, q.id, args={"value": "so", "signal": {"status": "COMPLETE"}})
+
     def restores(self, c: dict[str, Any]) -> None:
         """What was handed out before is void: every claim that is used after this is late."""
         if c["small"] == 0:
@@ -188,6 +214,6 @@ class Biased(Machine):
 SCENES = (
     *3 * ("claims", "moves_on"),
     *2 * ("writes_with_a_claim", "outlives_its_lease", "asks", "answers", "says_what_the_table_does_not_know"),
-    *3 * ("goes_on_with_a_run",),
+    *2 * ("goes_on_with_a_run", "asks_in_a_step"),
     *("answers_again", "uses", "reopens", "makes_a_family", "says_it_twice", "time_passes", "restores"),
 )
