@@ -310,6 +310,5 @@ def _together(here: Scope, entry: Entry, scopes: list[Scope], ends: list[Any]) -
 
 #: What scripts find without importing it.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    function.__name__: function
-    for function in (run, pause, ask, stuck, config, step, sleep, now, random, uuid, log, parallel)
+    function.__name__: function for function in (run, pause, ask, stuck, config, step, sleep, now, random, uuid, log, parallel)
 }

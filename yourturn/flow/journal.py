@@ -105,9 +105,7 @@ class Entry:
 
 
 class Journal:
-    def __init__(
-        self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None
-    ) -> None:
+    def __init__(self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None) -> None:
         self.desk, self.claim, self.host, self.config = desk, got["claim"], host, config
         self.program = program  #: the source, if it is not the one that is recorded
         self.task: dict[str, Any] = got["task"]

@@ -1,12 +1,12 @@
 """For tests, yours as well as ours: a clock that you wind, a desk that lives as long as the test, a stage for workflows.
 
-    from yourturn.testing import Stage, done, needs_human
+from yourturn.testing import Stage, done, needs_human
 
-    stage = Stage(feature, agents={"coder": [needs_human("JWT or sessions?"), done("built")]})
-    stage.run("Add login")
-    assert stage.waiting.text == "JWT or sessions?"
-    stage.answer("JWT")
-    assert stage.state == "done"
+stage = Stage(feature, agents={"coder": [needs_human("JWT or sessions?"), done("built")]})
+stage.run("Add login")
+assert stage.waiting.text == "JWT or sessions?"
+stage.answer("JWT")
+assert stage.state == "done"
 """
 
 from __future__ import annotations

@@ -156,7 +156,8 @@ class Cast:
         if lines is None:
             raise OffScript(f"The workflow calls {where}, and {call.agent!r} has no lines for that prompt.")
         if not lines.left:
-            raise OffScript(f"The workflow calls {where}, and {call.agent!r} has nothing more to say, after {lines.number} line{'s' * (lines.number != 1)}.")
+            before = f"after {lines.number} line{'s' * (lines.number != 1)}"
+            raise OffScript(f"The workflow calls {where}, and {call.agent!r} has nothing more to say, {before}.")
         return lines.next()
 
     def again(self, turn: Any) -> None:

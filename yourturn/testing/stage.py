@@ -254,7 +254,8 @@ class Stage:
             found = [w for w in found if to in (w.id, w.step, w.text, w.agent)]
         if not found:
             what = f"nothing that is called {to!r}" if to is not None else "nothing"
-            raise OffScript(f"{self.key} is {self.state!r} and waits for {what}: {self.ended.words}")
+            how = f" ({self.reason})" if self.reason else ""
+            raise OffScript(f"{self.key} is {self.state!r}{how} and waits for {what}")
         return found[0]
 
     def _person_says(self, waiting: Waiting) -> None:
