@@ -65,11 +65,11 @@ class Engine:
         token = scope.set(top)
         try:
             value = function(self.task["description"] or self.task["title"])
+            top.ended()
+        except Suspended as way_out:
+            top.left = top.left or way_out
+        except (Stuck, Released, Interrupted) as way_out:
             if top.left is None:
-                top.ended()
-                return self._done(value, source)
-        except (Suspended, Stuck, Released, Interrupted) as way_out:
-            if top.left is None and not isinstance(way_out, Suspended):
                 return self._left(way_out)
         except Diverged as other:
             return self._diverged(other)
@@ -77,6 +77,9 @@ class Engine:
             if top.left is None:
                 words = f"{self.file}: {program.trouble(error, where)}"
                 return self._fail("failed", words, "error")
+        else:
+            if top.left is None:
+                return self._done(value, source)
         finally:
             scope.reset(token)
         return self._suspended(top)
@@ -127,15 +130,21 @@ class Engine:
             return Ended("lost", str(error))
         raise error
 
+    def close(self, what: str, words: str) -> str:
+        """The run is about to end as done, failed or stuck: time to bring its work home. Returns what is told of it."""
+        return words
+
     def _done(self, value: Any, source: program.Source) -> Ended:
         self._record_change()
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
+        summary = self.close("done", summary)
         self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
         return Ended("done", summary or "finished")
 
     def _fail(self, what: str, words: str, failure: str) -> Ended:
+        words = self.close(what, words)
         steps = self.journal.kept()
         self.desk.fail(self.claim, words, failure=failure, steps=steps, journal=self.task["journal"])
         return Ended(what, words)
@@ -183,7 +192,7 @@ class Engine:
         q, response = said[-1], said[-1]["response"]
         word = str(response["value"] or response["text"] or "").strip().lower()
         if response["verdict"] == "rejected" or word == "stop":
-            words = response["text"] or f"stopped by {q['responded_by']}"
+            words = self.close("stuck", response["text"] or f"stopped by {q['responded_by']}")
             self.desk.fail(self.claim, words, failure="stuck", journal=self.task["journal"])
             return Ended("stuck", words)
         if word in ("continue", "accept-new-code", "go on"):
