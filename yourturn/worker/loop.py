@@ -125,7 +125,7 @@ class Worker:
             return None
         self._begun = True
         if got is None:
-            return False
+            return None if self.only is not None and self._elsewhere() else False
         self.budget.spend(tasks=1)
         sitting, name = self._seated(got)
         if self._stop.is_set():
@@ -136,6 +136,14 @@ class Worker:
         self.progress.say(sitting.key, f"{name} {'goes on' if got['task']['steps'] else 'begins'}: {got['task']['title']}")
         thread.start()
         return True
+
+    def _elsewhere(self) -> bool:
+        """The only one that is to be taken is in other hands: what comes of it is waited for."""
+        task = self.desk.show(str(self.only))
+        if task["claim"] and self.idle != task["claim"]["worker"]:
+            self.idle = task["claim"]["worker"]
+            self.progress.say(task["key"], f"{self.idle} works on it; it goes on here when that one leaves it")
+        return bool(task["claim"])
 
     def _seated(self, got: dict[str, Any]) -> tuple[Holder, str]:
         """Who works on it, and the name."""
