@@ -100,7 +100,7 @@ class _Wish:
                 task = self._carrier(key)
             return self.desk.ask(
                 task, str(terms.text or sentence(self.tool, self.action["arguments"])), "permission", action=self.action, key=key,
-                reviewer=terms.reviewer, timeout=terms.timeout, claim=self._claim(task),
+                reviewer=terms.reviewer, timeout=terms.timeout, **self._claim(task),
             )  # fmt: skip
         except KeyReused:
             raise KeyReused(
@@ -115,10 +115,12 @@ class _Wish:
         title = CONTROL.sub(" ", f"Allow {self.tool}")[:300]
         return self.desk.create(title, description=about, draft=True, key=key and f"{key}/task")
 
-    def _claim(self, task: Named) -> str | None:
-        """A worker's process asks under its claim, and so keeps it."""
+    def _claim(self, task: Named) -> dict[str, str | None]:
+        """A worker's process asks under its claim, and so keeps it; as the step of a run that it works in."""
         token = os.environ.get("YOURTURN_CLAIM")
-        return token if token and self.desk.claim_is_for(token, task) else None
+        if not token or not self.desk.claim_is_for(token, task):
+            return {"claim": None}
+        return {"claim": token, "step": os.environ.get("YOURTURN_STEP") or None}
 
     def allowed(self, q: dict[str, Any]) -> dict[str, Any]:
         """The arguments to run with, or the reason why not."""

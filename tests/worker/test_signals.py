@@ -107,7 +107,7 @@ def test_a_file_keeps_reasons_and_words_of_workflows():
     assert (asked.text, asked.reason, asked.context) == ("A or B?", "decision_needed", {})
     assert from_file(b'{"status": "NEEDS_HUMAN", "reason": "A or B?"}').reason is None
     own = from_file(b'{"status": "Needs_Review", "summary": "see it", "files": ["a"]}')
-    assert own == Outcome("nothing", "Needs_Review", "", "see it", {"files": ["a"]}, None, "file")
+    assert own == Outcome("nothing", "Needs_Review", "", "see it", {"summary": "see it", "files": ["a"]}, None, "file")
 
 
 def test_what_is_broken_says_why_and_shows_it():

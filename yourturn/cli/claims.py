@@ -73,7 +73,10 @@ def complete_args(p: Any) -> None:
 def complete(a: Namespace) -> int:
     with connect(a) as desk:
         summary = parse.given(a.summary) or parse.given(a.words) or ""
-        task = desk.complete(a.task, summary, key=a.idempotency_key, **held(desk, a.task, a))
+        mine = held(desk, a.task, a)
+        if parse.step(mine):
+            return _signalled(a, "DONE", summary=summary)
+        task = desk.complete(a.task, summary, key=a.idempotency_key, **mine)
     return out(a, task, lambda: _said(task, "Completed"))
 
 
@@ -133,8 +136,19 @@ def fail_args(p: Any) -> None:
 
 def fail(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.fail(a.task, reason(a), failure=a.failure, **held(desk, a.task, a))
+        mine = held(desk, a.task, a)
+        if parse.step(mine):
+            return _signalled(a, "FAILED", reason=reason(a))
+        task = desk.fail(a.task, reason(a), failure=a.failure, **mine)
     return out(a, task, lambda: _said(task, "Failed"))
+
+
+def _signalled(a: Namespace, status: str, **fields: str) -> int:
+    """In a step of a run: its script goes on when the turn has ended."""
+    from ..worker.tool import signal
+
+    said = signal(os.environ, status, **fields)
+    return out(a, said, [f"Your step ends as {status}. End your turn now: the script of the run goes on."])
 
 
 stop_args = _reason_args

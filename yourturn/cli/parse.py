@@ -134,6 +134,15 @@ def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:
     return {"proof": token, "worker": args.worker_id}
 
 
+def step(mine: dict[str, Any]) -> str | None:
+    """The step of a run in which this is said, by its agent."""
+    if "YOURTURN_STEP" not in os.environ:
+        return None
+    from ..worker.tool import step_of
+
+    return step_of(os.environ, mine["proof"])
+
+
 def show(args: argparse.Namespace, value: Any, lines: Callable[[], list[str]] | list[str]) -> int:
     """One JSON value, or lines for a person."""
     if args.json:

@@ -92,7 +92,7 @@ def ask(a: Namespace) -> int:
         mine = held(desk, a.task, a)
         q = desk.ask(
             a.task, parse.given(a.text), a.kind, [_option(word) for word in a.option], a.wait,
-            claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, **fields,
+            claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, step=parse.step(mine), **fields,
         )  # fmt: skip
     waits = bool(a.wait) and q["status"] == "pending" and q["blocking"]
 
@@ -145,6 +145,7 @@ def flag(a: Namespace) -> int:
         task = desk.flag(
             a.task, parse.given(a.text), a.reason, a.kind, claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key,
             context=_context(parse.given(a.context)), reviewer=a.reviewer, urgency=a.urgency,
+            **({"step": step, "hold": True} if (step := parse.step(mine)) else {}),
         )  # fmt: skip
     asked = task["questions"][-1]["id"]
     return out(a, task, lambda: [f"{task['key']} is a person's turn now: {asked}.", f"Next: turn show {asked}"])

@@ -65,6 +65,7 @@ COMMANDS: dict[str, Command] = {
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
     "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     # agents
+    "run": Command("run", "run", _A, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua - < prompt.md")),
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
     "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
     "worktree": Command("worktrees", "worktree", _A, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),

@@ -44,20 +44,25 @@ def _time(option: str) -> Callable[[str], float]:
     return read
 
 
-def work_args(p: Any) -> None:
-    p.add_argument("--agent", metavar="NAME", help="only this one of [agents.NAME] (else the task's role says which)")
+def agent_args(p: Any) -> None:
+    """How agents are run."""
     p.add_argument(
         "--exec", metavar="CMD", dest="command", help="any command as the agent: brief on stdin, its output is the message"
     )
+    p.add_argument("--in-place", action="store_true", help="work in this checkout, not in a worktree; one task at a time")
+    p.add_argument("--turns", type=_count, default=5, metavar="N", help="turns without a signal before a person is asked (5)")
+    p.add_argument("--timeout", type=_time("--timeout"), default=3600.0, metavar="TIME", help="for one turn of an agent (1h)")
+    p.add_argument("--silence", type=_time("--silence"), default=900.0, metavar="TIME", help="without a word from it (15m)")
+
+
+def work_args(p: Any) -> None:
+    p.add_argument("--agent", metavar="NAME", help="only this one of [agents.NAME] (else the task's role says which)")
+    agent_args(p)
     p.add_argument("--epic", metavar="KEY", help="only tasks of this epic")
     p.add_argument("--parallel", type=_count, default=1, metavar="N", help="so many agents at a time (1)")
     p.add_argument("--drain", action="store_true", help="end when nothing is left to take")
     p.add_argument("--watch", action="store_true", help="wait for more work (what it does anyway without --drain)")
-    p.add_argument("--in-place", action="store_true", help="work in this checkout, not in a worktree; one task at a time")
     p.add_argument("--worker-id", metavar="W", help="this worker's name")
-    p.add_argument("--turns", type=_count, default=5, metavar="N", help="turns without a signal before a person is asked (5)")
-    p.add_argument("--timeout", type=_time("--timeout"), default=3600.0, metavar="TIME", help="for one turn of an agent (1h)")
-    p.add_argument("--silence", type=_time("--silence"), default=900.0, metavar="TIME", help="without a word from it (15m)")
     budget = p.add_argument_group("budgets: spent, it takes no more work and ends")
     budget.add_argument("--budget-tasks", type=_count, metavar="N")
     budget.add_argument("--budget-iterations", type=_count, metavar="N", help="turns of agents")
@@ -67,36 +72,19 @@ def work_args(p: Any) -> None:
 
 
 def work(a: Namespace) -> int:
-    from ..config import file, locate
-    from ..worker.agents import agent_for, exec_agent
     from ..worker.budget import Budget
-    from ..worker.loop import Worker
-    from ..worker.progress import Progress
 
-    if a.command is not None:
-        name = a.agent or "exec"
-        agents = {name: exec_agent(a.command, name, Path.cwd())}
-    else:
-        config = file()
-        named = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
-        agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named or ["coder"])}
+    agents, default = _agents(a)
     only = a.agent if a.command is None else None
-    default = only or (next(iter(agents)) if len(agents) == 1 or "coder" not in agents else "coder")
-    address = locate(a.db, os.environ)
-    if "://" not in address:
-        address = str(Path(address).resolve())
-    live = sys.stdout.isatty() and not a.json and os.environ.get("TERM") != "dumb"
     with connect(a) as desk:
         if a.drain and a.watch:
-            raise Usage("--drain ends when nothing is left, and --watch does not", hint="Say one of them.")
-        worker = Worker(
-            desk, agents, Progress(sys.stderr if a.json else sys.stdout, live), address, root=Path.cwd(), logs=_logs(address),
-            agent=only, default=default, epic=a.epic, parallel=a.parallel, drain=a.drain, in_place=a.in_place, turns=a.turns,
-            time_limit=a.timeout, silence_limit=a.silence,
+            raise Usage("--drain ends when nothing is left, --watch does not", hint="Say one of them.")
+        worker = worker_for(
+            a, desk, agents, agent=only, default=default, epic=a.epic, parallel=a.parallel, drain=a.drain,
             budget=Budget(a.budget_tasks, a.budget_iterations, a.budget_time, a.budget_tokens, a.budget_cost),
             **({"name": a.worker_id} if a.worker_id else {}),
         )  # fmt: skip
-        _stop_when_told(worker)
+        stop_when_told(worker)
         if a.epic:
             desk.show(a.epic)  # before anything is promised
         if not a.json:
@@ -104,6 +92,40 @@ def work(a: Namespace) -> int:
         why = worker.run()
         done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
         return parse.show(a, {"ended": why, "results": done, "spent": worker.budget.spent}, lambda: _goodbye(why, worker))
+
+
+def _agents(a: Namespace) -> tuple[dict[str, Any], str]:
+    """Those that take tasks, and the one for tasks that name none."""
+    from ..config import file
+    from ..worker.agents import agent_for, exec_agent
+
+    if a.command is not None:
+        name = a.agent or "exec"
+        return {name: exec_agent(a.command, name, Path.cwd())}, name
+    config = file()
+    named = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
+    agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named or ["coder"])}
+    return agents, a.agent or (next(iter(agents)) if len(agents) == 1 or "coder" not in agents else "coder")
+
+
+def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> Any:
+    """A worker as the options say. What they leave open, other commands have the same."""
+    from ..config import file, locate
+    from ..worker.agents import agent_for, exec_agent
+    from ..worker.loop import Worker
+    from ..worker.progress import Progress
+
+    address = locate(a.db, os.environ)
+    if "://" not in address:
+        address = str(Path(address).resolve())
+    live = sys.stdout.isatty() and not a.json and os.environ.get("TERM") != "dumb"
+    command, where = getattr(a, "command", None), Path.cwd()
+    chosen = {"in_place": "in_place", "turns": "turns", "time_limit": "timeout", "silence_limit": "silence"}
+    return Worker(
+        desk, agents, Progress(sys.stderr if a.json else sys.stdout, live), address, root=where, logs=_logs(address),
+        find=lambda name: exec_agent(command, name, where) if command else agent_for(name, file(), where),
+        **{name: getattr(a, option) for name, option in chosen.items() if hasattr(a, option)}, **more,
+    )  # fmt: skip
 
 
 def _goodbye(why: str, worker: Any) -> list[str]:
@@ -127,7 +149,7 @@ def _logs(address: str) -> Path:
     return Path(home, "yourturn", "logs")
 
 
-def _stop_when_told(worker: Any) -> None:
+def stop_when_told(worker: Any) -> None:
     """The first time gently, the second time at once: agents die with their worker."""
     import threading
     from queue import SimpleQueue

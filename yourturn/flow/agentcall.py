@@ -21,6 +21,7 @@ from ..core.rules import KINDS, outcome
 from .values import Released, Signal
 
 if TYPE_CHECKING:
+    from ..client import Client
     from .journal import Entry, Scope
 
 
@@ -62,6 +63,7 @@ class AgentCall:
         self.journal = scope.journal
         self.session_id: str | None = (entry.step or {}).get("session_id")
         self.seat: dict[str, Any] = entry.seat
+        self.desk: Client | None = None  #: the agent's own, where the host knows it
 
     @property
     def path(self) -> str:
@@ -96,7 +98,7 @@ def conduct(call: AgentCall, human: bool) -> Signal:
         call.journal.host.leave()
         raise call.journal.ask(
             call.scope, call.entry, turn.text, turn.kind or "escalation", reason=turn.reason, context=turn.context or None,
-            seat={**call.seat, "by_signal": True}, session_id=call.session_id, **call.patience,
+            seat={**call.seat, "by_signal": True}, session_id=call.session_id, desk=call.desk, **call.patience,
         )  # fmt: skip
     return signal_of(turn)
 

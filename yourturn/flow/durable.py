@@ -273,13 +273,19 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
             ends[number] = (False, way_out)
         except BaseException as error:
             ends[number] = (False, error)
+            if isinstance(error, Suspended) and scopes[number].left is None:
+                scopes[number].left = error
 
     if entry.done:
         for number in range(len(todo)):
             copy_context().run(go, number)
     else:
         with here.journal.host.beside(entry.path, len(todo)):
-            threads = [threading.Thread(target=copy_context().run, args=(go, n), daemon=True) for n in range(len(todo))]
+            name = threading.current_thread().name
+            threads = [
+                threading.Thread(target=copy_context().run, args=(go, n), name=f"{name}/{n}", daemon=True)
+                for n in range(len(todo))
+            ]
             for thread in threads:
                 thread.start()
             for thread in threads:

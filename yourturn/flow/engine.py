@@ -151,15 +151,21 @@ class Engine:
             return Ended("lost", str(error))
         raise error
 
+    def close(self, what: str, words: str) -> str:
+        """The run is about to end as done, failed or stuck: time to bring its work home. Returns what is told of it."""
+        return words
+
     def _done(self, value: Any) -> Ended:
         self.journal.goes_on()
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
+        summary = self.close("done", summary)
         self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
         return Ended("done", summary or "finished")
 
     def _fail(self, what: str, words: str, failure: str) -> Ended:
+        words = self.close(what, words)
         steps = self.journal.kept()
         self.desk.fail(self.claim, words, failure=failure, steps=steps, journal=self.task["journal"])
         return Ended(what, words)
@@ -201,7 +207,7 @@ class Engine:
         q, response = said[-1], said[-1]["response"]
         word = str(response["value"] or response["text"] or "").strip().lower()
         if response["verdict"] == "rejected" or word == "stop":
-            words = response["text"] or f"stopped by {q['responded_by']}"
+            words = self.close("stuck", response["text"] or f"stopped by {q['responded_by']}")
             self.desk.fail(self.claim, words, failure="stuck", journal=self.task["journal"])
             return Ended("stuck", words)
         if word in ("continue", "accept-new-code", "go on"):

@@ -208,6 +208,7 @@ class Journal:
 
     def ask(self, scope: Scope, entry: Entry, text: str, kind: str, *, hold: bool = False, **fields: Any) -> Suspended:
         """Ask a person, and be suspended by that: one commit. Where others go on beside it, the claim is kept for them."""
+        desk = fields.pop("desk", None) or self.desk
         more = {name: fields.pop(name) for name in ("seat", "session_id") if name in fields}
         with self._lock:
             steps = self.kept(entry.row(WAITING, **more))
@@ -215,7 +216,7 @@ class Journal:
             reason = fields.pop("reason", None)
             with self._taken():
                 held = hold or not scope.alone
-                self.task = self.desk.flag(
+                self.task = desk.flag(
                     self.key, text, reason, kind, claim=self.claim, step=entry.path, steps=steps, hold=held, **fields
                 )
             self._wrote(steps)

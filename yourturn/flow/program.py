@@ -41,6 +41,11 @@ def workflow(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def root(folder: Path) -> Path:
+    """What scripts are named from: the nearest folder upward that has a desk or its settings, else the folder itself."""
+    return next((above for above in (folder, *folder.parents) if (above / ".yourturn").is_dir()), folder)
+
+
 def split(ref: str) -> tuple[str, str]:
     """The file or module, and the function."""
     head, colon, name = ref.rpartition(":")

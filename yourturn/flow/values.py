@@ -16,6 +16,13 @@ class Suspended(BaseException):
         self.why, self.until = why, until  #: person, sleep or stop
 
 
+class Halted(Suspended):
+    """It is time to go, and the script does not come to its next call."""
+
+    def __init__(self) -> None:
+        super().__init__("stop")
+
+
 class Stuck(BaseException):
     """The script gives up, with a reason."""
 

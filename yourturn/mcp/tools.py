@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.errors import NotFound, Precondition, YourturnError
 from ..worker import gate
-from ..worker.tool import ask_wait, is_id, named, question_fields
+from ..worker.tool import ask_wait, is_id, named, question_fields, signal, step_of
 from . import words
 from .arguments import check
 from .catalogue import TOOLS
@@ -105,7 +105,8 @@ class Tools(Seat):
         if task is None:
             self.desk.check_question(**fields)  # what cannot be asked leaves no task behind
             task = self.own_task(fields["text"], f"{names['key']}/task")
-        return self.desk.ask(task, claim=self.proof(task), **fields, **names)
+        proof = self.proof(task)
+        return self.desk.ask(task, claim=proof, step=step_of(self._env, proof), **fields, **names)
 
     def _question(self, name: str) -> dict[str, Any]:
         found = self.desk.show(name)
@@ -156,7 +157,10 @@ class Tools(Seat):
         granted = self._granted(task, about, token)
         if granted is not None:
             return granted
-        env = {"YOURTURN_TASK": task, "YOURTURN_CLAIM": token or "", "YOURTURN_ASK_WAIT": "0", "YOURTURN_GATED": '["*"]'}
+        env = {
+            "YOURTURN_TASK": task, "YOURTURN_CLAIM": token or "", "YOURTURN_STEP": step_of(self._env, token) or "",
+            "YOURTURN_ASK_WAIT": "0", "YOURTURN_GATED": '["*"]',
+        }  # fmt: skip
         payload = {
             "session_id": about.session,
             "tool_use_id": about.id,
@@ -231,11 +235,19 @@ class Tools(Seat):
 
     def _complete_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))
-        return self._moved(self.desk.complete(task, given["summary"], proof=self.proof(task), key=_key(call, "complete")))
+        proof = self.proof(task)
+        if step_of(self._env, proof):
+            said = signal(self._env, "DONE", summary=given["summary"])
+            message = "Your step is done. End your turn now: the script of the run goes on."
+            return Reply(message, {"task": task, **said, "message": message})
+        return self._moved(self.desk.complete(task, given["summary"], proof=proof, key=_key(call, "complete")))
 
     def _flag_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.pop("task", None))
-        return self._moved(self.desk.flag(task, **given, claim=self.proof(task), key=_key(call, "flag")), "End your turn.")
+        proof = self.proof(task)
+        step = step_of(self._env, proof)
+        more = {"step": step, "hold": True} if step else {}
+        return self._moved(self.desk.flag(task, **given, **more, claim=proof, key=_key(call, "flag")), "End your turn.")
 
     def _decompose_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))

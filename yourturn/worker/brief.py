@@ -27,10 +27,12 @@ T = TypeVar("T")
 
 
 def brief(
-    task: Task, *, agent: str, role: str = "", ways: tuple[str, ...] = WAYS, signals: str = ".agents/signals", again: str = ""
-) -> str:
+    task: Task, *, agent: str, role: str = "", ways: tuple[str, ...] = WAYS, signals: str = ".agents/signals", again: str = "",
+    more: Sequence[str] = (),
+) -> str:  # fmt: skip
+    """`more`: sections that stand behind the task."""
     key = task["key"]
-    top = [*_opening(task, agent, role), *_about(task)]
+    top = [*_opening(task, agent, role), *_about(task), *more]
     tries, news = _tries(task), _response(task)
     end = [*_again(again, key), handoff(key, agent, ways, signals), asking(key, ways)]
     room = TOTAL - size("\n\n".join([*top, *tries, *news, *end])) - 400

@@ -76,6 +76,12 @@ def home_again(repo: Repository, branch: str, standing: str | None, head: str) -
     git(repo.top, "symbolic-ref", "-m", "turn: finish", "HEAD", full)
 
 
+def merged(folder: str, message: str, commit: str) -> Result:
+    """Merge a commit into what is checked out; conflicts are left for whoever called."""
+    how = ("--ff", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-verify-signatures", "--no-stat", "--quiet")
+    return attempt(folder, "merge", *how, "-m", message, commit, env=identity(folder), limit=LONG)
+
+
 # --- and on -----------------------------------------------------------------------------------------------------------
 
 

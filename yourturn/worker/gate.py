@@ -54,6 +54,11 @@ class Place(NamedTuple):
     task: str
     claim: str | None
     wait: float
+    step: str | None = None  #: of a run, that asks
+
+    @property
+    def proof(self) -> dict[str, str | None]:
+        return {"claim": self.claim, "step": self.step}
 
 
 class Verdict(NamedTuple):
@@ -134,7 +139,8 @@ def _place(client: Client, call: Call, env: Mapping[str, str]) -> Place:
         made = client.create(title, draft=True, key=f"hook/{call.session}/task")
         return Place(made["key"], None, wait)
     token = env.get("YOURTURN_CLAIM") or None
-    return Place(task, token if token and client.claim_is_for(token, task) else None, wait)
+    held = token if token and client.claim_is_for(token, task) else None
+    return Place(task, held, wait, tool.step_of(env, held))
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
@@ -158,7 +164,7 @@ def _questions(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, 
             client.ask(
                 at.task, q["question"], "input", _options(q.get("options")), response_type="choice", allow_other=True,
                 multi=bool(q.get("multiSelect")), group=f"hook/{call.id}",
-                claim=at.claim, **named,
+                **at.proof, **named,
             )
         )  # fmt: skip
     found = wait_for(client, found, at.wait)
@@ -195,7 +201,7 @@ def _plan(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
     at = _place(client, call, env)
     text = "Should the work go on by this plan?"
     named = tool.named(call.session, call.id)
-    q = client.ask(at.task, text, "checkpoint", context=call.input or None, claim=at.claim, **named)
+    q = client.ask(at.task, text, "checkpoint", context=call.input or None, **at.proof, **named)
     return _settled(wait_for(client, [q], at.wait)[0])
 
 
@@ -205,7 +211,7 @@ def _question(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, A
     if not env.get("YOURTURN_TASK") or call.input.get("task") or not fields["blocking"]:
         return output("allow", "Asking is always allowed.")
     at = _place(client, call, env)
-    q = client.ask(at.task, claim=at.claim, **fields, **tool.named(call.session, call.id))
+    q = client.ask(at.task, **at.proof, **fields, **tool.named(call.session, call.id))
     q = wait_for(client, [q], at.wait)[0]
     return _parked([q]) if q["status"] == "pending" else output("allow", f"{q['id']} has an end; the tool tells which.")
 
@@ -234,7 +240,7 @@ def _permission(client: Client, call: Call, env: Mapping[str, str]) -> dict[str,
 def ask_permission(client: Client, call: Call, at: Place) -> Question:
     """The question for this call, or the one that was asked for it before."""
     named = tool.named(call.session, call.id)
-    return client.ask(at.task, describe(call), "permission", action=call.action, claim=at.claim, **named)
+    return client.ask(at.task, describe(call), "permission", action=call.action, **at.proof, **named)
 
 
 def verdict(client: Client, call: Call, q: Question, claim: str | None) -> Verdict:

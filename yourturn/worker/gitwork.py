@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 from ..core.errors import GitTrouble, Precondition
 from . import inplace, patches
 from .cleaning import clean, worktrees
-from .delivery import check, committed, delivered, home_again
+from .delivery import check, committed, delivered, home_again, merged
 from .git import LONG, attempt, git, identity, locked, said, trouble
 from .repository import (
     Repository,
@@ -47,7 +47,7 @@ from .repository import (
 )
 
 __all__ = [
-    "Workplace", "clean", "finish", "identity", "leave", "patch_of", "prepare", "refused", "roll_back", "room",
+    "Workplace", "clean", "finish", "identity", "lay", "leave", "patch_of", "prepare", "refused", "roll_back", "room",
     "unfinished", "worktrees",
 ]  # fmt: skip
 
@@ -175,6 +175,11 @@ def patch_of(place: Workplace) -> str:
     return patches.taken(repo, start) if start else ""
 
 
+def lay(place: Workplace, key: str, patch: str) -> None:
+    """Bring work back that was put aside, into a folder that has none."""
+    patches.laid(_here(place), key, patch)
+
+
 def _here(place: Workplace) -> Repository:
     """The checkout of a place. An agent may have removed the folder that it stood in, or all of it."""
     folder = Path(place.folder)
@@ -275,8 +280,7 @@ def _bring_in(folder: str, key: str, branch: str, need: str) -> None:
     sha = next((found[name] for name in names if name in found), None)
     if sha is None or need == branch:
         return
-    how = ("--ff", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-verify-signatures", "--no-stat", "--quiet")
-    done = attempt(folder, "merge", *how, "-m", f"Bring in {need} for {key}", sha, env=identity(folder), limit=LONG)
+    done = merged(folder, f"Bring in {need} for {key}", sha)
     if done.code == 0:
         return
     files = [os.fsdecode(name) for name in git(folder, "diff", "--name-only", "--diff-filter=U", "-z").out.split(b"\0") if name]

@@ -31,7 +31,7 @@ from .progress import Progress
 
 if TYPE_CHECKING:
     from ..client import Client
-    from .sitting import Result, Sitting
+    from .holder import Holder, Result
 
 LEASE, BEAT, CARRY = "90s", 30.0, 0.3
 
@@ -49,6 +49,8 @@ class Worker:
     agent: str | None = None  #: the only one; else the task's role says which
     default: str = ""
     epic: str | None = None
+    only: str | None = None  #: nothing but this task or run
+    find: Callable[[str], Agent] | None = None  #: agents that a script names, beyond those above; raises YourturnError
     parallel: int = 1
     drain: bool = False
     in_place: bool = False
@@ -59,7 +61,7 @@ class Worker:
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def __post_init__(self) -> None:
-        self._sittings: dict[str, tuple[Sitting, threading.Thread]] = {}
+        self._sittings: dict[str, tuple[Holder, threading.Thread]] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._begun = False
@@ -123,20 +125,37 @@ class Worker:
             return None
         self._begun = True
         if got is None:
-            return False
-        agent = self.agents[self._agent_of(got["task"])]
+            return None if self.only is not None and self._elsewhere() else False
         self.budget.spend(tasks=1)
-        from .sitting import Sitting
-
-        sitting = Sitting(self, self._as(agent.name), got, agent)
+        sitting, name = self._seated(got)
         if self._stop.is_set():
             sitting.stop.set()
         thread = threading.Thread(target=self._sit, args=(sitting,), daemon=True)
         self._sittings[sitting.key] = (sitting, thread)
-        self.progress.begin(sitting.key, agent.name)
-        self.progress.say(sitting.key, f"{agent.name} begins: {got['task']['title']}")
+        self.progress.begin(sitting.key, name)
+        self.progress.say(sitting.key, f"{name} {'goes on' if got['task']['steps'] else 'begins'}: {got['task']['title']}")
         thread.start()
         return True
+
+    def _elsewhere(self) -> bool:
+        """The only one that is to be taken is in other hands: what comes of it is waited for."""
+        task = self.desk.show(str(self.only))
+        if task["claim"] and self.idle != task["claim"]["worker"]:
+            self.idle = task["claim"]["worker"]
+            self.progress.say(task["key"], f"{self.idle} works on it; it goes on here when that one leaves it")
+        return bool(task["claim"])
+
+    def _seated(self, got: dict[str, Any]) -> tuple[Holder, str]:
+        """Who works on it, and the name."""
+        script = got["task"]["workflow"]
+        if script:
+            from .running import Running
+
+            return Running(self, self._as("workflow"), got), str(script)
+        from .sitting import Sitting
+
+        agent = self.agents[self._agent_of(got["task"])]
+        return Sitting(self, self._as(agent.name), got, agent), agent.name
 
     def _next(self, desk: Client) -> dict[str, Any] | None:
         """Unfinished work in the checkout itself is finished before anything else is begun there."""
@@ -146,19 +165,31 @@ class Worker:
                 raise refused
             self.idle = str(refused)
             return None
-        if begun is None:
-            return desk.claim_next(self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE)
+        if begun is None and self.only is None:
+            return desk.claim_next(self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE, runs=True)
         try:
-            return desk.claim(begun, self.name, lease=LEASE)
+            return desk.claim(self.only or begun, self.name, lease=LEASE)  # type: ignore[arg-type]
         except (IllegalMove, Precondition, NotFound) as no:
+            if self.only is not None:
+                self.idle = str(no)
+                return None
             self.idle = f"the checkout holds unfinished work of {begun}, which cannot go on now ({no})"
             self.next = f"turn show {begun}"
             return None
 
+    def named(self, name: str) -> Agent:
+        """The agent that a script names."""
+        known = self.agents.get(name)
+        if known is not None:
+            return known
+        if self.find is not None:
+            return self.find(name)
+        raise NotFound(f"There is no agent {name[:80]!a}", reason=f"this worker has: {', '.join(self.agents)}")
+
     def _agent_of(self, task: dict[str, Any]) -> str:
         return self.agent or (task["role"] if task["role"] in self.agents else self.default)
 
-    def _sit(self, sitting: Sitting) -> None:
+    def _sit(self, sitting: Holder) -> None:
         result = sitting.run()
         self.progress.end(sitting.key)
         said = result.words if result.words.startswith("waits") else f"{result.what}: {result.words}"
@@ -181,7 +212,7 @@ class Worker:
 
     # --- what goes on beside it -----------------------------------------------------------------------------------------
 
-    def _every(self, seconds: float, what: Callable[[Sitting], None]) -> None:
+    def _every(self, seconds: float, what: Callable[[Holder], None]) -> None:
         while not self._ended.wait(seconds):
             for sitting, _ in list(self._sittings.values()):
                 try:
@@ -265,14 +296,14 @@ class Worker:
 
     # --- what agents are given ------------------------------------------------------------------------------------------
 
-    def environment(self, agent: str) -> dict[str, str]:
+    def environment(self, agent: Agent) -> dict[str, str]:
         env = {name: value for name, value in self.env.items() if name not in _OURS}
         env["YOURTURN_DB"] = self.address
-        env["YOURTURN_TOKEN"] = self._token(agent)
-        if self.agents[agent].gate:
+        env["YOURTURN_TOKEN"] = self._token(agent.name)
+        if agent.gate:
             import json
 
-            env["YOURTURN_GATED"] = json.dumps(list(self.agents[agent].gate))
+            env["YOURTURN_GATED"] = json.dumps(list(agent.gate))
         if shutil.which("turn", path=env.get("PATH")) is None:
             env["PATH"] = os.pathsep.join(filter(None, (env.get("PATH"), str(Path(turn_command()[0]).parent))))
         return env
@@ -309,5 +340,5 @@ class Worker:
 
 _OURS = {
     "YOURTURN_DB", "YOURTURN_TOKEN", "YOURTURN_TASK", "YOURTURN_AGENT", "YOURTURN_CLAIM", "YOURTURN_PROJECT", "YOURTURN_SESSION",
-    "YOURTURN_SIGNALS", "YOURTURN_GATE", "YOURTURN_GATED", "YOURTURN_FAULT", "YOURTURN_URL", "YOURTURN_WORKER",
+    "YOURTURN_SIGNALS", "YOURTURN_STEP", "YOURTURN_GATE", "YOURTURN_GATED", "YOURTURN_FAULT", "YOURTURN_URL", "YOURTURN_WORKER",
 }  # fmt: skip

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ..core.errors import Precondition
@@ -80,3 +81,20 @@ def _applied(repo: Repository, key: str, ground: str | None, diff: bytes) -> str
         reason=said(found),
         hint="It was begun on other commits: fetch them here and try again, or start without it.",
     )
+
+
+# --- several in one -----------------------------------------------------------------------------------------------------
+
+#: No line of a diff begins like this.
+_PART = re.compile(r"^Yourturn branch ([\d.]+)\n", re.M)
+
+
+def packed(parts: Mapping[str, str]) -> str:
+    """The patch of a run, and those of its branches."""
+    more = [f"Yourturn branch {name}\n{body}" for name, body in sorted(parts.items()) if name and body]
+    return "".join([parts.get("", ""), *more])
+
+
+def unpacked(text: str) -> dict[str, str]:
+    own, *rest = _PART.split(text)
+    return {"": own, **dict(zip(rest[::2], rest[1::2], strict=True))}

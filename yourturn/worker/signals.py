@@ -188,7 +188,8 @@ def _meaning(found: dict[str, Any], status: str, word: Word, source: str) -> Out
     if not texts and word.kind and KINDS[word.kind].response_type == "text":
         return _broken(source, f"The status '{status}' asks nothing: there is no question beside it.", found)
     used = texts[0] if texts else ""
-    context = {k: v for k, v in found.items() if k not in ("status", used) and v not in (None, "", [], {})}
+    told = "" if word.what == "nothing" else used  # a word of its own is for a script, which finds every field
+    context = {k: v for k, v in found.items() if k not in ("status", told) and v not in (None, "", [], {})}
     if code:
         context.pop("reason", None)
     text = found[used].strip() if used else ""

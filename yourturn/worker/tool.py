@@ -41,6 +41,25 @@ def named(session: str, call: str, n: int = 0) -> dict[str, Any]:
     return {"key": f"hook/{session}/{call}/{n}", "metadata": {"session": session, "call": call}}
 
 
+def step_of(env: Mapping[str, str], proof: str | None) -> str | None:
+    """The step of a run that the agent works in, if it shows that run's claim."""
+    return env.get("YOURTURN_STEP") or None if proof and proof == env.get("YOURTURN_CLAIM") else None
+
+
+def signal(env: Mapping[str, str], status: str, **fields: str) -> dict[str, str]:
+    """Say how a step ended. The run goes on by its script, so nothing is ended at the desk: it is what the turn came to."""
+    import json
+    from pathlib import Path
+
+    said = {"status": status, **{name: value for name, value in fields.items() if value}}
+    folder = Path(env.get("YOURTURN_SIGNALS") or ".agents/signals")
+    folder.mkdir(parents=True, exist_ok=True)
+    new = folder / f".{env.get('YOURTURN_AGENT', 'agent')}.new"
+    new.write_text(json.dumps(said), encoding="utf-8")
+    new.replace(folder / f"{env.get('YOURTURN_AGENT', 'agent')}.json")
+    return said
+
+
 def is_id(value: object) -> bool:
     """Is this the id of a session or of a call?"""
     return isinstance(value, str) and _ID.fullmatch(value) is not None

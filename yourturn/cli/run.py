@@ -1,0 +1,97 @@
+"""`turn run`: a script, in this terminal until it waits or ends, or left to workers."""
+
+from __future__ import annotations
+
+import os
+from argparse import Namespace
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import StillWaiting
+from . import parse
+from .parse import connect
+from .tasks import _said, _text
+from .work import agent_args, stop_when_told, worker_for
+
+
+def run_args(p: Any) -> None:
+    from ..core.actions import REQUIRES
+
+    p.add_argument("script", metavar="FILE", help="feature.py, feature.py:FUNCTION, feature.lua or package.module:FUNCTION")
+    p.add_argument("prompt", nargs="?", metavar="PROMPT", help="what it is to do; - reads standard input")
+    p.add_argument("--detach", action="store_true", help="leave it to workers (turn work)")
+    p.add_argument("--title", metavar="TEXT", help="its title (the first line of the prompt)")
+    p.add_argument("-P", "--priority", metavar="0-4", help="0 is the most urgent (2)")
+    p.add_argument("--requires", metavar="GATE", help=f"finished work needs: {', '.join(REQUIRES)}")
+    p.add_argument("--parent", "--epic", metavar="KEY", help="the task that this is a part of")
+    p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
+    p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
+    p.add_argument("--branch", metavar="NAME", help="its branch")
+    agent_args(p)
+    parse.keyed(p)
+
+
+def run(a: Namespace) -> int:
+    from ..flow import program
+
+    root = program.root(Path.cwd())
+    ref = _named(a.script, root)
+    source = program.must_read(ref, root)
+    prompt = (parse.given(a.prompt) or "").strip()
+    with connect(a) as desk:
+        fields = _text(a, "priority", "requires", "max_retries", "branch")
+        task = desk.create(
+            a.title or _title(prompt) or Path(source.file).stem, description=prompt or None, workflow=ref, labels=a.label,
+            parent=a.parent, program={"file": source.file, "body": source.body}, key=a.idempotency_key, **fields,
+        )  # fmt: skip
+        if a.detach:
+            return parse.show(a, task, lambda: _said(task, "Created"))
+        return go(a, desk, task["key"])
+
+
+def _named(script: str, root: Path) -> str:
+    """As every worker of the project finds it: from the root, if it lies there."""
+    from ..flow.program import split
+
+    head, function = split(script)
+    if (Path.cwd() / head).is_file():
+        found = (Path.cwd() / head).resolve()
+        inside = found.is_relative_to(root.resolve())
+        head = os.path.relpath(found, root.resolve()) if inside else str(found)
+    return f"{head}:{function}" if function else head
+
+
+def _title(prompt: str) -> str:
+    first = prompt.splitlines()[0].strip() if prompt else ""
+    return first if len(first) <= 120 else f"{first[:119]}…"
+
+
+def go(a: Namespace, desk: Any, key: str) -> int:
+    """Work on a run here until it waits or ends. Says each step, what waits and how to answer it; returns the exit code."""
+    worker = worker_for(a, desk, {}, only=key, drain=True, default="workflow")
+    stop_when_told(worker)
+    worker.run()
+    task = desk.show(key)
+    parse.show(a, task, lambda: _ended(task))
+    if task["state"] == "done":
+        return 0
+    return 1 if task["ended_at"] else StillWaiting.exit_code
+
+
+def _ended(task: dict[str, Any]) -> list[str]:
+    from .. import screen
+    from ..view import next_steps
+
+    key, words = task["key"], screen.one_line(task["reason"] or "")
+    if task["state"] == "done":
+        summary = screen.one_line(task["summary"] or "")
+        return [f"✓ {key} is done{': ' if summary else ''}{summary}"]
+    if task["ended_at"]:
+        return [f"✗ {key} is {task['failure'] or task['state']}{': ' if words else ''}{words}", *next_steps(task)]
+    lines = [f"{key} sleeps until {screen.clock(task['wake_at'])}."] if task["wake_at"] else []
+    for q in task["questions"]:
+        if q["status"] == "pending":
+            asked = screen.safe(q["text"]).splitlines()
+            lines += [f"⏸ {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+    lines = lines or [f"{key} is '{task['state']}'."]
+    return [*lines, "", *next_steps(task)]
