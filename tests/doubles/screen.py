@@ -1,8 +1,6 @@
 """A session that a person has opened on a terminal: what they type is said to the agent, and does what it says.
 
-    !COMMAND    the agent runs it, in its folder, with its environment
-    exit [N]    the person leaves
-    anything    the agent nods
+`!COMMAND`: the agent runs it, in its folder, with its environment. `exit [N]`: the person leaves. Anything else: it nods.
 """
 
 import json

@@ -16,11 +16,14 @@ from .terminal import Terminal, open_editor
 def continue__args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
     p.add_argument("-e", "--editor", action="store_true", help="first open its folder in $VISUAL, $EDITOR, code or cursor")
-    detach_args(p)
+    onward_args(p)
 
 
-def detach_args(p: Any) -> None:
-    p.add_argument("--detach", action="store_true", help="leave what comes then to the workers")
+def onward_args(p: Any) -> None:
+    from .work import agent_args
+
+    p.add_argument("--detach", action="store_true", help="leave what comes then to workers (turn work)")
+    agent_args(p)
 
 
 def continue_(a: Namespace) -> int:
@@ -119,12 +122,13 @@ def _heard(term: Terminal, desk: Any, seat: Any, *, opened: bool = False) -> dic
     said, q = signal.read(), desk.show(seat.question["id"])
     if q["status"] != "pending":
         return dict(q)
-    if said.what == "broken":
+    broken = said.what == "broken"
+    if broken:
         term.say("", f"{seat.agent}'s signal cannot be understood: {screen.one_line(said.text)}")
         said = said._replace(what="nothing", status="")
         signal.forget()
     if not visit.is_new(said):
-        if opened:
+        if opened and not broken:
             term.say("", f"{screen.safe(seat.agent)} left no new signal. Answer here, or later.")
         return term.answer(desk, q)
     term.say("", f"{screen.safe(seat.agent)} says: {screen.one_line(visit.shown(said))}")
@@ -145,32 +149,31 @@ def _heard(term: Terminal, desk: Any, seat: Any, *, opened: bool = False) -> dic
 # --- and then -------------------------------------------------------------------------------------------------------
 
 
-def after(
-    a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any], closed: dict[str, Any] | None
-) -> int:
+def after(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any], closed: dict[str, Any] | None) -> int:
     """Say where that leads, and go on with it."""
     from .. import view
     from ..runs import open_questions
 
     now = desk.show(task["key"])
     if closed is None:
-        return _still(a, term, now, q)
+        return still(a, term, now, q)
     if closed["status"] != "pending" and closed["responded_by"] != desk.who.name:
         term.say("", f"{q['id']} was closed meanwhile: {view.result(closed)}")
     elif closed["status"] == "cancelled":
-        term.say("", f"{q['id']} is off the desk.")
+        term.say("", f"{q['id']} is off the desk: {closed['close_reason']}.")
     else:
         term.say("", f"✓ {q['id']}: {view.result(closed)}")
     again = open_questions(now)
     if again:
-        return _still(a, term, now, again[0])
+        return still(a, term, now, again[0])
     return onward(a, term, desk, now)
 
 
-def _still(a: Namespace, term: Terminal, task: dict[str, Any], q: dict[str, Any]) -> int:
+def still(a: Namespace, term: Terminal, task: dict[str, Any], q: dict[str, Any]) -> int:
     from ..screen import one_line
 
-    term.say(f"{task['key']} is still waiting ({q['kind']}, {q['id']}): {one_line(q['text'])}", f"Next: turn continue {task['key']}")
+    key, asked = task["key"], one_line(q["text"])
+    term.say(f"{key} is still waiting ({q['kind']}, {q['id']}): {asked}", f"Next: turn continue {key}")
     if a.json:
         parse.show(a, task, [])
     return StillWaiting.exit_code
@@ -183,7 +186,6 @@ def onward(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any]) -> int
     if not task["workflow"] or a.detach or task["ended_at"] or task["claim"]:
         term.say(f"  {where(task)}")
         return parse.show(a, task, []) if a.json else 0
-    from .foreground import go_on
+    from .run import go
 
-    return go_on(a, desk, task["key"])
-
+    return go(a, desk, task["key"])

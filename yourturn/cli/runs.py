@@ -5,9 +5,9 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import Invalid, Precondition, StillWaiting, Usage
+from ..core.errors import Invalid, Precondition, Usage
 from . import parse
-from .continuing import after, detach_args, onward, people_only
+from .continuing import after, onward, onward_args, people_only, still
 from .parse import connect
 from .parse import show as out
 from .terminal import Terminal
@@ -100,9 +100,9 @@ def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | No
 def resume_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run")
     which = p.add_mutually_exclusive_group()
-    which.add_argument("--accept-new-code", action="store_true", help="go on with the script as it is now, keeping what is the same")
+    which.add_argument("--accept-new-code", action="store_true", help="go on with the script as it is, keeping what is the same")
     which.add_argument("--from", dest="from_", metavar="STEP", help="go back to this step; what was done before it is kept")
-    detach_args(p)
+    onward_args(p)
 
 
 def resume(a: Namespace) -> int:
@@ -134,7 +134,7 @@ def resume(a: Namespace) -> int:
 def _known(task: dict[str, Any], step: str) -> None:
     found = [s["index"] for s in task["steps"] if not s["spare"] and s["index"].isdigit()]
     if step.removeprefix("#") not in found:
-        named = f"its steps are {found[0]} to {found[-1]}" if len(found) > 1 else "it has one step" if found else "it has none yet"
+        named = f"its steps are {', '.join(found[:20])}{' …' * (len(found) > 20)}" if found else "it has none yet"
         raise Invalid(f"{task['key']} has no step {step[:40]!a}", reason=named, hint=f"See them with: turn status {task['key']}")
 
 
@@ -154,7 +154,6 @@ def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: d
 
 def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked: list[dict[str, Any]]) -> int:
     """Has the agent said something new since? Else it waits on."""
-    from ..screen import one_line
     from ..worker import visit
 
     if a.accept_new_code:
@@ -164,11 +163,7 @@ def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked:
         closed = heard(term, desk, visit.seat_of(task, q))
         if closed is not None:
             return after(a, term, desk, task, q, closed)
-    q = asked[0]
-    term.say(f"{task['key']} is still waiting ({q['kind']}, {q['id']}): {one_line(q['text'])}", f"Next: turn continue {task['key']}")
-    if a.json:
-        out(a, task, [])
-    return StillWaiting.exit_code
+    return still(a, term, task, asked[0])
 
 
 def heard(term: Terminal, desk: Any, seat: Any) -> dict[str, Any] | None:

@@ -63,13 +63,13 @@ COMMANDS: dict[str, Command] = {
     "decompose": Command("claims", "decompose", _C, "split a task into children", ('turn decompose PROJ-1 --child "Schema" --child "API"',)),
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
     # agents
-    "run": Command("run", "run", _A, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua - < prompt.md")),
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
     "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
     "worktree": Command("worktrees", "worktree", _A, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),
     "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
     "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
     # workflows
+    "run": Command("run", "run", _W, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua - < prompt.md")),
     "status": Command("runs", "status", _W, "how far a run is, and whom it waits for", ("turn status 42", "turn status")),
     "continue": Command("continuing", "continue_", _W, "help an agent that waits, in its own session", ("turn continue 42", "turn continue 42 --editor", "turn continue Q17 --detach")),
     "signal": Command("runs", "signal", _W, "answer without opening a session: CONTINUE, STOP, or an agent's own word", ('turn signal 42 --status CONTINUE --message "ok"', 'turn signal 42 --status STOP --message "not before Monday"', 'turn signal 42 --status DONE --message "I did it myself"')),

@@ -16,8 +16,11 @@ PATIENCE = 2.0  #: seconds that a ready run is left to the workers
 
 
 def watch_args(p: Any) -> None:
+    from .work import agent_args
+
     p.add_argument("what", nargs="?", metavar="KEY", help="a run or a task; without it, everything")
     p.add_argument("--only-look", action="store_true", help="read no signals, and work on nothing")
+    agent_args(p)
 
 
 def watch(a: Namespace) -> int:
@@ -44,6 +47,7 @@ class Watch:
         self.seen: dict[str, Any] = {}  #: question -> how its agent's signal looked
         self.told: set[Any] = set()
         self.ready_since: float | None = None
+        self.worked = -1  #: the version that was worked on here, and is still the same: it was told to stop
 
     def go(self) -> int:
         from ..runs import sheet
@@ -103,21 +107,22 @@ class Watch:
 
     def _work(self, task: dict[str, Any]) -> None:
         """A run that can go on is the workers'; if none takes it, and its script is here, it goes on here."""
-        if not self._could(task):
+        if task["version"] == self.worked or not self._could(task):
             self.ready_since = None
             return
         now = time.monotonic()
         self.ready_since = self.ready_since or now
         if now - self.ready_since < PATIENCE:
             return
-        self.ready_since = None
-        from .foreground import go_on
+        from .run import worked_on
 
-        go_on(self.a, self.desk, self.key)
+        self.ready_since, self.worked = None, worked_on(self.a, self.desk, self.key)["version"]
+        if not self.a.json:
+            self.cursor = self.desk.desk_cursor()  # it was said while it happened
 
     def _could(self, task: dict[str, Any]) -> bool:
-        from ..flow.program import read
+        from ..flow import program
 
         if task["claim"] or task["awaiting"] or task["wake_at"] or task["blocked_by"]:
             return False
-        return read(task["workflow"], Path.cwd()) is not None
+        return program.read(task["workflow"], program.root(Path.cwd())) is not None

@@ -128,7 +128,7 @@ def signal_file(seat: Seat) -> Path:
     folder = Path(seat.folder or ".")
     name = f"{seat.agent}.json"
     if own:
-        return folder / own / name
+        return folder.joinpath(own, name)
     shared = folder / ".agents" / "signals" / seat.key
     return (shared if shared.is_dir() else shared.parent) / name
 
@@ -172,7 +172,8 @@ def settle(desk: Client, seat: Seat, said: signals.Outcome, words: str = "", ver
     """Say what came of the visit. Returns the question that was closed by that."""
     q, words = seat.question, words or f"settled in {seat.agent}'s session"
     if seat.settles:
-        return desk.answer(q["id"], text=words, verdict=verdict, signal=as_result(said))
+        desk.answer(q["id"], text=words, verdict=verdict, signal=as_result(said))
+        return desk.show(q["id"])
     if said.what == "ask":
         desk.as_(Who(f"agent:{seat.agent}", "agent", direct=True)).flag(
             seat.key, said.text or KINDS[said.kind].prompt.format(title=seat.task["title"]),
@@ -187,6 +188,7 @@ def as_result(said: signals.Outcome) -> dict[str, Any]:
     from ..flow.agentcall import Turn, signal_of
 
     if said.what == "ask":
-        return {"status": KINDS[said.kind].signals[0], "question": said.text, "context": said.context or None}
+        more = {"context": said.context} if said.context else {}
+        return {"status": KINDS[said.kind].signals[0], "question": said.text, **more}
     what = "said" if said.what == "nothing" else said.what
     return dict(signal_of(Turn(what, said.status, said.text, context=said.context)))
