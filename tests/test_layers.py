@@ -18,7 +18,7 @@ LAYERS = (
     ("version", "core", "screen"),
     ("store",),
     ("desk", "office", "archive", "intake", "papers", "trackers"),
-    ("wire", "view"),
+    ("wire", "view", "runs"),
     ("client",),
     ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls"),
     ("worker", "flow", "notify", "demo"),

@@ -116,7 +116,7 @@ def _questions(fold: Fold, m: Move) -> Iterator[str]:
     for q in m.opened:
         if m.verb == "import":
             yield from _brought(q, m.event["at"])
-        elif q["status"] != PENDING or q["asked_at"] != m.event["at"] or q["asked_by"] not in (m.event["actor"], "system"):
+        elif q["status"] != PENDING or q["asked_at"] != m.event["at"] or q["asked_by"] not in _askers(m):
             yield f"{q['id']} does not begin as it should: {q['status']}, by {q['asked_by']} at {q['asked_at']}"
         kind, default = KINDS[q["kind"]], q.get("default_value")
         if default is not None and (not kind.default or q["response_type"] == "approval"):
@@ -125,6 +125,20 @@ def _questions(fold: Fold, m: Move) -> Iterator[str]:
             yield f"{q['id']} does not block, so it needs a default and no timeout"
         if q["kind"] == "permission" and q.get("digest") != digest(q["text"] if q.get("action") is None else q["action"]):
             yield f"the digest of {q['id']} is not that of what it shows"
+
+
+def _askers(m: Move) -> tuple[str, ...]:
+    again = _again(m)
+    return (m.event["actor"], "system", *([again["asked_by"]] if again else []))
+
+
+def _again(m: Move) -> Row | None:
+    """The question of a step whose place another one takes: its agent has said to a person that it asks something else."""
+    if m.verb != "answer" or len(m.opened) != 1 or len(m.closed) != 1:
+        return None
+    old, new = m.closed[0][1], m.opened[0]
+    same = bool(old.get("step")) and old["step"] == new.get("step")
+    return old if same and old["status"] == WITHDRAWN else None
 
 
 def _brought(q: Row, at: str) -> Iterator[str]:
@@ -163,7 +177,7 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             yield f"{name} became '{status}'"
         elif m.verb == "withdraw" and not _may_withdraw(q, actor, held=m.was.get("holder") is not None):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
-    if m.verb == "answer" and answered != 1 and not (not m.closed and m.data.get("notes")):
+    if m.verb == "answer" and answered != 1 and not _again(m) and not (not m.closed and m.data.get("notes")):
         yield f"it answered {answered} questions"
 
 

@@ -137,6 +137,16 @@ def length(seconds: float) -> str:
     return f"{seconds:g} s"
 
 
+def length_of(seconds: float) -> str:
+    """'4s', '2m 15s', '12m', '3h 5m', '2d 1h': how long something took."""
+    left, parts = max(0, int(seconds)), list[str]()
+    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
+        count, left = divmod(left, size)
+        if count or (unit == "s" and not parts):
+            parts.append(f"{count}{unit}")
+    return " ".join(parts[:2])
+
+
 def clock(iso: str) -> str:
     """14:31 today, else the date too; in the reader's own time zone."""
     at = micros(iso) / 1e6

@@ -239,7 +239,8 @@ def tree(nodes: list[dict[str, Any]]) -> list[str]:
 
     def walk(node: dict[str, Any], lead: str, branch: str, below: str) -> None:
         title = cut(one_line(node["title"]), max(20, width() - len(lead + branch) - 30))
-        lines.append(f"{lead}{branch}{node['key']} [{node['state']}] {ICONS[node['state']]} {title}")
+        script = f" ({safe(node['workflow'])})" if node["workflow"] else ""
+        lines.append(f"{lead}{branch}{node['key']} [{node['state']}] {ICONS[node['state']]} {title}{script}")
         inner = lead + below
         asked = [q for q in node["questions"] if q["status"] == "pending"]
         kids = node["children"]
@@ -294,6 +295,10 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
                 *(["  " + name.capitalize()] if name != "description" else []),
                 *("  " + line for line in safe(t[name]).splitlines()),
             ]
+    if t["workflow"]:
+        from . import runs
+
+        lines += ["", f"  {safe(t['workflow'])}", *(f"  {line}" for line in runs.steps(t))]
     if t["failure"] or t["reason"]:
         lines += ["", "  " + ": ".join(word for word in (t["failure"] or "", one_line(t["reason"])) if word)]
     for q in t["questions"]:
@@ -317,14 +322,23 @@ def next_steps(t: dict[str, Any]) -> list[str]:
     waiting = next((q for q in t["questions"] if q["status"] == "pending"), None)
     if waiting is not None:
         name = key if sum(q["status"] == "pending" for q in t["questions"]) == 1 else waiting["id"]
-        return columns([[line, effect] for line, effect in answers(waiting, name, key, bool(t["workflow"]))])
-    return [f"Next: {_NEXT[t['state']].format(key=key)}"]
+        ways = answers(waiting, name, key, bool(t["workflow"]))
+        if t["workflow"]:
+            ways.append((f"turn continue {name}", "in the agent's own session, or here"))
+        return columns([[line, effect] for line, effect in ways])
+    known = {**_NEXT, **_NEXT_OF_A_RUN} if t["workflow"] else _NEXT
+    return [f"Next: {known[t['state']].format(key=key)}"]
 
 
 _NEXT = {
     "created": "turn vet {key}", "ready": "turn claim {key}", "blocked": "turn tree {key}", "working": "turn log {key}",
     "human": "turn resolve {key}", "review": 'turn accept {key} | turn reject {key} "why"', "done": "turn log {key}",
     "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
+}  # fmt: skip
+#: Where a run differs.
+_NEXT_OF_A_RUN = {
+    "ready": "turn resume {key} | turn work", "working": "turn watch {key}", "human": "turn continue {key}",
+    "failed": "turn resume {key}", "deferred": "turn resume {key}",
 }  # fmt: skip
 
 
@@ -382,6 +396,10 @@ def events(found: list[dict[str, Any]]) -> list[str]:
             if q["status"] != "pending"
         ]
         said += [one_line(note["text"]) for note in data.get("notes", ())]
+        if "steps" in data or e["action"] == "rewind" or "program" in data:
+            from .runs import told
+
+            said += told(e)
         rows.append(
             [
                 str(e["seq"]),

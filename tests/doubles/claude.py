@@ -1,4 +1,4 @@
-"""A double of `claude -p`.
+"""A double of `claude -p`, and of `claude --resume ID` on a terminal (screen.py).
 
 Sessions are files per folder under CLAUDE_CONFIG_DIR, as with the real one. Hooks from --settings are run, MCP servers from
 --mcp-config are called, Bash and Write really happen. Steps of the script, one per turn of the model:
@@ -27,6 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_mcp as mcp
+from screen import visited
 
 
 def options():
@@ -70,6 +71,10 @@ class Session:
             refuse(f"Error: Session ID {self.id} is already in use.")
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.state = json.loads(self.file.read_text()) if opt.resume else {"at": 0, "parked": None, "cost": 0.0}
+        if not opt.print:
+            self.state["parked"] = None  # whoever opens it and talks drops the call that it waited with
+            self.save()
+            visited("claude", self.id)
         if opt.resume and not opt.prompt and not self.state["parked"]:
             refuse("Error: No deferred tool marker found in the resumed session. Provide a prompt to continue the conversation.")
         self.servers = {}
@@ -281,7 +286,7 @@ def main():
     opt = options()
     if opt.version:
         return print("2.1.325 (Claude Code)")
-    if opt.prompt is None and not sys.stdin.isatty():
+    if opt.print and opt.prompt is None and not sys.stdin.isatty():
         opt.prompt = sys.stdin.read() or None
     if opt.prompt is None and not opt.resume:
         refuse("Error: Input must be provided either through stdin or as a prompt argument when using --print")

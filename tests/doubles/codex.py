@@ -1,4 +1,4 @@
-"""A double of `codex exec --json` and `codex exec … resume ID`.
+"""A double of `codex exec --json` and `codex exec … resume ID`, and of `codex resume ID` on a terminal (screen.py).
 
 Threads are files under CODEX_HOME and can be resumed from any folder; the id is its own choice. Steps of the script:
 
@@ -22,6 +22,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_mcp as mcp
+from screen import visited
 
 WITH_VALUE = ("-c", "-m", "-s", "-C", "-o")
 
@@ -144,6 +145,8 @@ def main():
     alone, found = options(sys.argv[1:])
     if "--version" in found:
         return print("codex-cli 0.166.0")
+    if alone[:1] == ["resume"]:
+        return visited("codex", Thread(alone[1], {}).id)
     if not alone or alone[0] != "exec" or "--json" not in found:
         refuse("error: only `exec --json` is known here")
     print("Reading additional input from stdin...", file=sys.stderr)

@@ -157,17 +157,13 @@ stop_args = _reason_args
 def stop(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.stop(a.task, reason(a))
-    return out(
-        a,
-        task,
-        lambda: [
-            f"{task['key']} is marked as stuck{': ' if task['reason'] else ''}{_words(task)}",
-            f"Next: turn reopen {task['key']}",
-        ],
-    )
+    return out(a, task, lambda: _stopped(task, a.task))
 
 
-def _words(task: dict[str, Any]) -> str:
+def _stopped(task: dict[str, Any], typed: str) -> list[str]:
     from ..screen import one_line
 
-    return one_line(task["reason"])
+    words = f"marked as stuck{': ' if task['reason'] else ''}{one_line(task['reason'])}"
+    if task["workflow"]:
+        return [f"Run {typed} {words}", f"Next: turn resume {typed}"]
+    return [f"{task['key']} is {words}", f"Next: turn reopen {task['key']}"]

@@ -237,8 +237,9 @@ def after(task: dict[str, Any]) -> str:
 
     if task["claim"]:
         return f"{task['key']} is 'working': {screen.safe(task['claim']['worker'])} goes on."
+    picked = f"a worker picks it up, or turn resume {task['key']} does" if task["workflow"] else "a worker picks it up"
     words = {
-        "ready": "a worker picks it up", "human": "other questions are still open", "done": "it is finished",
+        "ready": picked, "human": "other questions are still open", "done": "it is finished",
         "cancelled": "it is abandoned", "blocked": f"it waits for {', '.join(task['blocked_by'])}",
         "review": "it is to be accepted", "created": "it is to be vetted",
     }  # fmt: skip
@@ -371,19 +372,3 @@ def hand_back(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.hand_back(a.task)
     return out(a, task, lambda: [f"Handed back. {after(task)}"])
-
-
-def signal_args(p: Any) -> None:
-    p.add_argument("what", metavar="KEY")
-    p.add_argument("--status", required=True, metavar="WORD", help="CONTINUE or STOP")
-    p.add_argument("--message", default="", metavar="TEXT")
-
-
-def signal(a: Namespace) -> int:
-    word = a.status.upper()
-    if word not in ("CONTINUE", "APPROVED", "DONE", "STOP", "REJECTED"):
-        raise Invalid(f"There is no signal {a.status[:40]!a} to answer with", hint="Say CONTINUE or STOP.")
-    yes = word in ("CONTINUE", "APPROVED", "DONE")
-    with connect(a) as desk:
-        task = (desk.approve if yes else desk.reject)(a.what, parse.given(a.message) or "")
-    return out(a, task, lambda: [f"✓ {word}. {after(task)}"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from argparse import Namespace
 from pathlib import Path
 from typing import Any
@@ -68,14 +69,24 @@ def _title(prompt: str) -> str:
 
 def go(a: Namespace, desk: Any, key: str) -> int:
     """Work on a run here until it waits or ends. Says each step, what waits and how to answer it; returns the exit code."""
-    worker = worker_for(a, desk, {}, only=key, drain=True, default="workflow")
-    stop_when_told(worker)
-    worker.run()
-    task = desk.show(key)
+    task = worked_on(a, desk, key)
     parse.show(a, task, lambda: _ended(task))
     if task["state"] == "done":
         return 0
     return 1 if task["ended_at"] else StillWaiting.exit_code
+
+
+def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
+    """The run, after it was worked on here as far as it goes now. A worker that was faster has it."""
+    worker = worker_for(a, desk, {}, only=key, drain=True, default="workflow")
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    stop_when_told(worker)
+    try:
+        worker.run()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return dict(desk.show(key))
 
 
 def _ended(task: dict[str, Any]) -> list[str]:
@@ -93,5 +104,7 @@ def _ended(task: dict[str, Any]) -> list[str]:
         if q["status"] == "pending":
             asked = screen.safe(q["text"]).splitlines()
             lines += [f"⏸ {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+    if task["claim"] and not lines:
+        lines = [f"{screen.safe(task['claim']['worker'])} works on {key}."]
     lines = lines or [f"{key} is '{task['state']}'."]
     return [*lines, "", *next_steps(task)]

@@ -17,8 +17,8 @@ class Command(NamedTuple):
         return self.module if "." in self.module else f"{__package__}.{self.module}"
 
 
-_T, _C, _Q, _A, _D = "Tasks", "Claims", "Questions", "Agents", "The desk"
-GROUPS = (_Q, _T, _C, _A, _D)
+_T, _C, _Q, _A, _W, _D = "Tasks", "Claims", "Questions", "Agents", "Workflows", "The desk"
+GROUPS = (_Q, _T, _C, _A, _W, _D)
 
 COMMANDS: dict[str, Command] = {
     "overview": Command("questions", "overview", "", "Whose turn is it?"),
@@ -34,10 +34,9 @@ COMMANDS: dict[str, Command] = {
     "assign": Command("questions", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
     "hand-back": Command("questions", "hand_back", _Q, "return a task to agents without an answer", ("turn hand-back PROJ-1",)),
     "use": Command("questions", "use", _Q, "a permission is used now, by one call and no other", ("turn use Q17 --by deploy-7 --action '{\"tool\": \"deploy\", \"input\": {}, \"folder\": \"/srv\"}'",)),
-    "signal": Command("questions", "signal", _Q, "answer with a signal's word: CONTINUE or STOP", ('turn signal 42 --status CONTINUE --message "ok"',)),
     # tasks
     "create": Command("tasks", "create", _T, "write a task down", ('turn create "Add login" --priority 1 --requires approval', 'turn create "Rotate the keys" --awaiting work', 'turn create "Tests" --depends-on PROJ-1 --parent PROJ-7')),
-    "list": Command("tasks", "list_", _T, "tasks, filtered", ("turn list", "turn list --awaiting", "turn list --awaiting input,review", "turn list --blocked", "turn list --expiring 15m", "turn list --state open PROJ-7")),
+    "list": Command("tasks", "list_", _T, "tasks, filtered", ("turn list", "turn list --awaiting", "turn list --awaiting input,review", "turn list --blocked", "turn list --expiring 15m", "turn list --state open PROJ-7", "turn list --active", "turn list --runs")),
     "show": Command("tasks", "show", _T, "one task, or one question, in full", ("turn show PROJ-1", "turn show Q17")),
     "tree": Command("tasks", "tree", _T, "tasks with their children and questions", ("turn tree", "turn tree PROJ-7")),
     "ready": Command("tasks", "ready", _T, "what can be worked on now", ("turn ready", "turn ready --json --limit 5")),
@@ -63,14 +62,20 @@ COMMANDS: dict[str, Command] = {
     "park": Command("claims", "park", _C, "give it back because the session ends; costs no try", ("turn park PROJ-1 --worker-id w1",)),
     "decompose": Command("claims", "decompose", _C, "split a task into children", ('turn decompose PROJ-1 --child "Schema" --child "API"',)),
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
-    "stop": Command("claims", "stop", _C, "a person ends a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     # agents
-    "run": Command("run", "run", _A, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua - < prompt.md")),
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
     "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
     "worktree": Command("worktrees", "worktree", _A, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),
     "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
     "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
+    # workflows
+    "run": Command("run", "run", _W, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua - < prompt.md")),
+    "status": Command("runs", "status", _W, "how far a run is, and whom it waits for", ("turn status 42", "turn status")),
+    "continue": Command("continuing", "continue_", _W, "help an agent that waits, in its own session", ("turn continue 42", "turn continue 42 --editor", "turn continue Q17 --detach")),
+    "signal": Command("runs", "signal", _W, "answer without opening a session: CONTINUE, STOP, or an agent's own word", ('turn signal 42 --status CONTINUE --message "ok"', 'turn signal 42 --status STOP --message "not before Monday"', 'turn signal 42 --status DONE --message "I did it myself"')),
+    "watch": Command("watching", "watch", _W, "see a run go on as it happens; and go on with it when a person is done", ("turn watch 42", "turn watch 42 --json", "turn watch 42 --only-look", "turn watch")),
+    "resume": Command("runs", "resume", _W, "let a run go on: after a failure, a changed script, or a worker's end", ("turn resume 42", "turn resume 42 --accept-new-code", "turn resume 42 --from 3", "turn resume 42 --detach")),
+    "stop": Command("claims", "stop", _W, "a person ends a run or a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),

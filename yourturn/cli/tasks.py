@@ -98,6 +98,7 @@ def list__args(p: Any) -> None:
     p.add_argument("--blocked", action="store_true", help="only blocked tasks, with what they wait for")
     p.add_argument("--expiring", metavar="TIME", help="only claims that end within this time, like 15m")
     p.add_argument("--active", action="store_true", help="without what has ended")
+    p.add_argument("--runs", action="store_true", help="only runs of workflows")
     p.add_argument("--parent", metavar="KEY", help="only direct children of this one")
     p.add_argument("-l", "--label", metavar="WORD")
     p.add_argument("-t", "--type", choices=TYPES, metavar="TYPE")
@@ -123,12 +124,30 @@ def list_(a: Namespace) -> int:
     with connect(a) as desk:
         found = desk.list(
             epic=epic, parent=a.parent, state=",".join(states) or None, awaiting=None if awaiting is None else awaiting or True,
-            expiring=a.expiring, after=a.after, limit=a.limit, project=a.project, **filters,
+            expiring=a.expiring, after=a.after, limit=a.limit, project=a.project, only_runs=a.runs, **filters,
         )  # fmt: skip
     if a.awaiting is not None:
         return out(a, found, lambda: view.awaiting(found))
-    hint = [f"Next: turn show {found[0]['key']}"] if found else []
-    return out(a, found, lambda: [*view.tasks(found), *_more(found, a), *hint])
+    return out(a, found, lambda: [*_listed(found), *_more(found, a), *_look_at(found)])
+
+
+def _listed(found: list[dict[str, Any]]) -> list[str]:
+    """Tasks, and below them runs of workflows, which say more about whom they wait for."""
+    from .. import view
+
+    tasks, runs = ([t for t in found if bool(t["workflow"]) is sort] for sort in (False, True))
+    if not runs:
+        return view.tasks(tasks)
+    from ..runs import table
+
+    return [*view.tasks(tasks), "", *table(runs)] if tasks else table(runs)
+
+
+def _look_at(found: list[dict[str, Any]]) -> list[str]:
+    if not found:
+        return []
+    first = next((t for t in found if t["awaiting"]), found[0])
+    return [f"Next: turn {'status' if first['workflow'] else 'show'} {first['key']}"]
 
 
 def _more(found: list[dict[str, Any]], a: Namespace) -> list[str]:

@@ -144,7 +144,8 @@ def answer(d: Draft) -> None:
     q = d.question
     assert q is not None
     verdict, response = fit(q, d.args)
-    settle(d)
+    if settle(d):
+        return
     outcome = outcome_of(q.kind, verdict, bool(q.blocking), bool(d.get("workflow")))
     if outcome == "refused":
         raise Precondition(

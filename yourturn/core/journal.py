@@ -32,6 +32,7 @@ from .model import (
     WITHDRAWN,
     WORKING,
     Program,
+    Question,
     Step,
 )
 from .places import path, place
@@ -94,17 +95,44 @@ def step(d: Draft) -> None:
     write(d)
 
 
-def settle(d: Draft) -> None:
-    """A person has a step's outcome at hand: the agent settled it with them in its own session, or they say it themselves."""
+def settle(d: Draft) -> bool:
+    """A person has a step's outcome at hand: the agent settled it with them in its own session, or they say it themselves.
+
+    A signal that asks something leaves the step waiting: what was asked before is off the desk, and nobody has judged it.
+    Whether it was so is returned.
+    """
+    from .rules import SIGNALS
+
     signal, q = d.args.get("signal"), d.question
     if signal is None:
-        return
+        return False
     assert q is not None
     journal, _, where = (q.step or "").partition("/")
     old = next((step for step in d.case.steps if step.place == where), None)
     if old is None or journal != str(d.get("journal")) or old.status == COMPLETED:
         raise Invalid(f"{q.name} was not asked by a step of a run", hint=f'Answer it: turn respond {q.name} "…"')
+    kind = SIGNALS.get(str(signal.get("status")))
+    if kind is not None:
+        _ask_again(d, q, kind, signal)
+        return True
     d.steps.append(old._replace(status=COMPLETED, result=dumps(signal), ended_at=d.now))
+    return False
+
+
+def _ask_again(d: Draft, q: Question, kind: str, signal: dict[str, Any]) -> None:
+    """As the agent, of the same step, and with the same patience."""
+    from .questions import make
+
+    text = next((str(signal[name]) for name in ("question", "reason", "message", "summary") if signal.get(name)), None)
+    new = make(d, {"kind": kind, "text": text, "context": signal.get("context")}, q.asked_by, tool=False)
+    new = new._replace(
+        step=q.step, reviewer=q.reviewer, metadata=q.metadata, on_timeout=q.on_timeout, timeout=q.timeout,
+        timeout_at=d.now + q.timeout if q.timeout else None,
+    )  # fmt: skip
+    close(d, q, WITHDRAWN, why="something else is asked now")
+    d.opened.append(new)
+    d.questions.append(new)
+    d.put(retry_count=0)
 
 
 def rewind(d: Draft) -> None:

@@ -146,6 +146,9 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     """The verdict and response that an answer amounts to, or Invalid with what is allowed. The question stays open."""
     verdict = args.get("verdict") or APPROVED
     value, text = args.get("value"), args.get("text") or ""
+    settled = args.get("signal") is not None and value is None
+    if settled and q.response_type in ("choice", "boolean", "number"):  # what came of it is said by the signal
+        return verdict, {"type": q.response_type, "value": None, "text": text, "verdict": verdict}
     if value is None and text and verdict == APPROVED and q.response_type in ("choice", "boolean", "number"):
         value, text = text, ""
     if verdict == APPROVED and q.kind == "permission" and isinstance(value, dict):

@@ -71,6 +71,7 @@ class Reader:
         expiring: int | None = None,
         workable: bool = False,
         runs: bool = True,
+        only_runs: bool = False,
         role: str | None = None,
         label: str | None = None,
         type: str | None = None,
@@ -107,6 +108,8 @@ class Reader:
             only("t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
         if not runs:
             only("t.workflow IS NULL")
+        if only_runs:
+            only("t.workflow IS NOT NULL")
         if role is not None:
             only("(t.role IS NULL OR t.role = :role)", role=role)
         if label is not None:

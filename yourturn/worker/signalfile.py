@@ -15,13 +15,14 @@ from .signals import LIMIT
 
 
 class SignalFile:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, new: bool = False) -> None:
+        """`new`: what lies there already counts, too."""
         self.path = path
-        self._before = self._mark()
+        self._before = None if new else self.mark()
 
-    def read(self) -> bytes | None:
+    def read(self, *, keep: bool = False) -> bytes | None:
         """What was written since; None if nothing was."""
-        if self._mark() == self._before:
+        if self.mark() == self._before:
             return None
         try:
             handle = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -36,11 +37,15 @@ class SignalFile:
             return None
         finally:
             os.close(handle)
-        with suppress(OSError):
-            self.path.unlink()
+        if not keep:
+            self.forget()
         return data
 
-    def _mark(self) -> tuple[int, int] | None:
+    def forget(self) -> None:
+        with suppress(OSError):
+            self.path.unlink()
+
+    def mark(self) -> tuple[int, int] | None:
         try:
             found = self.path.stat()
         except OSError:

@@ -1,0 +1,197 @@
+"""Runs on the command line: how far they are, what they are told, and how they go on."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from typing import Any
+
+from ..core.errors import Invalid, Precondition, Usage
+from . import parse
+from .continuing import after, onward, onward_args, people_only, still
+from .parse import connect
+from .parse import show as out
+from .terminal import Terminal
+
+
+def status_args(p: Any) -> None:
+    p.add_argument("what", nargs="?", metavar="KEY", help="a run or a task; without it, whose turn it is")
+
+
+def status(a: Namespace) -> int:
+    if a.what is None:
+        from .questions import overview
+
+        return overview(a)
+    with connect(a) as desk:
+        found = desk.show(a.what)
+        task = desk.show(found["task"]) if "status" in found else found
+    from ..runs import sheet
+
+    typed = a.what if task is found else task["key"]
+    return out(a, task, lambda: sheet(task, typed, _adapter(task)))
+
+
+def _adapter(task: dict[str, Any]) -> str:
+    """By which program the agent runs that asks, as far as it is known here."""
+    from ..config import file
+    from ..runs import open_questions
+    from ..worker.visit import seat_of
+
+    asked = open_questions(task)
+    agents = file().get("agents") if asked else None
+    agent = agents.get(seat_of(task, asked[0]).agent) if isinstance(agents, dict) else None
+    return str(agent.get("adapter") or "") if isinstance(agent, dict) else ""
+
+
+# --- signal ---------------------------------------------------------------------------------------------------------
+
+
+def signal_args(p: Any) -> None:
+    p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
+    p.add_argument("--status", required=True, metavar="WORD", help="CONTINUE or STOP; for an agent's step any word, like DONE")
+    p.add_argument("--message", default="", metavar="TEXT", help="words beside it; - reads standard input")
+    parse.keyed(p)
+
+
+#: What a person says to a checkpoint, and to anything else that is asked outside of an agent's step.
+YES, NO = ("CONTINUE", "APPROVED", "DONE"), ("STOP", "REJECTED")
+
+
+def signal(a: Namespace) -> int:
+    from ..runs import open_questions
+    from ..worker.visit import seat_of
+    from .questions import after as where
+
+    word, message = a.status.strip().upper(), parse.given(a.message) or ""
+    with connect(a) as desk:
+        people_only(desk)
+        found = desk.show(a.what)
+        task = desk.show(found["task"]) if "status" in found else found
+        asked = [found] if "status" in found else open_questions(task)
+        q = asked[0] if len(asked) == 1 else None
+        if q is not None and task["workflow"] and q["response_type"] == "choice":
+            desk.answer(q["id"], word.lower() if word in ("CONTINUE", "STOP") else a.status, message, key=a.idempotency_key)
+        elif q is not None and word not in ("CONTINUE", "STOP") and seat_of(task, q).settles:
+            _settle(desk, q, a.status.strip(), message, a.idempotency_key)
+        elif word in YES + NO:
+            (desk.approve if word in YES else desk.reject)(a.what, message, key=a.idempotency_key)
+        else:
+            raise Invalid(f"There is no signal {a.status[:40]!a} to answer with", hint="Say CONTINUE or STOP.")
+        task = desk.show(task["key"])
+    return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}"])
+
+
+def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | None) -> None:
+    """The step's outcome, said by a person. An action that was only asked for is not allowed by that."""
+    import json
+
+    from ..worker import signals, visit
+
+    said = signals.from_file(json.dumps({"status": word, **({"message": message} if message else {})}).encode())
+    if said.what == "broken":
+        raise Invalid(f"{word[:40]!a} cannot be said like that", reason=said.text, hint="Say it with --message TEXT.")
+    verdict = "rejected" if q["kind"] == "permission" else "approved"
+    desk.answer(q["id"], text=message, verdict=verdict, signal=visit.as_result(said), key=key)
+
+
+# --- resume ---------------------------------------------------------------------------------------------------------
+
+
+def resume_args(p: Any) -> None:
+    p.add_argument("what", metavar="KEY", help="a run")
+    which = p.add_mutually_exclusive_group()
+    which.add_argument("--accept-new-code", action="store_true", help="go on with the script as it is, keeping what is the same")
+    which.add_argument("--from", dest="from_", metavar="STEP", help="go back to this step; what was done before it is kept")
+    onward_args(p)
+
+
+def resume(a: Namespace) -> int:
+    from ..runs import open_questions, status
+
+    with connect(a) as desk:
+        people_only(desk)
+        found, term = desk.show(a.what), Terminal(a)
+        task = desk.show(found["task"]) if "status" in found else found
+        key = task["key"]
+        if not task["workflow"]:
+            hint = f"A run has a script. To start a task again: turn reopen {key}; to bring a deferred one back: turn wake {key}"
+            raise Precondition(f"Cannot resume {key}", reason="it has no script", hint=hint)
+        if task["claim"] and not task["awaiting"]:
+            why = f"{task['claim']['worker']} works on it"
+            raise Precondition(f"Cannot resume {key}: it is '{status(task)}'", reason=why, hint=f"Look on with: turn watch {key}")
+        if a.from_ is not None:
+            _known(task, a.from_)
+        asked = open_questions(task)
+        recovery = next((q for q in asked if q["reason"] == "code_changed"), None)
+        if recovery is not None:
+            return _recover(a, term, desk, task, recovery)
+        if asked and a.from_ is None:
+            return _waits(a, term, desk, task, asked)
+        task = _rewound(a, desk, task)
+        return onward(a, term, desk, task)
+
+
+def _known(task: dict[str, Any], step: str) -> None:
+    found = [s["index"] for s in task["steps"] if not s["spare"] and s["index"].isdigit()]
+    if step.removeprefix("#") not in found:
+        named = f"its steps are {', '.join(found[:20])}{' …' * (len(found) > 20)}" if found else "it has none yet"
+        raise Invalid(f"{task['key']} has no step {step[:40]!a}", reason=named, hint=f"See them with: turn status {task['key']}")
+
+
+def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any]) -> int:
+    """What was asked about changed code."""
+    from .. import view
+
+    if a.accept_new_code or a.from_ is not None:
+        word = "continue" if a.accept_new_code else f"from-{a.from_.removeprefix('#')}"
+        return after(a, term, desk, task, q, desk.answer(q["id"], word))
+    if not term.there:
+        hint = f"Say how: turn resume {task['key']} --accept-new-code, or --from STEP; to end it: turn stop {task['key']}"
+        raise Usage(f"Cannot resume {task['key']} just so", reason=q["text"].splitlines()[0], hint=hint)
+    term.say(*view.question(q, ""))
+    return after(a, term, desk, task, q, term.answer(desk, q))
+
+
+def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked: list[dict[str, Any]]) -> int:
+    """Has the agent said something new since? Else it waits on."""
+    from ..worker import visit
+
+    if a.accept_new_code:
+        why = f"it waits for a person, and nobody asked about its script ({asked[0]['id']})"
+        raise Precondition(f"Cannot resume {task['key']} like that", reason=why, hint=f"turn continue {task['key']}")
+    for q in asked:
+        closed = heard(term, desk, visit.seat_of(task, q))
+        if closed is not None:
+            return after(a, term, desk, task, q, closed)
+    return still(a, term, task, asked[0])
+
+
+def heard(term: Terminal, desk: Any, seat: Any) -> dict[str, Any] | None:
+    """The agent finished with a person somewhere else on this machine: the question as it was closed by that, or None."""
+    from .. import screen
+    from ..worker import visit
+
+    signal = visit.Signal(seat)
+    said = signal.read()
+    if not visit.is_new(said) or not seat.settles:
+        return None
+    words = f"{screen.safe(seat.agent)} says: {screen.one_line(visit.shown(said) or said.text)}"
+    if said.what == "broken" or (seat.judged and said.what != "ask"):
+        reason = "which cannot be understood" if said.what == "broken" else f"and {seat.question['id']} is for a person to judge"
+        term.say(f"{words} ({reason}). Next: turn continue {seat.question['id']}")
+        return None
+    term.say(words)
+    closed = visit.settle(desk, seat, said)
+    signal.forget()
+    return dict(closed)
+
+
+def _rewound(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
+    """Where nothing is asked: back to a step, or on from where it was."""
+    if a.from_ is not None:
+        return dict(desk.rewind(task["key"], a.from_.removeprefix("#")))
+    if a.accept_new_code:
+        return dict(desk.rewind(task["key"], 1, spare=True))
+    if task["ended_at"] or task["wake_at"]:
+        return dict(desk.rewind(task["key"]))
+    return task

@@ -1,0 +1,222 @@
+"""Words for people about runs: what became of each call of a script, whom a run waits for, and since when.
+
+Like view.py it takes the plain values of wire.py and returns lines.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .screen import ago, bold, clock, columns, cut, length_of, micros, one_line, safe, seconds_from_now
+
+#: What a run in this state is called.
+STATUS = {
+    "created": "draft", "ready": "ready", "blocked": "blocked", "working": "running", "human": "waiting_human",
+    "review": "review", "done": "completed", "failed": "failed", "cancelled": "cancelled", "deferred": "asleep",
+}  # fmt: skip
+MARKS = {"completed": "✓", "waiting": "⏸", "running": "●"}
+#: Calls that do nothing: nobody wants to read of each.
+QUIET = ("now", "random", "uuid", "log")
+SHOWN = 30
+PROGRAMS = {"claude": "Claude", "codex": "Codex"}
+
+
+def status(run: dict[str, Any]) -> str:
+    return "stuck" if run["failure"] == "stuck" else STATUS[run["state"]]
+
+
+def spec(run: dict[str, Any]) -> str:
+    """The script's name: feature, for flows/feature.py:release."""
+    head, colon, name = str(run["workflow"]).rpartition(":")
+    file = head if colon and name.isidentifier() else str(run["workflow"])
+    return safe(file.replace("\\", "/").rpartition("/")[2].removesuffix(".py").removesuffix(".lua"))
+
+
+def open_questions(task: dict[str, Any]) -> list[dict[str, Any]]:
+    """What it waits for, oldest first."""
+    return [q for q in task["questions"] if q["status"] == "pending" and q["blocking"]]
+
+
+def asking(run: dict[str, Any], q: dict[str, Any]) -> dict[str, Any] | None:
+    """The step that asks."""
+    if q["step"] is None or q["journal"] != run["journal"]:
+        return None
+    return next((step for step in run["steps"] if step["index"] == q["step"] and not step["spare"]), None)
+
+
+def agent(run: dict[str, Any]) -> str:
+    """Who asks, or works: the name of an agent, or nothing."""
+    waiting = open_questions(run)
+    step = asking(run, waiting[0]) if waiting else None
+    if step is None:
+        step = next((s for s in reversed(run["steps"]) if s["agent"] and not s["ended_at"] and not s["spare"]), None)
+    return agent_of(step)
+
+
+def agent_of(step: dict[str, Any] | None) -> str:
+    """A checkpoint is nobody."""
+    name = str((step or {}).get("agent") or "")
+    return "" if name.startswith("_") else name
+
+
+def waits_for(run: dict[str, Any]) -> str:
+    waiting = open_questions(run)
+    if waiting:
+        return one_line(waiting[0]["text"]) + (f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else "")
+    if run["wake_at"]:
+        return f"until {clock(run['wake_at'])}"
+    return ", ".join(run["blocked_by"])
+
+
+def table(found: list[dict[str, Any]]) -> list[str]:
+    rows = [["ID", "SPEC", "STATUS", "AGENT", "WAITING FOR"]]
+    rows += [[r["key"], spec(r), status(r), safe(agent(r)) or "-", waits_for(r) or "-"] for r in found]
+    head, *lines = columns(rows, last=4)
+    return [bold(head), *lines]
+
+
+# --- steps ----------------------------------------------------------------------------------------------------------
+
+
+def steps(run: dict[str, Any]) -> list[str]:
+    """#1  architect  ✓  2m 15s"""
+    found = [step for step in run["steps"] if not step["spare"] and step["name"] not in QUIET]
+    waiting = {q["step"]: q for q in open_questions(run) if q["journal"] == run["journal"]}
+    over = "left" if run["ended_at"] else "answered"
+    rows = [_row(step, waiting.get(step["index"]), over) for step in found[-SHOWN:]]
+    left_out = [f"… {len(found) - SHOWN} before that"] if len(found) > SHOWN else []
+    return [*left_out, *columns(rows, last=4)]
+
+
+def _row(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> list[str]:
+    return [f"#{step['index']}", called(step), MARKS[step["status"]], _time(step, q, over), cut(came_of(step), 100)]
+
+
+def _time(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> str:
+    """`over`: what is said of a call that has not come back, and that nobody waits for any more."""
+    if step["ended_at"]:
+        return length_of((micros(step["ended_at"]) - micros(step["started_at"])) / 1e6)
+    if over == "left" or (step["status"] == "waiting" and q is None and step["name"] in ("run", "pause", "ask")):
+        return over
+    since = length_of(-seconds_from_now((q or {}).get("asked_at") or step["started_at"]))
+    word = {"sleep": "asleep"}.get(step["name"], "waiting") if step["status"] == "waiting" else "running"
+    return f"{word} ({since})"
+
+
+def called(step: dict[str, Any]) -> str:
+    """A step's name in a list."""
+    call = step["call"] if isinstance(step["call"], dict) else {}
+    return safe(str(step["agent"] or (call.get("function") if step["name"] == "step" else None) or step["name"]))
+
+
+def came_of(step: dict[str, Any]) -> str:
+    """What it returned, where that is more than that it is done."""
+    result = step["result"] if isinstance(step["result"], dict) else {}
+    if step["name"] in ("pause", "ask"):
+        if not result:
+            return ""
+        said = result.get("text") or result.get("value")
+        words = f"“{one_line(str(said))}”" if said not in (None, "", True) else ""
+        stopped = step["name"] == "pause" and result.get("verdict") != "approved"
+        return " ".join(filter(None, ["stopped" if stopped else "", words]))
+    if step["name"] == "run" and result:
+        words = one_line(str(result.get("summary") or result.get("reason") or result.get("message") or ""))
+        word = one_line(str(result.get("status") or ""))
+        return words if word == "DONE" else ": ".join(filter(None, [word, words]))
+    return one_line(str(result["error"])) if "error" in result else ""
+
+
+def told(event: dict[str, Any]) -> list[str]:
+    """What an event says of a run's steps."""
+    data, words = event["data"], []
+    for step in data.get("steps", ()):
+        if step.get("name") in (*QUIET, None):
+            continue
+        more = came_of({"result": None, **step})
+        state = "" if step.get("status") == "completed" else f" {step.get('status')}"
+        words.append(f"#{step['index']} {called({'call': None, 'agent': None, **step})}{state}" + (f": {more}" if more else ""))
+    if data.get("rewound"):
+        spare = ", taking over what is the same" if data["rewound"]["spare"] else ""
+        words.append(f"back to step {data['rewound']['to']}{spare}")
+    elif event["action"] == "rewind":
+        words.append("goes on from where it was")
+    if data.get("program"):
+        words.append(f"script {one_line(str(data['program']['file']))}")
+    return words
+
+
+def happened(event: dict[str, Any]) -> list[str]:
+    """One event of a run, for whoever watches it."""
+    from .view import person, result
+
+    data, words = event["data"], told(event)
+    for q in data.get("opened", ()):
+        words.append(f"{person(event['actor'])} asks ({q['id']}): {one_line(str(q.get('text') or ''))}")
+    for q in data.get("closed", ()):
+        if q["status"] != "pending":
+            shown = {"response": None, "responded_by": "", "close_reason": "", **q}
+            words.append(f"{q['id']}: {result(shown)}")
+    words += [f"{person(event['actor'])} notes: {one_line(note['text'])}" for note in data.get("notes", ()) if note.get("text")]
+    if data.get("from") != data.get("to") and data.get("to"):
+        words.append(STATUS[data["to"]])
+    return [f"{clock(event['at'])}  {line}" for line in words]
+
+
+# --- one run --------------------------------------------------------------------------------------------------------
+
+
+def sheet(task: dict[str, Any], typed: str, adapter: str = "") -> list[str]:
+    """`turn status 42`."""
+    from .view import WORDS
+
+    waiting = open_questions(task)
+    run = bool(task["workflow"])
+    lines = [bold(f"Run {typed}: {status(task)}" if run else f"Task {typed}: {WORDS[task['state']]}")]
+    lines += [line for q in waiting for line in _waits(task, q)]
+    if not waiting:
+        lines += _facts(task)
+    if run and task["steps"]:
+        lines += ["", *steps(task)]
+    return [*lines, "", *_use(task, typed, adapter)]
+
+
+def _waits(task: dict[str, Any], q: dict[str, Any]) -> list[str]:
+    step = asking(task, q)
+    who = agent_of(step) or ("" if task["workflow"] else str((task["seat"] or {}).get("agent") or ""))
+    session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
+    return [
+        f"Agent: {safe(who) or '-'}",
+        *([f"Session: {safe(session)}"] if session else []),
+        f"Reason: {one_line(q['text'])}",
+        f"Waiting since: {ago(q['asked_at'])}",
+        f"Question: {q['id']} ({q['kind']})",
+    ]
+
+
+def _facts(task: dict[str, Any]) -> list[str]:
+    claim, who = task["claim"], agent(task) if task["workflow"] else str((task["seat"] or {}).get("agent") or "")
+    facts = [
+        ("Agent", safe(who)),
+        ("Worker", safe(claim["worker"]) if claim else ""),
+        ("Summary", one_line(task["summary"])),
+        ("Reason", one_line(task["reason"])),
+        ("Waits for", waits_for(task) if not task["ended_at"] else ""),
+        ("Ended", ago(task["ended_at"]) if task["ended_at"] else ""),
+    ]
+    return [f"{name}: {value}" for name, value in facts if value]
+
+
+def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
+    """What to type now."""
+    from .view import next_steps
+
+    waiting = open_questions(task)
+    if not waiting:
+        return next_steps(task)
+    q = waiting[0]
+    name = typed if len(waiting) == 1 else q["id"]
+    step = asking(task, q)
+    session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
+    if session and adapter in PROGRAMS:
+        return [f"Use 'turn continue {name}' to open the {PROGRAMS[adapter]} session."]
+    return [f"Use 'turn continue {name}' to answer."]
