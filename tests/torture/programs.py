@@ -40,7 +40,7 @@ _DESK = 10  #: so many on one desk, so that looking at all of it stays cheap
 _START = 1_790_000_000_000_000
 _VOLATILE = ("now", "random", "uuid")
 _DATES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)")
-_ENOUGH = 300  #: sessions that no run needs
+_ENOUGH = 400  #: sessions that no run needs
 
 Wrong = Callable[[str], None]
 
