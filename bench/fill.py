@@ -12,6 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from yourturn.client import Client
@@ -23,7 +24,7 @@ _BATCH = 20_000
 _MANY = 100_000
 _EXTRAS = (
     "SELECT type, name, sql FROM sqlite_master WHERE type IN ('index', 'trigger') AND sql IS NOT NULL "
-    "AND tbl_name IN ('tasks', 'questions', 'events')"
+    "AND tbl_name IN ('tasks', 'questions', 'events', 'steps', 'programs')"
 )
 _URGENCIES = ("normal", "low", "normal", "high", "normal")
 
@@ -35,6 +36,8 @@ class Sample(NamedTuple):
     questions: list[Row]
     events: list[Row]
     said: list[Row]  #: what each event says
+    steps: list[Row] = []  # of a run
+    programs: list[Row] = []
 
 
 class Bulk:
@@ -118,17 +121,40 @@ def fill(address: str, *, ready: int = 0, human: int = 0, done: int = 0) -> floa
     return time.monotonic() - begun
 
 
+def waiting_runs(address: str, count: int, folder: Path) -> float:
+    """Add so many runs that wait for a person, at the first pause of the script that lies in the folder."""
+    from .runner import begin
+
+    begun = time.monotonic()
+    bulk = Bulk(address)
+    with open_desk(address) as desk:
+        sample = _taken(bulk, begin(desk, folder))
+    with bulk.unindexed() if count >= _MANY else nullcontext():
+        _copies(bulk, sample, count - 1)
+    bulk.settle()
+    bulk.close()
+    return time.monotonic() - begun
+
+
 def _sample(bulk: Bulk, desk: Client, state: str) -> Sample:
     key = desk.create("One of very many tasks", description="What there is to do, in a few words. " * 3)["key"]
     if state == "human":
         desk.ask(key, "Which of the two ways do you want?", options=["this", "that"], timeout="24h", on_timeout="keep")
     if state == "done":
         desk.close(key, "It was done elsewhere")
+    sample = _taken(bulk, key)
+    assert sample.task["state"] == state
+    return sample
+
+
+def _taken(bulk: Bulk, key: str) -> Sample:
     task = bulk.rows(f"SELECT * FROM tasks WHERE key = '{key}'")[0]
-    assert task["state"] == state
     questions = bulk.rows(f"SELECT * FROM questions WHERE task_id = {task['id']} ORDER BY id")
     events = bulk.rows(f"SELECT * FROM events WHERE task_id = {task['id']} ORDER BY n")
-    return Sample(task, questions, events, [json.loads(event["data"]) for event in events])
+    steps, programs = (bulk.rows(f"SELECT * FROM {table} WHERE task_id = {task['id']}") for table in ("steps", "programs"))
+    for row in programs:
+        del row["id"]  # the database gives it another one
+    return Sample(task, questions, events, [json.loads(event["data"]) for event in events], steps, programs)
 
 
 def _copies(bulk: Bulk, sample: Sample, count: int) -> None:
@@ -137,16 +163,16 @@ def _copies(bulk: Bulk, sample: Sample, count: int) -> None:
     tasks, questions = bulk.number("SELECT max(id) FROM tasks"), bulk.number("SELECT max(id) FROM questions")
     events = bulk.number("SELECT max(seq) FROM events")
     for first in range(0, count, _BATCH):
-        made: dict[str, list[tuple[Any, ...]]] = {"tasks": [], "questions": [], "events": []}
+        made: dict[str, list[tuple[Any, ...]]] = {"tasks": [], "questions": [], "events": [], "steps": [], "programs": []}
         for i in range(first + 1, min(first + _BATCH, count) + 1):
             for table, row in _copy(sample, f"{prefix}-{number + i}", i, tasks + i, questions + i):
                 if table == "events":
                     events += 1
                     row["seq"] = events
                 made[table].append(tuple(row.values()))
-        asked = sample.questions[0] if sample.questions else {}
-        for table, example in (("tasks", sample.task), ("questions", asked), ("events", sample.events[0])):
-            bulk.insert(table, [name for name in example if name != "xid"], made[table])
+        examples = {"tasks": [sample.task], **{table: getattr(sample, table) for table in made if table != "tasks"}}
+        for table, rows in made.items():
+            bulk.insert(table, [name for name in examples[table][0] if name != "xid"] if rows else [], rows)
     bulk.go_on()
     bulk.db.execute(f"UPDATE projects SET next_number = {number + count + 1} WHERE id = {sample.task['project_id']}")
     if sample.questions:
@@ -173,3 +199,6 @@ def _copy(sample: Sample, key: str, i: int, task: int, question: int) -> Iterato
         yield "questions", {**asked, "id": question, "task_id": task, "urgency": urgency}
     for row in chain:
         yield "events", row
+    for table, rows in (("steps", sample.steps), ("programs", sample.programs)):
+        for row in rows:
+            yield table, {**row, "task_id": task}

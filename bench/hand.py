@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -105,7 +106,29 @@ def idle(address: str, name: str) -> Iterator[Answer]:
             yield {"cpu": time.process_time() - cpu, "wall": time.monotonic() - begun}
 
 
-HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, echo, watch, idle)}
+def runner(address: str, name: str) -> Iterator[Answer]:
+    """A worker of runs: what it weighs when there is nothing to do; or goes on with `count` of them, each as soon as it can."""
+    from pathlib import Path
+
+    from . import runner as module
+
+    with open_desk(address, "agent:coder") as client:
+        for order in orders():
+            folder = Path(order["folder"])
+            for _ in range(order.get("count", 0)):
+                while module.take(client, folder) is None:
+                    client.desk.wait(0.25)
+                yield {"at": module.lines[-1]}
+            if "idle" in order:
+                ends = time.monotonic() + order["idle"]
+                while time.monotonic() < ends:
+                    assert module.take(client, folder) is None
+                    client.desk.wait(0.25)
+                pages = int(Path("/proc/self/statm").read_text().split()[1])
+                yield {"rss": pages * os.sysconf("SC_PAGE_SIZE")}
+
+
+HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, echo, watch, idle, runner)}
 
 
 def main(kind: str, address: str, name: str) -> None:

@@ -43,6 +43,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("reconcilers", "reconcilers"),
     Section("surroundings", "surroundings"),
     Section("events", "events"),
+    Section("programs", "programs"),
     Section("backup", "backup"),
     Section("migrations", "migrations"),
 )

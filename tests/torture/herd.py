@@ -70,6 +70,10 @@ class Herd:
             pause = min(pause * 2, 0.02)
         return int(code)
 
+    def rests(self, child: int) -> bool:
+        """Wait until it was stopped; False when it has ended instead."""
+        return bool(self._say("rests", child))
+
     def troubles(self) -> list[str]:
         """What children let escape."""
         if not self.broken.exists():
@@ -128,6 +132,12 @@ def _obey(children: dict[int, int | None], broken: str, order: str, what: Any, m
             _live(role, more, broken)
         children[child] = None
         return child
+    if order == "rests":
+        _, status = os.waitpid(what, os.WUNTRACED)
+        if os.WIFSTOPPED(status):
+            return True
+        children[what] = os.waitstatus_to_exitcode(status)
+        return False
     if children[what] is None:
         done, status = os.waitpid(what, os.WNOHANG)
         if done:

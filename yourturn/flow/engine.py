@@ -120,23 +120,29 @@ class Engine:
         return self._fail("failed", f"{self.file}: {program.trouble(way_out, where)}", "error")
 
     def _suspended(self, left: Suspended) -> Ended:
-        task = self.desk.show(self.key)
-        if task["claim"] and task["claim"]["epoch"] == self.claim["epoch"]:
-            until = left.until if left.why == "sleep" and not task["awaiting"] else None
+        ended = self._park(left.until if left.why == "sleep" else None)
+        return Ended("stopped", "it goes on where it was, next time") if left.why == "stop" else ended
+
+    def _park(self, until: str | None = None) -> Ended:
+        """Let it go, unless that was done by what suspended it."""
+        task = self.journal.task
+        if self._holds(task) and self._holds(task := self.desk.show(self.key)):
             self.host.leave()
-            self.desk.park(self.claim, until, steps=self.journal.kept())
-            task = self.desk.show(self.key)
-        if left.why == "stop":
-            return Ended("stopped", "it goes on where it was, next time")
+            task = self.desk.park(self.claim, None if task["awaiting"] else until, steps=self.journal.kept())
         if task["awaiting"]:
             open_ = next(q for q in task["questions"] if q["status"] == "pending" and q["blocking"])
             return Ended("waiting", f"waits for a person ({open_['kind']}): {open_['text'].splitlines()[0]}")
         return Ended("asleep", f"sleeps until {task['wake_at']}") if task["wake_at"] else Ended("waiting", "goes on at once")
 
+    def _holds(self, task: dict[str, Any]) -> bool:
+        return bool(task["claim"] and task["claim"]["epoch"] == self.claim["epoch"])
+
     def _released(self, way_out: Released) -> Ended:
         self.host.leave()
         self.journal.flush()
         self.desk.note(self.key, f"Given back: {way_out}")
+        if self.desk.show(self.key)["awaiting"]:  # another branch has asked: whoever goes on with the answer tries this again
+            return self._park()
         task = self.desk.release(self.claim, str(way_out))
         return Ended("released", f"{way_out}; {'a person is asked' if task['awaiting'] else 'it is tried again'}")
 
@@ -160,6 +166,8 @@ class Engine:
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
+        if self.desk.show(self.key)["awaiting"]:
+            return self._park()  # an agent has asked something, and did not wait for the answer
         summary = self.close("done", summary)
         self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
         return Ended("done", summary or "finished")

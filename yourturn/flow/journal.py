@@ -58,7 +58,8 @@ class Scope:
 
     def ended(self) -> None:
         """No more calls: nothing may be left in the journal that this line of calls once made."""
-        rest = [path for path in self.journal.steps if path.rpartition(".")[0] == self.prefix and _number(path) >= self.next]
+        known = list(self.journal.steps)  # other branches write there
+        rest = [path for path in known if path.rpartition(".")[0] == self.prefix and _number(path) >= self.next]
         if rest and self.left is None and self.journal.out is None:
             first = min(rest, key=_number)
             raise self.journal.leave(Diverged(first, self.journal.steps[first], None))
@@ -111,7 +112,7 @@ class Journal:
         self.task: dict[str, Any] = got["task"]
         self.key: str = self.task["key"]
         self.number: int = self.task["journal"]
-        found = self.desk.steps(self.key)
+        found: list[Step] = self.task["steps"]  # as they were when it was claimed: nobody else writes there
         self.steps = {step["index"]: step for step in found if not step["spare"]}
         used = [(step["seat"] or {}).get("spare") for step in self.steps.values()]
         self.spares = [step for step in found if step["spare"] and [self.number, step["index"]] not in used]

@@ -98,10 +98,11 @@ def load(ref: str, source: Source) -> Callable[[str], Any]:
 
 def _python(ref: str, source: Source) -> Callable[[str], Any]:
     from .durable import FUNCTIONS
+    from .values import StepFailed
 
     module = ModuleType("workflow")
     where = str(source.path or source.file)
-    module.__dict__.update(FUNCTIONS, workflow=workflow, __file__=where)
+    module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
     if source.path is not None and str(source.path.parent) not in sys.path:
         sys.path.append(str(source.path.parent))
     try:

@@ -1,0 +1,99 @@
+"""What runs the scripts of part (g): the least that a run needs, without agents.
+
+`python -m bench.runner ADDRESS KEY FOLDER` is a fresh process that answers what a run waits for, takes the run and comes to the
+next line of its script; it says when it came to what.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+BEGUN = time.monotonic()
+
+import json  # noqa: E402
+import threading  # noqa: E402
+from collections.abc import Iterator  # noqa: E402
+from contextlib import contextmanager  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+#: Waits for a person again and again; the line behind a pause says when it is reached.
+SCRIPT = '''
+from bench.runner import reached
+
+def workflow(prompt):
+    for number in range(int(prompt)):
+        step(abs, number)
+    while True:
+        pause("Go on?")
+        reached()
+'''
+FILE = "waits.py"
+
+#: When the script came to the line behind its last pause.
+lines: list[float] = []
+
+
+def reached() -> None:
+    lines.append(time.monotonic())
+
+
+class Host:
+    """No agents, no folders."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()
+
+    def turns(self, call: Any) -> Any:
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        pass
+
+    def say(self, text: str) -> None:
+        pass
+
+    @contextmanager
+    def beside(self, path: str, branches: int) -> Iterator[None]:
+        yield
+
+    def together(self, path: str, branches: int) -> None:
+        pass
+
+
+def begin(desk: Any, folder: Path, steps: int = 0) -> str:
+    """A new run, as far as its first pause: it waits."""
+    Path(folder, FILE).write_text(SCRIPT)
+    key: str = desk.create("One of very many runs", description=str(steps), workflow=FILE, program={"file": FILE, "body": SCRIPT})["key"]
+    assert take(desk, folder) == key
+    return key
+
+
+def take(desk: Any, folder: Path) -> str | None:
+    """Take a run that is ready, and go on with it until it waits again."""
+    from yourturn.flow.engine import Engine
+
+    got = desk.claim_next("bench", runs=True)
+    if got is None:
+        return None
+    ended = Engine(desk, got, Host(), folder).go()
+    assert ended.what == "waiting", ended
+    return str(got["task"]["key"])
+
+
+def main(address: str, key: str, folder: str) -> None:
+    from yourturn.config import connect
+
+    said = {"begun": BEGUN}
+    with connect(address, as_="human:ana", project="PROJ", env={}) as desk:
+        said["connected"] = time.monotonic()
+        desk.approve(key)
+        said["answered"] = time.monotonic()
+        assert take(desk, Path(folder)) == key
+        said["reached"] = sys.modules["bench.runner"].lines[0]
+    print(json.dumps(said))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

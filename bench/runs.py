@@ -1,0 +1,195 @@
+"""(g) Workflows: what a run costs while it waits, how soon it goes on, and what its journal costs.
+
+Very many runs wait for a person; each is nothing but rows. An idle worker is measured with none of them and with all. A fresh
+process, from the start of Python on, answers the question of a random one, takes that run and comes to the next line of its
+script. A worker that is idle is told by the answer's commit; from the reply to the answer until the script's next line counts.
+Then the journal: a script of a thousand steps is replayed, and what a recorded step costs, against bare commits.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import bare, runner
+from .crew import Crew
+from .figure import Figure, take_turns
+from .fill import Bulk, waiting_runs
+from .place import NAMES, Place, open_desk
+
+SMALL, LARGE, QUICK = 10_000, 1_000_000, 2_000
+_STEPS = 1_000
+_FRESH, _SOON, _REPLAY, _SAME = 200.0, 50.0, 50.0, 1.5
+_MEMORY = 1.0  #: MB, for all of them
+_ROOT = Path(__file__).parent.parent
+
+
+def run(place: Place) -> list[Figure]:
+    found: list[Figure] = []
+    for dialect in place.dialects:
+        found += _waiting(place, dialect) + _journal(place, dialect)
+    return found
+
+
+def _folder(place: Place, name: str) -> Path:
+    folder = place.folder / name
+    folder.mkdir(exist_ok=True)
+    (folder / runner.FILE).write_text(runner.SCRIPT)
+    return folder
+
+
+# --- very many wait -------------------------------------------------------------------------------------------------------
+
+
+def _waiting(place: Place, dialect: str) -> list[Figure]:
+    few, many, times = (QUICK // 10, QUICK, 3) if place.quick else (SMALL, LARGE, 25)
+    folder = _folder(place, f"runs-{dialect}")
+    desks = {}
+    for count in (few, many):
+        desks[count] = place.new_desk(dialect)
+        took = waiting_runs(desks[count], count, folder)
+        place.say(f"{NAMES[dialect]}: {count:,} waiting runs, filled in {took:.0f} s")
+    keys = {count: _keys(address) for count, address in desks.items()}
+    figures = [_memory(place, dialect, few, desks[few], folder)]
+    spent: dict[int, list[dict[str, float]]] = {count: [] for count in desks}
+    for number in range(times + 1):  # they take turns, and the first warms the caches
+        for count, address in desks.items():
+            one = _fresh(address, keys[count].pop(random.randrange(len(keys[count]))), folder)
+            if number:
+                spent[count].append(one)
+    figures += [_resumed(dialect, few, spent[few]), _same(dialect, few, many, spent)]
+    figures.append(_woken(dialect, few, desks[few], keys[few], folder, 10 if place.quick else 200))
+    return figures
+
+
+def _keys(address: str) -> list[str]:
+    bulk = Bulk(address)
+    found = [row["key"] for row in bulk.rows("SELECT key FROM tasks WHERE state = 'human'")]
+    bulk.close()
+    return found
+
+
+def _memory(place: Place, dialect: str, count: int, full: str, folder: Path) -> Figure:
+    """Of a worker that has nothing to do."""
+    found = []
+    for address in (place.new_desk(dialect), full):
+        with Crew("runner", address) as crew:
+            crew.wait()
+            found.append(crew.go(folder=str(folder), idle=2.0)[0]["rss"] / 2**20)
+    empty, with_them = found
+    over = with_them - empty
+    return Figure(
+        NAMES[dialect], f"an idle worker, {count:,} runs wait", f"{with_them:.1f} MB", "", f"none per run (< {_MEMORY:.0f} MB more)",
+        over < _MEMORY, f"without any, {empty:.1f} MB",
+    )  # fmt: skip
+
+
+def _fresh(address: str, key: str, folder: Path) -> dict[str, float]:
+    """Milliseconds of a fresh process until it came to each place."""
+    begun = time.monotonic()
+    command = [sys.executable, "-m", "bench.runner", address, key, str(folder)]
+    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=_ROOT).stdout)
+    at = [begun, *(said[name] for name in ("begun", "connected", "answered", "reached"))]
+    parts = [(later - before) * 1000 for before, later in zip(at, at[1:], strict=False)]
+    return {**dict(zip(("start", "connect", "answer", "resume"), parts, strict=True)), "all": (at[-1] - at[0]) * 1000}
+
+
+def _medians(spent: list[dict[str, float]]) -> dict[str, float]:
+    return {name: statistics.median(one[name] for one in spent) for name in spent[0]}
+
+
+def _resumed(dialect: str, count: int, spent: list[dict[str, float]]) -> Figure:
+    m = _medians(spent)
+    return Figure(
+        NAMES[dialect], f"a fresh process answers and resumes one of {count:,}", f"{m['all']:.0f} ms", "", f"< {_FRESH:.0f} ms",
+        m["all"] < _FRESH,
+        f"Python's start {m['start']:.0f}, import and connect {m['connect']:.0f}, answer {m['answer']:.1f}, "
+        f"claim and replay {m['resume']:.1f} ms; fastest {min(one['all'] for one in spent):.0f} ms",
+    )  # fmt: skip
+
+
+def _same(dialect: str, few: int, many: int, spent: dict[int, list[dict[str, float]]]) -> Figure:
+    """Python's start is left out: it would make anything look the same."""
+    small, large = (_medians([{"rest": one["answer"] + one["resume"]} for one in spent[count]])["rest"] for count in (few, many))
+    whole = _medians(spent[many])["all"]
+    ratio = large / small
+    return Figure(
+        NAMES[dialect], f"answer and resume, among {many:,}", f"{large:.1f} ms", f"{ratio:.2f} ×", f"same (≤ {_SAME} ×)", ratio <= _SAME,
+        f"among {few:,}, {small:.1f} ms; with the start of Python {whole:.0f} ms",
+    )  # fmt: skip
+
+
+def _woken(dialect: str, count: int, address: str, keys: list[str], folder: Path, times: int) -> Figure:
+    took = []
+    with Crew("runner", address) as crew, open_desk(address) as ana:
+        crew.wait()
+        crew.start(folder=str(folder), count=times)
+        for key in random.sample(keys, times):
+            time.sleep(random.uniform(0.02, 0.1))
+            ana.approve(key)
+            acknowledged = time.monotonic()
+            took.append((crew.answers()[0]["at"] - acknowledged) * 1000)
+    took.sort()
+    median = statistics.median(took)
+    return Figure(
+        NAMES[dialect], f"answer → the script's next line, {times} times, {count:,} wait",
+        f"median {median:.1f} ms, 95 % within {took[int(len(took) * 0.95)]:.1f} ms", "", f"median < {_SOON:.0f} ms", median < _SOON,
+        "an idle worker, told by the commit",
+    )  # fmt: skip
+
+
+# --- the journal ----------------------------------------------------------------------------------------------------------
+
+
+def _journal(place: Place, dialect: str) -> list[Figure]:
+    steps, times, rounds = (100, 5, 1) if place.quick else (_STEPS, 40, 9)
+    address, folder = place.new_desk(dialect), _folder(place, f"journal-{dialect}")
+    update = bare.update(address)
+
+    def recorded() -> float:
+        begun = time.perf_counter()
+        runner.begin(desk, folder, steps // 5)
+        return steps // 5 / (time.perf_counter() - begun)
+
+    def commits() -> float:
+        begun = time.perf_counter()
+        count = sum(update() for _ in range(steps // 5))
+        return count / (time.perf_counter() - begun)
+
+    with open_desk(address) as desk:
+        key = runner.begin(desk, folder, steps)
+        replay, whole = [], []
+        for number in range(times + 3):
+            desk.approve(key)
+            begun = time.monotonic()
+            claimed = _replayed(desk, folder)
+            if number >= 3:
+                replay.append((runner.lines[-1] - claimed) * 1000)
+                whole.append((runner.lines[-1] - begun) * 1000)
+        rates = take_turns({"ours": recorded, "bare": commits}, rounds)
+    median, pairs = statistics.median(replay), rates.pairs("ours", "bare")
+    return [
+        Figure(
+            NAMES[dialect], f"replay {steps:,} steps", f"{median:.1f} ms", "", f"< {_REPLAY:.0f} ms", median < _REPLAY,
+            f"fastest {min(replay):.1f} ms; with the claim {statistics.median(whole):.1f} ms",
+        ),
+        Figure(
+            NAMES[dialect], "record a step", f"{rates.median('ours'):,.0f} steps/s", pairs.percent(),
+            compared=f"bare commits that update one row, {rates.median('bare'):,.0f}/s",
+        ),
+    ]  # fmt: skip
+
+
+def _replayed(desk: object, folder: Path) -> float:
+    """When it was claimed; then it goes on until it waits again."""
+    from yourturn.flow.engine import Engine
+
+    got = desk.claim_next("bench", runs=True)  # type: ignore[attr-defined]
+    claimed = time.monotonic()
+    assert Engine(desk, got, runner.Host(), folder).go().what == "waiting"  # type: ignore[arg-type]
+    return claimed
