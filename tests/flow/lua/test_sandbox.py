@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
+from subprocess import PIPE, STDOUT
 
 import pytest
 from lupa import lua54
 
+from tests.conftest import TURN
 from yourturn.flow import lua
 from yourturn.flow.agentcall import Turn
 from yourturn.flow.engine import Ended
@@ -304,3 +308,18 @@ def test_an_interrupt_reaches_a_script_that_loads():
     """Ctrl-C in the terminal where `turn run` loads a script that does not come to an end."""
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60)
     assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
+
+
+def test_a_worker_that_is_told_to_go_leaves_a_script_without_end(tmp_path):
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "USER": "ana"}
+    subprocess.run([TURN, "init"], cwd=tmp_path, env=env, capture_output=True, check=True)
+    loop = "while true do pcall(function() while true do end end) end"
+    (tmp_path / "loop.lua").write_text(f"function workflow() log('looping') {loop} end")
+    with subprocess.Popen([TURN, "run", "loop.lua"], cwd=tmp_path, env=env, stdout=PIPE, stderr=STDOUT, text=True) as process:
+        assert process.stdout is not None
+        while "looping" not in (line := process.stdout.readline()):
+            assert line, "it has ended"
+        process.send_signal(signal.SIGTERM)
+        said = process.communicate(timeout=60)[0]
+    assert process.returncode == 7
+    assert "stopped: it goes on where it was, next time" in said

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -102,6 +104,16 @@ def test_a_loop_of_reviews(sqlite):
     sqlite.host.turn["critic"] = [Turn("said", "CHANGES", "no"), Turn("said", "CHANGES", "no"), Turn("said", "APPROVED", "yes")]
     assert sqlite.begin(LOOP) == Ended("done", "closer did it")
     assert sqlite.agents == ["builder", "critic"] * 3 + ["closer"]
+
+
+def test_the_example_of_the_docs(sqlite):
+    page = Path(__file__).parents[3] / "docs" / "lua.md"
+    (script,) = re.findall(r"^```lua\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    sqlite.host.turn["critic"] = [Turn("said", "CHANGES", "no"), Turn("said", "APPROVED", "yes")]
+    assert sqlite.begin(script).words == "waits for a person (checkpoint): Ship it?"
+    sqlite.desk.approve(sqlite.key)
+    assert sqlite.go().what == "done"
+    assert sqlite.agents == ["planner", "builder", "critic", "builder", "critic", "shipper"]
 
 
 def test_what_a_script_gets_back(sqlite):
