@@ -109,7 +109,7 @@ class Journal:
         self.task: dict[str, Any] = got["task"]
         self.key: str = self.task["key"]
         self.number: int = self.task["journal"]
-        found = self.desk.steps(self.key)
+        found = self.task["steps"]
         self.steps = {step["index"]: step for step in found if not step["spare"]}
         used = {step["seat"]["spare"] for step in self.steps.values() if (step["seat"] or {}).get("spare")}
         self.spares = [step for step in found if step["spare"] and step["index"] not in used]
