@@ -115,7 +115,7 @@ class _Wish:
         title = CONTROL.sub(" ", f"Allow {self.tool}")[:300]
         return self.desk.create(title, description=about, draft=True, key=key and f"{key}/task")
 
-    def _claim(self, task: Named) -> dict[str, str | None]:
+    def _claim(self, task: Named) -> dict[str, Any]:
         """A worker's process asks under its claim, and so keeps it; as the step of a run that it works in."""
         token = os.environ.get("YOURTURN_CLAIM")
         if not token or not self.desk.claim_is_for(token, task):

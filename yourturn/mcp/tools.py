@@ -246,7 +246,7 @@ class Tools(Seat):
         task = self.must(given.pop("task", None))
         proof = self.proof(task)
         step = step_of(self._env, proof)
-        more = {"step": step, "hold": True} if step else {}
+        more: dict[str, Any] = {"step": step, "hold": True} if step else {}
         return self._moved(self.desk.flag(task, **given, **more, claim=proof, key=_key(call, "flag")), "End your turn.")
 
     def _decompose_task(self, given: dict[str, Any], call: Call) -> Reply:

@@ -205,7 +205,9 @@ class PostgresStore(Store):
                 self._listeners.add(listener)
                 listener.execute(f"LISTEN yourturn; SELECT pg_advisory_lock_shared({LISTENING})")
                 return True
-            for _ in listener.notifies(timeout=min(seconds, self.pulse), stop_after=1):
+            told = list(listener.notifies(timeout=min(seconds, self.pulse), stop_after=1))
+            if told:
+                list(listener.notifies(timeout=0))  # what has come with it is no news any more
                 return True
         return False
 

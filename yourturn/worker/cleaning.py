@@ -59,7 +59,7 @@ def _ours(repo: Repository) -> list[Tree]:
 
 
 def _row(tree: Tree) -> dict[str, Any]:
-    return {"task": tree.key, "branch": tree.branch, "folder": tree.path}
+    return {"task": tree.task, "branch": tree.branch, "folder": tree.path}
 
 
 def _changes(tree: Tree) -> int | None:
@@ -70,8 +70,8 @@ def _changes(tree: Tree) -> int | None:
 
 
 def _cleaned(repo: Repository, tree: Tree, ended: Callable[[str], bool], dry_run: bool) -> tuple[bool, str]:
-    if not ended(tree.key or ""):
-        return False, f"{tree.key} has not ended"
+    if not ended(tree.task or ""):
+        return False, f"{tree.task} has not ended"
     gone = not Path(tree.path).is_dir()
     if tree.lock is not None and not tree.half_made:
         return False, f"it is locked: {tree.lock or 'no reason given'}"
@@ -87,7 +87,7 @@ def _cleaned(repo: Repository, tree: Tree, ended: Callable[[str], bool], dry_run
             done = attempt(repo.top, "worktree", "remove", tree.path, limit=LONG)  # git looks once more
         if done.code != 0:
             return False, said(done, 2)
-    return True, f"{tree.key} has ended, and everything is committed"
+    return True, f"{tree.task} has ended, and everything is committed"
 
 
 def _unsafe(repo: Repository, tree: Tree) -> str:

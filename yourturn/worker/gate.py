@@ -57,7 +57,7 @@ class Place(NamedTuple):
     step: str | None = None  #: of a run, that asks
 
     @property
-    def proof(self) -> dict[str, str | None]:
+    def proof(self) -> dict[str, Any]:
         return {"claim": self.claim, "step": self.step}
 
 

@@ -70,6 +70,7 @@ class Worker:
         self.next = ""  #: what the person can do about it
         self._ended = threading.Event()
         self._look_at = 0.0
+        self._pause = 0.005
         self._tokens: dict[str, str] = {}
         self._token_names: list[str] = []
         self._unmerged: dict[str, tuple[gitwork.Workplace, bool]] = {}  #: and whether it is committed
@@ -124,6 +125,7 @@ class Worker:
             self.progress.say("", f"{trouble}; it tries again")
             return None
         self._begun = True
+        self._pause = 0.005 if got is not None else min(0.05, 2 * self._pause)  # on a busy desk it does not look all the time
         if got is None:
             return None if self.only is not None and self._elsewhere() else False
         self.budget.spend(tasks=1)
@@ -232,7 +234,7 @@ class Worker:
             try:
                 if self.desk.desk.wait(0.25):
                     self._wake.set()
-                    self._ended.wait(0.05)
+                    self._ended.wait(self._pause)
             except Exception:
                 self._ended.wait(1.0)
 

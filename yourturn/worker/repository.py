@@ -43,9 +43,14 @@ class Tree(NamedTuple):
 
     @property
     def key(self) -> str | None:
-        """The task that it belongs to, if it is one of ours."""
+        """Its name, if it is one of ours."""
         parts = Path(self.path).parts
         return parts[-1] if parts[-3:-1] == (FOLDER, TREES) else None
+
+    @property
+    def task(self) -> str | None:
+        """The same; a branch of a run, PROJ-42.3.1, belongs to the run."""
+        return self.key and self.key.partition(".")[0]
 
     @property
     def half_made(self) -> bool:
