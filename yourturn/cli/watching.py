@@ -12,7 +12,7 @@ from .parse import connect
 from .terminal import Terminal
 
 LOOK = 0.5  #: seconds between two looks at the agent's signal, which has to stand still for one
-PATIENCE = 2.0  #: seconds that a ready run is left to the workers
+PATIENCE = 1.0  #: seconds that a ready run is left to the workers
 
 
 def watch_args(p: Any) -> None:
