@@ -144,6 +144,9 @@ def test_the_workflows_run(capsys):
     assert len(tests) > 5 and set(FUNCTIONS) <= set(re.findall(r"`(\w+)\(", page.read_text(encoding="utf-8")))
     stage = Stage(names["both"], {"coder": {"the API": done("an API"), "the page": done("a page")}}, [approve()])
     assert stage.play().summary == "merged"
+    (lua,) = re.findall(r"^```lua\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    stage = Stage(lua, {"architect": done(), "coder": done(), "deployer": done("live")}, [approve()], file="feature.lua")
+    assert stage.play().summary == "live"
 
 
 def test_the_workflow_of_the_readme_runs():
