@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,9 @@ from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.actions import VERBS
 from yourturn.core.rules import KINDS, OFFICE, TRANSITIONS, matrix
+from yourturn.flow.durable import FUNCTIONS
 from yourturn.mcp.page import page as mcp_page
+from yourturn.testing import Stage, approve, done
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -126,6 +129,37 @@ def test_the_examples_run(tmp_path, monkeypatch, capsys):
             if isinstance(value, Client):
                 value.close()
     assert len(blocks(page)) > 10
+
+
+def test_the_workflows_run(capsys):
+    """docs/workflows.md from top to bottom, and its tests."""
+    page = DOCS / "workflows.md"
+    names: dict[str, Any] = {"__name__": "example"}
+    for line, source, shown in blocks(page):
+        exec(compile("\n" * (line - 1) + source, str(page), "exec"), names)
+        assert capsys.readouterr().out.rstrip("\n") == shown, f"workflows.md, line {line}"
+    tests = [value for name, value in names.items() if name.startswith("test_")]
+    for test in tests:
+        test()
+    assert len(tests) > 5 and set(FUNCTIONS) <= set(re.findall(r"`(\w+)\(", page.read_text(encoding="utf-8")))
+    stage = Stage(names["both"], {"coder": {"the API": done("an API"), "the page": done("a page")}}, [approve()])
+    assert stage.play().summary == "merged"
+    (lua,) = re.findall(r"^```lua\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    stage = Stage(lua, {"architect": done(), "coder": done(), "deployer": done("live")}, [approve()], file="feature.lua")
+    assert stage.play().summary == "live"
+
+
+def test_the_workflow_of_the_readme_runs():
+    (source,) = [source for _, source, _ in blocks(ROOT / "README.md") if "@workflow" in source]
+    stage = Stage(source, {"architect": done(), "coder": done(), "deployer": done("live")}, [approve()], file="feature.py")
+    assert stage.play("Add login").summary == "live"
+
+
+def test_the_stage_is_documented():
+    text = (DOCS / "workflows.md").read_text(encoding="utf-8").partition("## Testing a workflow")[2]
+    inside = {"go", "proceed", "close", "key", "strict", "ended"}
+    public = {name for name in dir(Stage(lambda prompt: None)) if not name.startswith("_")} - inside
+    assert {name for name in public if not re.search(rf"\b{name}\b", text)} == set()
 
 
 def test_every_method_is_documented():

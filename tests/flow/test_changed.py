@@ -84,11 +84,16 @@ def test_continue_takes_over_what_is_called_again(stage, word):
     assert s.task["journal"] == 1 and s.desk.program(s.key)["body"] == INSERTED
 
 
-def test_a_spare_is_taken_once(stage):
-    new = BODY.replace('    run("coder")\n', '    run("tester")\n    run("coder")\n    run("coder")\n    pause("Sure?")\n')
-    s = changed(stage, new, {"tester": [done()], "coder": [done("built"), done("built again")]}).answer("continue")
-    assert s.waiting.text == "Sure?" and told(s) == ["architect", "coder", "tester", "coder"]
-    assert s.approve().state == "done" and told(s)[-1] == "deployer"
+@pytest.mark.parametrize("calls", [["coder", "coder", "?"], ["coder", "?", "coder"]], ids=["at once", "after a wait"])
+def test_a_spare_is_taken_once(stage, calls):
+    lines = [f"    run({name!r})\n" if name != "?" else '    pause("Sure?")\n' for name in ["tester", *calls]]
+    new, agents_ = (
+        BODY.replace('    run("coder")\n', "".join(lines)),
+        {"tester": [done()], "coder": [done("built"), done("again")]},
+    )
+    s = changed(stage, new, agents_).answer("continue")
+    assert s.waiting.text == "Sure?" and told(s)[:3] == ["architect", "coder", "tester"]
+    assert s.approve().state == "done" and told(s)[3:] == ["coder", "deployer"]
 
 
 def test_a_waiting_agent_is_taken_over_with_its_session_and_its_answer(stage):
@@ -215,11 +220,11 @@ def test_a_swallowed_divergence_goes_no_further(stage):
             run("coder", str(next(counter)))
         except BaseException:
             pass
-        run("deployer")
         pause("ok?")
+        run("deployer")
 
     s = stage(work, {"coder": [done()], "deployer": [done()]}).run().approve()
-    assert s.waiting.kind == "recovery" and told(s) == ["coder", "deployer"]
+    assert s.waiting.kind == "recovery" and told(s) == ["coder"]
 
 
 # --- scripts that cannot be run -----------------------------------------------------------------------------------------

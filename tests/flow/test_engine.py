@@ -115,9 +115,16 @@ def test_a_host_that_stops_in_the_middle_of_a_turn(desk, take, branch):
     key, claim = take(body, turns)
     assert claim()[0].go().what == "stopped"
     assert desk.show(key)["retry_count"] == 0 and desk.show(key)["state"] == "ready"
+    assert [s["status"] for s in desk.steps(key)] == ["running"] * branch
     assert claim()[0].go().what == "done"
 
 
+PLAIN = """
+def workflow(prompt):
+    step(late)
+    step(later)
+    return "ended"
+"""
 CAUGHT = """
 def workflow(prompt):
     try:
@@ -127,9 +134,18 @@ def workflow(prompt):
     step(later)
     return "ended"
 """
+QUIET = """
+def workflow(prompt):
+    try:
+        step(late)
+        step(later)
+    except:
+        pass
+    return "ended"
+"""
 
 
-@pytest.mark.parametrize("body", ['def workflow(prompt):\n    step(late)\n    step(later)\n    return "ended"\n', CAUGHT])
+@pytest.mark.parametrize("body", [PLAIN, CAUGHT, QUIET], ids=["plain", "caught", "quiet"])
 def test_a_lost_claim_in_the_middle(desk, clock, take, given, body):
     """The late one writes nothing, does nothing more, and ends nothing; the other one's results stand."""
     effects, second = [], []

@@ -145,7 +145,7 @@ def test_a_swallowed_stuck_in_a_branch(stage):
             stuck("cannot be done")
 
     s = stage(lambda prompt: parallel([branch, lambda: None])).run()
-    assert (s.failure, s.reason) == ("stuck", "cannot be done")
+    assert (s.failure, s.reason, s.steps[0]["status"]) == ("stuck", "cannot be done", "running")
 
 
 def test_a_swallowed_pause_in_a_branch_still_waits(stage):
@@ -206,7 +206,7 @@ def test_a_branch_that_changed(stage):
     s = stage(body, {"a": [done()], "b": [done()], "c": [done()]}).run()
     s.edit(body.replace('run("a")', 'run("c")')).approve()
     assert s.waiting.kind == "recovery" and "Step 1.1.0 was run('a'), and now is run('c')" in s.waiting.text
-    assert "workflow.py was changed" in s.waiting.text
+    assert "workflow.py was changed" in s.waiting.text and s.desk.program(s.key)["body"] == body
     s.answer("continue")
     assert s.state == "done" and [c.agent for c in s.calls] == ["a", "c", "b"], "the person's answer was taken over"
 

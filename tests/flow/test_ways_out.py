@@ -108,8 +108,9 @@ def test_stuck_in_a_finally_does_not_end_a_run_that_waits(stage):
             if not ok:
                 stuck("no yes")
 
-    assert stage(work).run().state == "human"
-    assert stage(work).run().approve().state == "done"
+    s = stage(work).run()
+    assert s.state == "human" and s.ended.what == "waiting"
+    assert s.approve().state == "done"
     s = stage(work).run().reject()
     assert (s.failure, s.reason) == ("stuck", "no yes")
 

@@ -33,6 +33,8 @@ _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
 _PLACES, _SORTS, _DELIVERED = (f"tests/worker/git/test_{name}.py" for name in ("places", "sorts", "delivery"))
+_REPLAY, _DURABLE, _ENGINE = (f"yourturn/flow/{name}.py" for name in ("journal", "durable", "engine"))
+_CHANGED, _WAYS, _CLAIMED, _BESIDE = (f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel"))
 _PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
 
 
@@ -243,4 +245,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a park is forgotten", _SITTING, "self._remember(parked=self.parked)\n", "self._remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
     Mutant("the patch stays at home", _SITTING, 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
     Mutant("other machines do not wait", "yourturn/store/tx.py", "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
+    # --- workflows
+    Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_code(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),
+    Mutant("a swallowed pause goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.journal.out", on(_WAYS, "test_a_swallow_to_the_end_is_noted_once")),
+    Mutant("a swallowed divergence goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.left", on(_CHANGED, "test_a_swallowed_divergence_goes_no_further")),
+    Mutant("a changed branch is recorded unseen", _REPLAY, 'if scope.alone and not entry.done and entry.name != "parallel":', "if not entry.done:", on(_BESIDE, "test_a_branch_that_changed")),
+    Mutant("a spare serves twice", _REPLAY, "            self.spares.remove(spare)\n", "", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-at once")),
+    Mutant("a spare serves again after a wait", _REPLAY, ', "spare": [self.number, spare["index"]]}', "}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
+    Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
+    Mutant("a stopped branch is done", _DURABLE, "            scopes[number].left = scopes[number].left or way_out\n", "", on(_CLAIMED, "test_a_host_that_stops_in_the_middle_of_a_turn", "sqlite-True")),
+    Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_durable.py", "test_what_happened_before_a_step_is_written_first")),
+    Mutant("a waiting run gets stuck", _DURABLE, "raise here.left or here.journal", "raise here.journal", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
+    Mutant("a lost claim leaves notes", _ENGINE, ' and found.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
 )  # fmt: skip

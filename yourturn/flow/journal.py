@@ -131,7 +131,7 @@ class Journal:
             if self.host.stop.is_set():
                 raise scope.suspend("stop")
             self._take_over(entry, mark)
-        if not entry.done and entry.name != "parallel":
+        if scope.alone and not entry.done and entry.name != "parallel":  # branches may still come to differ
             self.goes_on()
         return entry
 
