@@ -65,7 +65,8 @@ class Host:
 def begin(desk: Any, folder: Path, steps: int = 0) -> str:
     """A new run, as far as its first pause: it waits."""
     Path(folder, FILE).write_text(SCRIPT)
-    key: str = desk.create("One of very many runs", description=str(steps), workflow=FILE, program={"file": FILE, "body": SCRIPT})["key"]
+    source = {"file": FILE, "body": SCRIPT}
+    key: str = desk.create("One of very many runs", description=str(steps), workflow=FILE, program=source)["key"]
     assert take(desk, folder) == key
     return key
 

@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 from . import bare, runner
@@ -84,8 +85,8 @@ def _memory(place: Place, dialect: str, count: int, full: str, folder: Path) -> 
     empty, with_them = found
     over = with_them - empty
     return Figure(
-        NAMES[dialect], f"an idle worker, {count:,} runs wait", f"{with_them:.1f} MB", "", f"none per run (< {_MEMORY:.0f} MB more)",
-        over < _MEMORY, f"without any, {empty:.1f} MB",
+        NAMES[dialect], f"an idle worker, {count:,} runs wait", f"{with_them:.1f} MB", "",
+        f"none per run (< {_MEMORY:.0f} MB more)", over < _MEMORY, f"without any, {empty:.1f} MB",
     )  # fmt: skip
 
 
@@ -95,7 +96,7 @@ def _fresh(address: str, key: str, folder: Path) -> dict[str, float]:
     command = [sys.executable, "-m", "bench.runner", address, key, str(folder)]
     said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=_ROOT).stdout)
     at = [begun, *(said[name] for name in ("begun", "connected", "answered", "reached"))]
-    parts = [(later - before) * 1000 for before, later in zip(at, at[1:], strict=False)]
+    parts = [(later - before) * 1000 for before, later in pairwise(at)]
     return {**dict(zip(("start", "connect", "answer", "resume"), parts, strict=True)), "all": (at[-1] - at[0]) * 1000}
 
 
@@ -115,11 +116,12 @@ def _resumed(dialect: str, count: int, spent: list[dict[str, float]]) -> Figure:
 
 def _same(dialect: str, few: int, many: int, spent: dict[int, list[dict[str, float]]]) -> Figure:
     """Python's start is left out: it would make anything look the same."""
-    small, large = (_medians([{"rest": one["answer"] + one["resume"]} for one in spent[count]])["rest"] for count in (few, many))
+    small, large = (statistics.median(one["answer"] + one["resume"] for one in spent[count]) for count in (few, many))
     whole = _medians(spent[many])["all"]
     ratio = large / small
     return Figure(
-        NAMES[dialect], f"answer and resume, among {many:,}", f"{large:.1f} ms", f"{ratio:.2f} ×", f"same (≤ {_SAME} ×)", ratio <= _SAME,
+        NAMES[dialect], f"answer and resume, among {many:,}", f"{large:.1f} ms", f"{ratio:.2f} ×", f"same (≤ {_SAME} ×)",
+        ratio <= _SAME,
         f"among {few:,}, {small:.1f} ms; with the start of Python {whole:.0f} ms",
     )  # fmt: skip
 
@@ -138,8 +140,8 @@ def _woken(dialect: str, count: int, address: str, keys: list[str], folder: Path
     median = statistics.median(took)
     return Figure(
         NAMES[dialect], f"answer → the script's next line, {times} times, {count:,} wait",
-        f"median {median:.1f} ms, 95 % within {took[int(len(took) * 0.95)]:.1f} ms", "", f"median < {_SOON:.0f} ms", median < _SOON,
-        "an idle worker, told by the commit",
+        f"median {median:.1f} ms, 95 % within {took[int(len(took) * 0.95)]:.1f} ms", "", f"median < {_SOON:.0f} ms",
+        median < _SOON, "an idle worker, told by the commit",
     )  # fmt: skip
 
 

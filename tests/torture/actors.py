@@ -41,7 +41,9 @@ class Reaper:
     def reached(self, what: str, point: str) -> None:
         with self._lock:
             self._count += self.armed
-            if not (self.armed and self.at) or self._count < self.at or (self.sign == signal.SIGSTOP and not self._harmless(point)):
+            if not (self.armed and self.at) or self._count < self.at:
+                return
+            if self.sign == signal.SIGSTOP and not self._harmless(point):
                 return
             self.armed = False
             if self.sign == signal.SIGTERM:

@@ -10,6 +10,7 @@ an exception in a child is something that the section has to report.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import json
 import os
@@ -22,7 +23,10 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-_WARM = ("yourturn.store.sqlite", "yourturn.store.postgres", "yourturn.doctor", "yourturn.core.decide", "yourturn.core.actions")
+_WARM = (
+    "yourturn.store.sqlite", "yourturn.store.postgres", "yourturn.doctor", "yourturn.core.decide", "yourturn.core.actions",
+    "hashlib", "encodings.utf_8_sig",
+)  # fmt: skip
 
 
 class Herd:
@@ -108,6 +112,7 @@ class Herd:
 def _serve(broken: str) -> None:
     for name in _WARM:
         importlib.import_module(name)
+    gc.freeze()  # what is shared with the children stays shared
     children: dict[int, int | None] = {}
     waiting = b""
     try:

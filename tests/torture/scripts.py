@@ -17,7 +17,11 @@ from typing import NamedTuple
 
 CHANGE = "Change the script now?"
 _HEAD = "from tests.torture.actors import broken, effect\n\n\ndef workflow(prompt):\n    out = []\n"
-_LAST = {"done": 'return "; ".join(map(str, out))[:2000]', "stuck": 'stuck(f"so it is: {out[:3]}")', "error": 'raise RuntimeError("boom")'}
+_LAST = {
+    "done": 'return "; ".join(map(str, out))[:2000]',
+    "stuck": 'stuck(f"so it is: {out[:3]}")',
+    "error": 'raise RuntimeError("boom")',
+}
 _AGENTS = ("doer", "doer", "failer", "custom", "asker", "asker", "twice", "approver", "tooler", "crasher", "breaker")
 
 
@@ -44,7 +48,8 @@ class _Writer:
 
     def statement(self, depth: int) -> str:
         kinds: list[tuple[Callable[[int], str], int]] = [
-            (self._effect, 6), (self._broken, 2), (self._log, 1), (self._pause, 3), (self._ask, 3), (self._agent, 5), (self._sleep, 1),
+            (self._effect, 6), (self._broken, 2), (self._log, 1), (self._pause, 3), (self._ask, 3), (self._agent, 5),
+            (self._sleep, 1),
         ]  # fmt: skip
         if not (self.plain and self.beside):
             kinds.append((self._chance, 3))
@@ -110,9 +115,11 @@ class _Writer:
         text = ""
         for name in names:
             end = "return out\n" if self.luck.random() < 0.9 else 'raise ValueError("the branch broke")\n'
-            text += f"def {name}():\n    out = []\n{indent(self.block(depth - 1 if self.luck.random() < 0.3 else 0, 2), '    ')}    {end}"
+            body = indent(self.block(depth - 1 if self.luck.random() < 0.3 else 0, 2), "    ")
+            text += f"def {name}():\n    out = []\n{body}    {end}"
         self.beside -= 1
-        return text + f"try:\n    out.append(parallel([{', '.join(names)}]))\nexcept ValueError as error:\n    out.append(str(error))\n"
+        text += f"try:\n    out.append(parallel([{', '.join(names)}]))\n"
+        return text + "except ValueError as error:\n    out.append(str(error))\n"
 
     def _tried(self, depth: int) -> str:
         body = indent(self.block(depth - 1, 2), "    ")
@@ -124,11 +131,12 @@ class _Writer:
         return f"try:\n{body}{self.luck.choice(ends)}"
 
 
-def script(seed: object) -> Script:
+def script(seed: object, most: int) -> Script:
+    """With so many statements at most, not counting what is inside them."""
     luck = random.Random(f"script {seed}")
     changing = luck.random() < 0.2
     writer = _Writer(luck, plain=changing)
-    parts = [writer.statement(2 if luck.random() < 0.3 else 1) for _ in range(luck.randint(2, 3))]
+    parts = [writer.statement(2 if luck.random() < 0.3 else 1) for _ in range(luck.randint(1, most))]
     if luck.random() < 0.1:
         parts.insert(0, "config(human_timeout='9d', on_timeout='notify_again')\n")
     last = _LAST[luck.choices(list(_LAST), [8, 1, 1])[0]] + "\n"

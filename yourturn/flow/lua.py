@@ -1,8 +1,8 @@
 """Lua scripts: the same durable functions, the same journal, in a sandbox.
 
-What a script can see is made in sandbox.lua and library.lua, and nothing but text goes through the door between here and
-there: a request comes out as a name and its arguments in JSON, an answer goes in as a line of Lua. So there is no Python object
-that a script could get hold of, and no way to leave a run but through here.
+What a script can see is made in sandbox.lua, and nothing but text goes through the door between the two: a request comes out
+as a name and its arguments in JSON, an answer goes in as a line of Lua. So there is no Python object that a script could get
+hold of, and no way to leave a run but through here.
 
 A thread is a coroutine of Lua, driven by whatever thread of Python called it: the script itself, the function of a step(), a
 branch of parallel(). Only one of them is in Lua at a time; what they ask for is done outside of it.
@@ -36,7 +36,7 @@ MEMORY = 64 * 1024 * 1024
 #: Instructions between two looks at whether to stop: a millisecond or so.
 COUNT = 100_000
 #: How often a script is looked at while it is being loaded, before there is a run that could be stopped: a second or so.
-PATIENCE = 100
+PATIENCE = 200
 
 #: What a script may say about a question.
 ASKED = VERBS["ask"].args.keys() - VERBS["heartbeat"].args.keys() - {"text", "blocking", "step"}
@@ -97,7 +97,7 @@ class Machine:
             attribute_filter=_refuse, max_memory=MEMORY,
         )  # fmt: skip
         self.lua.set_max_memory(0)
-        self.post, self.advance, compile_ = self.lua.execute(_file("sandbox"), tick, COUNT, _file("library"), name=b"=sandbox")
+        self.post, self.advance, compile_ = self.lua.execute(_sandbox(), tick, COUNT, name=b"=sandbox")
         text = f"--{body}" if body.startswith("#") else body
         problem = compile_(text.encode("utf-8", "replace"), f"={self.chunk}".encode())
         if problem is not None:
@@ -127,7 +127,7 @@ class Machine:
             try:
                 what, first, text, said = self.advance(thread, function)
             except lua54.LuaError as error:
-                return Leg("error", str(error) or "not enough memory", None, "")
+                return Leg("error", str(error), None, "")
         return Leg(_text(what), _text(first) if isinstance(first, bytes) else first, text, _text(said))
 
     # --- what it asks for -------------------------------------------------------------------------------------------
@@ -267,5 +267,5 @@ def _refuse(*_: Any) -> str:
 
 
 @cache
-def _file(name: str) -> bytes:
-    return Path(__file__).with_name(f"{name}.lua").read_bytes()
+def _sandbox() -> bytes:
+    return Path(__file__).with_name("sandbox.lua").read_bytes()
