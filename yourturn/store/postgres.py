@@ -7,11 +7,12 @@ otherwise, and each deadlock costs a second. NOTIFY is only a hint, sent after t
 all commits queue, and only if somebody listens; whoever listens also looks by itself now and then.
 
 *Few round trips.* A move is two: one string that begins, locks the task and reads it; one that writes everything and
-commits. The statement that locks a row has read everything else before it had to wait for the lock, so it also says
-whether the row's version is still the one that it read then; if not, or if the task has questions or neighbours, these are
-read by a statement of their own, behind the lock. Statements that come again are PREPAREd once per connection and then
-only EXECUTEd. A write that must change exactly one row makes the server itself fail if it does not (it divides by the
-number of rows), and a string stops at its first error, so the COMMIT behind it is never reached.
+commits. A move of a task that this process remembers is one: a single statement (link.py). The statement that locks a row
+has read everything else before it had to wait for the lock, so it also says whether the row's version is still the one that
+it read then; if not, or if the task has questions or neighbours, these are read by a statement of their own, behind the
+lock. Statements that come again are PREPAREd once per connection and then only EXECUTEd. A write that must change exactly
+one row makes the server itself fail if it does not (it divides by the number of rows), and a string stops at its first
+error, so the COMMIT behind it is never reached.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ try:
     import psycopg
     from psycopg import errors as pg
 
-    from .link import LISTENING, Link
+    from .link import LISTENING, SURE, Link
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
 
@@ -61,6 +62,7 @@ class PostgresStore(Store):
         "slot": "GREATEST(pg_current_xact_id(), "
         "(SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = CAST(:n AS BIGINT) - 1), "
         "(SELECT e.xid FROM events e WHERE e.task_id = :after_task AND e.n = :after_n))",
+        "sure": SURE,
         "office_slot": "GREATEST(pg_current_xact_id(), "
         "(SELECT e.xid FROM events e WHERE e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = CAST(:n AS BIGINT) - 1))",
         "append_only": _APPEND_ONLY,
@@ -283,7 +285,7 @@ class _Transaction:
 
     def __enter__(self) -> Link:
         link = self.link = self.store._take()
-        link.queue = [self.begin] if self.begin else []
+        link.begin, link.queue = self.begin, []
         link.begun = link.ending = False
         return link
 

@@ -55,6 +55,7 @@ class SqliteStore(Store):
         "xid": "INTEGER",
         "this_xid": "0",
         "slot": "0",
+        "sure": "",
         "office_slot": "0",
         "append_only": _APPEND_ONLY,
         "fit": "",
