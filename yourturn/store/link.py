@@ -22,11 +22,12 @@ import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import Transformer
 
+from .base import PARAMETER
+
 #: What was said: a text, and whether it must change exactly one row. Several are one statement.
 Said: TypeAlias = tuple[tuple[str, bool], ...]
 Shape: TypeAlias = tuple[list[str], list[tuple[int, str]], list[tuple[int, str]], str]
 
-_PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _WRITE = re.compile(r"(?:INSERT INTO|UPDATE) (\w+)")
 #: A text that was said so often on one connection is prepared there; at most so many are.
 _OFTEN, _PREPARED = 3, 200
@@ -270,7 +271,7 @@ def _shape(said: Said) -> Shape:
         texts.append(" " * bool(before) + last.replace(SURE, "".join(moved), 1))
     pieces, names = [""], []
     for at, text in enumerate(texts):
-        first, *rest = _PARAMETER.split(text)
+        first, *rest = PARAMETER.split(text)
         pieces[-1] += first
         pieces += rest[1::2]
         names += [(at, name) for name in rest[::2]]
