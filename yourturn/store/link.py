@@ -148,10 +148,12 @@ class Link:
             return
         name = self.names.get(texts) or self._prepared(script, texts, body)
         if name is None:
-            values = [*(_literal(args[at][name]) for at, name in named), ""]
-            script.append(_plain("".join(part for pair in zip(pieces, values, strict=True) for part in pair)))
+            said = [*(_literal(args[at][name]) for at, name in named), ""]
+            script.append(_plain("".join(part for pair in zip(pieces, said, strict=True) for part in pair)))
         elif named:
-            script.append(_plain(f"EXECUTE {name}({','.join([_literal(args[at][name]) for at, name in distinct])})"))
+            values = [args[at][name] for at, name in distinct]
+            literals = [f"'{v}'" if type(v) is str and _QUOTE not in v else _literal(v) for v in values]
+            script.append(_plain(f"EXECUTE {name}({','.join(literals)})"))
         else:
             script.append(f"EXECUTE {name}")
 
