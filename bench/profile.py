@@ -41,7 +41,7 @@ def named(life: Life) -> list[str]:
 
 
 class Counter:
-    """Statements, round trips and log bytes so far. Knows what a driver does, not what the desk does."""
+    """Statements, round trips and log bytes so far. Statements that go in one string are timed as one, the last of them."""
 
     def __init__(self) -> None:
         self.trips = 0
@@ -77,28 +77,31 @@ class Counter:
     def _postgres(self, address: str) -> Iterator[None]:
         import psycopg
 
+        from yourturn.store.link import Link
+
         aside = psycopg.connect(address, autocommit=True)
-        real_execute, real_wait = psycopg.Cursor.execute, psycopg.Connection.wait
+        real_sent, real_many = Link._sent, Link.many
 
-        def execute(cursor: Any, query: Any, *args: Any, **named: Any) -> Any:
-            if cursor.connection is not aside:
-                self.texts.append((str(query), time.perf_counter()))
-            return real_execute(cursor, query, *args, **named)
+        def sent(link: Link, script: list[str]) -> Any:
+            self.trips += 1
+            self.texts += [(text, time.perf_counter()) for text in script]
+            return real_sent(link, script)
 
-        def wait(connection: Any, *args: Any, **named: Any) -> Any:
-            self.trips += connection is not aside
-            return real_wait(connection, *args, **named)
+        def many(link: Link, *asked: Any) -> Any:
+            self.trips += 1
+            self.texts += [(text, time.perf_counter()) for text, _ in asked]
+            return real_many(link, *asked)
 
         def read_log() -> int:
             row = aside.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()
             return int(row[0]) if row else 0
 
         self.read_log = read_log
-        psycopg.Cursor.execute, psycopg.Connection.wait = execute, wait  # type: ignore[method-assign]
+        Link._sent, Link.many = sent, many  # type: ignore[method-assign]
         try:
             yield
         finally:
-            psycopg.Cursor.execute, psycopg.Connection.wait = real_execute, real_wait  # type: ignore[method-assign]
+            Link._sent, Link.many = real_sent, real_many  # type: ignore[method-assign]
             aside.close()
 
 

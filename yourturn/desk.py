@@ -166,8 +166,8 @@ class Desk:
                         raise
                     time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
             else:
-                for case, database in tx.final:
-                    recent.remember(case, database)
+                for left in tx.final:
+                    recent.remember(*left)
                 return done
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
 
@@ -224,12 +224,13 @@ class Desk:
 
     def _decide(self, tx: Tx, case: Case, action: Action, now: int, database: int) -> Done:
         touched: set[int] = set()
+        known = tx.known
         if case.task is not None:
             case = self._pay(tx, case, now, touched)
         if action.args.get("steps") or action.args.get("signal"):
             case = self._with_steps(tx, case, action)
         decision = tx.save(law.decide(case, action, now))
-        tx.final.append((self._follow(tx, decision, now, touched), database))
+        tx.final.append((self._follow(tx, decision, now, touched), database, known))
         number = decision.opened[0].id if decision.opened else action.question
         if number is None and decision.closed:
             number = decision.closed[0].id
@@ -250,11 +251,11 @@ class Desk:
         touched.update(decision.touch)
         case = decision.case
         for action in decision.after:
-            child = action._replace(args={"project": decision.case.project.key, **action.args})
+            child = action._replace(args={"project": case.project.key, **action.args})
             born = tx.save(law.decide(self._new_case(tx, child)[0], child, now))
             touched.update(born.touch)
         if not decision.after:  # whose children were just born is loaded again, because they touch it
-            case = self._pay(tx, decision.case, now, touched)
+            case = self._pay(tx, case, now, touched)
         self._settle(tx, touched, now)
         return case
 

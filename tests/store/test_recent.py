@@ -115,3 +115,17 @@ def test_a_commit_that_is_not_confirmed_is_not_said_again(desk, task, address, d
         with pytest.raises(StoreTrouble, match="does not answer"):
             desk.note(task, "once")
         assert run.one("SELECT last_value FROM tried") == 1
+
+
+def test_the_remembered_clock_does_not_fall_behind(desk, task):
+    """However long each commit takes: the database's clock goes on from when it was looked at, not from the commit."""
+    recent, number = desk.desk.store.recent, desk._task(task)
+    case, _, _ = recent.recall(number, desk.desk.workspace, None)
+    recent.remember(case, 1_000_000_000, 0.0)
+    begun = recent.recall(number, desk.desk.workspace, None)
+    for _ in range(3):
+        found = recent.recall(number, desk.desk.workspace, None)
+        sum(range(200_000))  # a commit
+        recent.remember(*found)
+    found = recent.recall(number, desk.desk.workspace, None)
+    assert abs((found[1] - begun[1]) - (found[2] - begun[2]) * 1_000_000) < 10

@@ -1,6 +1,6 @@
 """Canonical JSON, digests and the hash chain of events: the same bytes on every machine.
 
-hashlib is imported where it is used: a command that only reads starts 4 ms sooner without it.
+hashlib is imported when it is first used: a command that only reads starts 4 ms sooner without it.
 """
 
 from __future__ import annotations
@@ -90,22 +90,23 @@ def loads(text: str, what: str = "value") -> Any:
         raise Invalid(f"{what} is not JSON", reason=str(trouble)) from None
 
 
+def _sha256(data: bytes) -> Any:
+    global _sha256
+    from hashlib import sha256 as _sha256
+
+    return _sha256(data)
+
+
 def digest(value: Any) -> str:
     """What an approval is bound to."""
-    from hashlib import sha256
-
-    return sha256(dumps(value).encode()).hexdigest()
+    return str(_sha256(dumps(value).encode()).hexdigest())
 
 
 def secret_hash(secret: str) -> str:
     """Tokens are long and random, so one round is enough; only this is stored."""
-    from hashlib import sha256
-
-    return sha256(secret.encode()).hexdigest()
+    return str(_sha256(secret.encode()).hexdigest())
 
 
 def link(prev: str, chain: str, n: int, at: int, actor: str, action: str, data: str) -> str:
     """One link of a chain. `chain` is the task's key, or the workspace's name for what concerns no task."""
-    from hashlib import sha256
-
-    return sha256("\x1f".join((prev, chain, str(n), str(at), actor, action, data)).encode()).hexdigest()
+    return str(_sha256("\x1f".join((prev, chain, str(n), str(at), actor, action, data)).encode()).hexdigest())

@@ -11,6 +11,7 @@ all ask this function, so a lease that ran out is over for everybody at the same
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from .canon import secret_hash
@@ -46,6 +47,9 @@ _EVER: dict[str, frozenset[str]] = {}
 for (_, _verb), _rule in TRANSITIONS.items():
     _EVER[_verb] = _EVER.get(_verb, frozenset()) | _rule.who
 
+#: Which role may say a verb at all, in some state.
+_MAY = {(verb, role) for role, names in ROLES.items() for verb, named in _EVER.items() if named & names}
+
 _VERDICT = {"approve": APPROVED, "reject": REJECTED}
 _ANSWERS = ("answer", *_VERDICT)
 _TO_A_QUESTION = ("answer", "timeout", "withdraw", "assign")
@@ -54,8 +58,9 @@ _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
 
 def may_ever(verb: str, who: Who) -> None:
     """Before anything is loaded: an agent that approves is told so, whatever the state."""
-    named = _EVER[MEANS.get((verb, HUMAN), verb)]
-    if not named & ROLES[who.role]:
+    meant = MEANS.get((verb, HUMAN), verb)
+    if (meant, who.role) not in _MAY:
+        named = _EVER[meant]
         people = f"only {_people(named)} can, and {who.name} is {'an' if who.role[0] in 'aeiou' else 'a'} {who.role}"
         if who.role == "viewer":
             people = "a viewer only looks"
@@ -231,47 +236,44 @@ def _too_late(d: Draft) -> Decision:
 
 def _decision(d: Draft) -> Decision:
     task, changed = d.case.task, d.set
+    due_at = _soonest(d.questions, d.get("lease_expires_at"), d.get("wake_at"), d.get("accept_at"))
     if task is not None:
-        changed = {name: value for name, value in d.set.items() if getattr(task, name) != value}
+        changed = {name: value for name, value in changed.items() if getattr(task, name) != value}
+        if due_at != task.due_at:
+            changed["due_at"] = due_at
+    else:
+        changed["due_at"] = due_at
     if not d.silent:
         changed["updated_at"] = d.now
-    after = altered(task, changed) if task is not None else Task(**changed)
-    due_at = next_due(after, d.questions)
-    if due_at != after.due_at:
-        changed["due_at"] = due_at
-        after = altered(after, {"due_at": due_at})
-    return Decision(
-        action=d.action if d.args is d.action.args else d.action._replace(args=d.args),
-        before=task,
-        task=after,
-        case=Case(
-            d.case.project, after, tuple(d.questions), tuple(d.needs), d.case.children, d.case.dependents, d.case.parent,
-            d.case.is_parent, d.case.alone and not d.needs_added and not d.after,
-        ),
-        now=d.now,
-        set=changed,
-        opened=tuple(d.opened),
-        closed=tuple(d.closed),
-        notes=tuple(d.notes),
-        needs_added=tuple(d.needs_added),
-        needs_removed=tuple(d.needs_removed),
-        after=tuple(d.after),
-        touch=tuple(d.touch),
-        data=d.data,
-        claim=d.claim,
-        used=d.used,
-        silent=d.silent,
-        steps=tuple(d.steps),
-        program=d.program,
-        rewound=d.rewound,
-    )
+    action = d.action if d.args is d.action.args else d.action._replace(args=d.args)
+    found = Decision(d.case, action, altered(task, changed) if task is not None else Task(**changed), d.now, changed)
+    found.questions = tuple(d.questions)
+    found.needs = tuple(d.needs)
+    found.opened = tuple(d.opened)
+    found.closed = tuple(d.closed)
+    found.notes = tuple(d.notes)
+    found.needs_added = tuple(d.needs_added)
+    found.needs_removed = tuple(d.needs_removed)
+    found.after = tuple(d.after)
+    found.touch = tuple(d.touch)
+    found.data = d.data
+    found.claim = d.claim
+    found.used = d.used
+    found.silent = d.silent
+    found.steps = tuple(d.steps)
+    found.program = d.program
+    found.rewound = d.rewound
+    return found
 
 
-def next_due(task: Task, questions: list[Question]) -> int | None:
+def next_due(task: Task, questions: Iterable[Question]) -> int | None:
     """The next moment at which time alone moves this task."""
-    moments = [q.timeout_at for q in questions if q.status == PENDING and q.timeout_at and q.on_timeout != "keep"]
-    moments += [at for at in (task.lease_expires_at, task.wake_at, task.accept_at) if at is not None]
-    return min(moments, default=None)
+    return _soonest(questions, task.lease_expires_at, task.wake_at, task.accept_at)
+
+
+def _soonest(questions: Iterable[Question], *moments: int | None) -> int | None:
+    asked = [q.timeout_at for q in questions if q.timeout_at and q.status == PENDING and q.on_timeout != "keep"]
+    return min([*asked, *[at for at in moments if at is not None]], default=None)
 
 
 def due(case: Case, now: int) -> Action | None:

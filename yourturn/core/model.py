@@ -283,50 +283,37 @@ class Decision:
     """
 
     __slots__ = (
-        "action", "after", "before", "case", "claim", "closed", "data", "needs_added", "needs_removed", "notes", "now", "opened",
-        "program", "rewound", "set", "silent", "steps", "task", "touch", "used",
+        "action", "after", "before", "claim", "closed", "data", "found", "needs", "needs_added", "needs_removed", "notes", "now",
+        "opened", "program", "questions", "rewound", "set", "silent", "steps", "task", "touch", "used",
     )  # fmt: skip
 
-    def __init__(
-        self,
-        action: Action,
-        before: Task | None,
-        task: Task,
-        case: Case,
-        now: Micros,
-        set: dict[str, Any],
-        opened: tuple[Question, ...] = (),
-        closed: tuple[Question, ...] = (),
-        notes: tuple[Note, ...] = (),
-        needs_added: tuple[tuple[int, int], ...] = (),
-        needs_removed: tuple[tuple[int, int], ...] = (),
-        after: tuple[Action, ...] = (),
-        touch: tuple[int, ...] = (),
-        data: dict[str, Any] | None = None,
-        claim: Claim | None = None,
-        used: Question | None = None,
-        silent: bool = False,
-        steps: tuple[Step, ...] = (),
-        program: Program | None = None,
-        rewound: tuple[int, str, bool] | None = None,
-    ) -> None:
+    def __init__(self, found: Case, action: Action, task: Task, now: Micros, set: dict[str, Any]) -> None:
+        self.found = found  #: the case that was decided
+        self.before = found.task
         self.action = action
-        self.before = before
         self.task = task
-        self.case = case  #: the case as it is now, for what follows
         self.now = now
         self.set = set
-        self.opened = opened
-        self.closed = closed
-        self.notes = notes
-        self.needs_added = needs_added  #: (task, needs); 0 stands for the task being created
-        self.needs_removed = needs_removed
-        self.after = after  #: moves of other tasks in the same commit
-        self.touch = touch  #: neighbours to whom the system may now owe a move
-        self.data = {} if data is None else data
-        self.claim = claim
-        self.used = used  #: the permission that is used
-        self.silent = silent  #: leaves no event (a heartbeat)
-        self.steps = steps
-        self.program = program
-        self.rewound = rewound  #: from which journal, to which place, and are later steps laid aside
+        self.questions: tuple[Question, ...] = ()  #: pending, and what became of the others
+        self.needs: tuple[Ref, ...] = ()
+        self.opened: tuple[Question, ...] = ()
+        self.closed: tuple[Question, ...] = ()
+        self.notes: tuple[Note, ...] = ()
+        self.needs_added: tuple[tuple[int, int], ...] = ()  #: (task, needs); 0 stands for the task being created
+        self.needs_removed: tuple[tuple[int, int], ...] = ()
+        self.after: tuple[Action, ...] = ()  #: moves of other tasks in the same commit
+        self.touch: tuple[int, ...] = ()  #: neighbours to whom the system may now owe a move
+        self.data: dict[str, Any] = {}
+        self.claim: Claim | None = None
+        self.used: Question | None = None  #: the permission that is used
+        self.silent = False  #: leaves no event (a heartbeat)
+        self.steps: tuple[Step, ...] = ()
+        self.program: Program | None = None
+        self.rewound: tuple[int, str, bool] | None = None  #: from which journal, to which place, are later steps laid aside
+
+    @property
+    def case(self) -> Case:
+        """The case as it is now, for what follows."""
+        f = self.found
+        alone = f.alone and not self.needs_added and not self.after
+        return Case(f.project, self.task, self.questions, self.needs, f.children, f.dependents, f.parent, f.is_parent, alone)

@@ -16,6 +16,9 @@ from ..core.errors import Busy
 from . import text
 from .recent import Recent
 
+#: A value that is given with the text.
+PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
+
 #: One project, so that the planner can use the indexes that begin with it.
 OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
 
@@ -49,6 +52,7 @@ class Store:
     url = ""
     words: dict[str, str] = {}
     pulse = 1.0
+    singly = False  #: rows are inserted one by one, because several in one statement cost more
 
     def __init__(self) -> None:
         self.query = text.queries(self.words)

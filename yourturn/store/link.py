@@ -3,45 +3,56 @@
 Statements are kept in a queue and sent as one string, with whatever is asked next or with the COMMIT. Values are written into
 the string as literals: there is one function for that, and two facts about the session (UTF-8, and backslashes are plain
 characters) that make doubling quotes enough. A text that comes again is PREPAREd, once per connection, and then EXECUTEd.
+
+What a move writes to different tables, up to its event, is one statement: each write is a WITH of the event's INSERT, which
+divides by the number of rows that each of them changed. A move that is nothing but that one statement needs no BEGIN and no
+COMMIT, and its answer says whether anybody listens.
 """
 
 from __future__ import annotations
 
 import re
 import select
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import errors as pg
 from psycopg.adapt import Transformer
 
-_PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
+from .base import PARAMETER
+
+#: What was said: a text, and whether it must change exactly one row. Several are one statement.
+Said: TypeAlias = tuple[tuple[str, bool], ...]
+Shape: TypeAlias = tuple[list[str], list[tuple[int, str]], list[tuple[int, str]], str]
+
+_WRITE = re.compile(r"(?:INSERT INTO|UPDATE) (\w+)")
 #: A text that was said so often on one connection is prepared there; at most so many are.
 _OFTEN, _PREPARED = 3, 200
 
-
+#: Where the INSERT of an event says that what it tells of has happened.
+SURE = "/*sure*/"
 #: Whoever listens holds this lock, shared. Who can get it alone, for a moment, has nobody to tell.
 LISTENING = "7258003, 0"
-_TELL = (
-    f"SELECT pg_notify('yourturn', '') WHERE NOT CASE WHEN pg_try_advisory_lock({LISTENING}) "
-    f"THEN pg_advisory_unlock({LISTENING}) ELSE false END"
-)
+_HEARD = f"NOT CASE WHEN pg_try_advisory_lock({LISTENING}) THEN pg_advisory_unlock({LISTENING}) ELSE false END"
+_TELL = f"SELECT pg_notify('yourturn', '') WHERE {_HEARD}"
+_LOST = (pg.DivisionByZero, pg.UniqueViolation, pg.DeadlockDetected)
 
 
 class Link:
     """One connection, and what has been said on it but not sent."""
 
-    __slots__ = ("begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen")
+    __slots__ = ("begin", "begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen")
 
     def __init__(self, db: Any) -> None:
         self.db = db
         self.loader = Transformer(db)
-        self.queue: list[str] = []
-        self.names: dict[str, str] = {}
-        self.seen: dict[str, int] = {}
+        self.begin = ""
+        self.queue: list[tuple[str, Any, bool]] = []
+        self.names: dict[Said, str] = {}
+        self.seen: dict[Said, int] = {}
         self.count = 0
         self.poll = select.poll()
         self.poll.register(db.fileno(), select.POLLIN)
@@ -49,22 +60,21 @@ class Link:
 
     def __call__(self, text: str, args: Any = None) -> Answer:
         """Say this and whatever waits, now."""
-        self._say(text, args)
+        self.queue.append((text, args, False))
         return self.flush()
 
     def later(self, text: str, args: Any = None) -> None:
         """Say this with what comes next."""
-        self._say(text, args)
+        self.queue.append((text, args, False))
 
     def must(self, text: str, args: Any = None) -> None:
         """Later; and the whole transaction fails with Again unless exactly one row changes."""
-        self.later(f"WITH moved AS ({text} RETURNING 1) SELECT 1 / count(*) FROM moved", args)
+        self.queue.append((text, args, True))
 
     def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
         """Several questions in one go, answered in order, each with a snapshot of its own."""
-        for text, args in asked:
-            self._say(text, args)
-        script = self._script()
+        self.queue += [(text, args, False) for text, args in asked]
+        script = ";".join(self._script())
         cursor = self.db.cursor()
         try:
             cursor.execute(script)
@@ -78,68 +88,135 @@ class Link:
         return found
 
     def flush(self) -> Answer:
-        """Send what was said; the answer to the last of it. One call to the C library, half of what a cursor costs."""
-        if not self.queue:
-            return _NOTHING
-        result = self.db.pgconn.exec_(self._script().encode())
+        """Send what was said; the answer to the last of it."""
+        return self._sent(self._script()) if self.queue else _NOTHING
+
+    def _sent(self, script: list[str]) -> Answer:
+        """One call to the C library, half of what a cursor costs."""
+        result = self.db.pgconn.exec_(";".join(script).encode())
         if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
-            self.names.clear()
-            raise _error(result)
+            error = _error(result)
+            if not isinstance(error, _LOST) or any(text.startswith("PREPARE") for text in script):
+                self.names.clear()
+            raise error
         return Answer(result, self.loader)
 
-    def _script(self) -> str:
-        """Everything that waits, as one text; from here on it is said."""
-        script, self.queue, self.begun = ";".join(self.queue), [], True
-        if "\x00" in script:
-            raise ValueError("PostgreSQL keeps no NUL characters")
+    def _script(self) -> list[str]:
+        """Everything that waits; from here on it is said."""
+        script = [] if self.begun or not self.begin else [self.begin]
+        for texts, args in _sentences(self.queue):
+            self._say(script, texts, args)
+        self.queue, self.begun = [], True
         return script
 
     def commit(self, tell: bool) -> None:
         """Make it last; and, once it is committed, wake whoever listens."""
-        if self.begun or len(self.queue) > 1:
-            self.queue.append("COMMIT")
-            if tell:
-                self._say(_TELL, {})
-            self.ending = True
-            self.flush()
+        if not self.begun and not self.queue:
+            return
+        self.ending = True
+        if tell and not self.begun and (whole := _whole(self.queue)):
+            script: list[str] = []
+            self._say(script, *whole)
+            self.queue, self.begun = [], True
+            if self._sent(script).fetchone()[0]:
+                self._sent(["NOTIFY yourturn"])
+            return
+        script = [*self._script(), "COMMIT"]
+        if tell:
+            self._say(script, ((_TELL, False),), ({},))
+        self._sent(script)
 
     def undo(self) -> None:
         self.queue = []
         if self.begun and not self.db.closed:
+            idle = self.db.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            script = [*(["ROLLBACK"] * (not idle)), *(["DEALLOCATE ALL"] * (not self.names))]
             with suppress(psycopg.Error):
-                self.db.pgconn.exec_(b"ROLLBACK" if self.names else b"ROLLBACK; DEALLOCATE ALL")
-            if self.db.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+                if script:
+                    self.db.pgconn.exec_(";".join(script).encode())
+            if self.db.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
                 self.db.close()
 
     def alive(self) -> bool:
         """Something to read on a connection that has asked nothing is its end."""
         return not self.db.closed and not self.poll.poll(0)
 
-    def _say(self, text: str, args: Any) -> None:
-        pieces, names, distinct, body = _shape(text)
-        if not names and not text.startswith("SELECT"):
-            self.queue.append(text)
+    def _say(self, script: list[str], texts: Said, args: tuple[Any, ...]) -> None:
+        pieces, named, distinct, body = _shape(texts)
+        if not named and not body.startswith("SELECT"):
+            script.append(body)
             return
-        name = self.names.get(text) or self._prepared(text, body)
+        name = self.names.get(texts) or self._prepared(script, texts, body)
         if name is None:
-            values = [*(_literal(args[name]) for name in names), ""]
-            self.queue.append("".join(part for pair in zip(pieces, values, strict=True) for part in pair))
-        elif names:
-            self.queue.append(f"EXECUTE {name}({','.join([_literal(args[name]) for name in distinct])})")
+            said = [*(_literal(args[at][name]) for at, name in named), ""]
+            script.append(_plain("".join(part for pair in zip(pieces, said, strict=True) for part in pair)))
+        elif named:
+            values = [args[at][name] for at, name in distinct]
+            literals = [f"'{v}'" if type(v) is str and _QUOTE not in v else _literal(v) for v in values]
+            script.append(_plain(f"EXECUTE {name}({','.join(literals)})"))
         else:
-            self.queue.append(f"EXECUTE {name}")
+            script.append(f"EXECUTE {name}")
 
-    def _prepared(self, text: str, body: str) -> str | None:
-        often = self.seen.get(text, 0) + 1
-        self.seen[text] = often
+    def _prepared(self, script: list[str], texts: Said, body: str) -> str | None:
+        often = self.seen.get(texts, 0) + 1
+        self.seen[texts] = often
         if len(self.seen) > 1000:
             self.seen.clear()
         if often < _OFTEN or len(self.names) >= _PREPARED:
             return None
         self.count += 1
-        name = self.names[text] = f"yt{self.count}"
-        self.queue.insert(int(self.queue[:1] != [] and self.queue[0].startswith("BEGIN")), f"PREPARE {name} AS {body}")
+        name = self.names[texts] = f"yt{self.count}"
+        script.insert(int(script[:1] == [self.begin]), f"PREPARE {name} AS {body}")
         return name
+
+
+def _plain(text: str) -> str:
+    if "\x00" in text:
+        raise ValueError("PostgreSQL keeps no NUL characters")
+    return text
+
+
+def _sentences(queue: list[tuple[str, Any, bool]]) -> Iterator[tuple[Said, tuple[Any, ...]]]:
+    """What was said, statement by statement: writes to different tables and the event behind them are one."""
+    waiting: dict[str, tuple[str, Any, bool]] = {}
+    for item in queue:
+        table = _written(item[0])
+        if table is None or table in waiting:
+            yield from map(_alone, waiting.values())
+            waiting = {}
+        if table is None:
+            yield _alone(item)
+        else:
+            waiting[table] = item
+            if table == "events" and SURE in item[0]:
+                yield _together(waiting.values())
+                waiting = {}
+    yield from map(_alone, waiting.values())
+
+
+def _whole(queue: list[tuple[str, Any, bool]]) -> tuple[Said, tuple[Any, ...]] | None:
+    """The queue, if it is one statement that ends with an event; and it says whether anybody listens."""
+    if SURE not in queue[-1][0]:
+        return None
+    first, *more = _sentences(queue)
+    if more:
+        return None
+    *before, (event, must) = first[0]
+    return (*before, (f"{event} RETURNING {_HEARD}", must)), first[1]
+
+
+def _alone(item: tuple[str, Any, bool]) -> tuple[Said, tuple[Any, ...]]:
+    return ((item[0], item[2]),), (item[1],)
+
+
+def _together(items: Iterable[tuple[str, Any, bool]]) -> tuple[Said, tuple[Any, ...]]:
+    return tuple([(text, must) for text, _, must in items]), tuple([args for _, args, _ in items])
+
+
+@lru_cache(1024)
+def _written(text: str) -> str | None:
+    found = _WRITE.match(text)
+    return found[1] if found else None
 
 
 class Answer:
@@ -185,12 +262,24 @@ def _error(result: Any) -> psycopg.Error:
 
 
 @lru_cache(1024)
-def _shape(text: str) -> tuple[list[str], list[str], list[str], str]:
-    """The text between the parameters, their names, each name once, and the text with $1, $2, …"""
-    parts = _PARAMETER.split(text)
-    pieces, names = parts[::2], parts[1::2]
+def _shape(said: Said) -> Shape:
+    """The text between the parameters, these as (statement, name), each of them once, and the text with $1, $2, …"""
+    (last, must), before = said[-1], said[:-1]
+    if must:
+        texts = [f"WITH moved AS ({last} RETURNING 1) SELECT 1 / count(*) FROM moved"]
+    else:
+        moved = [f" / (SELECT count(*) FROM m{at})" for at, (_, must) in enumerate(before) if must]
+        texts = [f"{', ' if at else 'WITH '}m{at} AS ({text}{' RETURNING 1' * must})" for at, (text, must) in enumerate(before)]
+        texts.append(" " * bool(before) + last.replace(SURE, "".join(moved), 1))
+    pieces, names = [""], []
+    for at, text in enumerate(texts):
+        first, *rest = PARAMETER.split(text)
+        pieces[-1] += first
+        pieces += rest[1::2]
+        names += [(at, name) for name in rest[::2]]
     distinct = list(dict.fromkeys(names))
-    return pieces, names, distinct, _PARAMETER.sub(lambda found: f"${distinct.index(found[1]) + 1}", text)
+    places = [*(f"${distinct.index(name) + 1}" for name in names), ""]
+    return pieces, names, distinct, "".join(part for pair in zip(pieces, places, strict=True) for part in pair)
 
 
 def _literal(value: Any) -> str:

@@ -7,11 +7,12 @@ otherwise, and each deadlock costs a second. NOTIFY is only a hint, sent after t
 all commits queue, and only if somebody listens; whoever listens also looks by itself now and then.
 
 *Few round trips.* A move is two: one string that begins, locks the task and reads it; one that writes everything and
-commits. The statement that locks a row has read everything else before it had to wait for the lock, so it also says
-whether the row's version is still the one that it read then; if not, or if the task has questions or neighbours, these are
-read by a statement of their own, behind the lock. Statements that come again are PREPAREd once per connection and then
-only EXECUTEd. A write that must change exactly one row makes the server itself fail if it does not (it divides by the
-number of rows), and a string stops at its first error, so the COMMIT behind it is never reached.
+commits. A move of a task that this process remembers is one: a single statement (link.py). The statement that locks a row
+has read everything else before it had to wait for the lock, so it also says whether the row's version is still the one that
+it read then; if not, or if the task has questions or neighbours, these are read by a statement of their own, behind the
+lock. Statements that come again are PREPAREd once per connection and then only EXECUTEd. A write that must change exactly
+one row makes the server itself fail if it does not (it divides by the number of rows), and a string stops at its first
+error, so the COMMIT behind it is never reached.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any
 
@@ -32,7 +34,7 @@ try:
     import psycopg
     from psycopg import errors as pg
 
-    from .link import LISTENING, Link
+    from .link import LISTENING, SURE, Link
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
 
@@ -61,6 +63,7 @@ class PostgresStore(Store):
         "slot": "GREATEST(pg_current_xact_id(), "
         "(SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = CAST(:n AS BIGINT) - 1), "
         "(SELECT e.xid FROM events e WHERE e.task_id = :after_task AND e.n = :after_n))",
+        "sure": SURE,
         "office_slot": "GREATEST(pg_current_xact_id(), "
         "(SELECT e.xid FROM events e WHERE e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = CAST(:n AS BIGINT) - 1))",
         "append_only": _APPEND_ONLY,
@@ -102,7 +105,9 @@ class PostgresStore(Store):
         self.url = re.sub(r"//([^:@/]+):[^@/]*@", r"//\1:***@", url)
         self._address = url
         self._patience = patience
-        self._places = threading.BoundedSemaphore(size)
+        self._places: SimpleQueue[None] = SimpleQueue()  # a semaphore, and a tenth of what Python's costs
+        for _ in range(size):
+            self._places.put(None)
         self._idle: list[Link] = []
         self._local = threading.local()
         self._listeners = PerThread()
@@ -110,8 +115,10 @@ class PostgresStore(Store):
     # --- connections ------------------------------------------------------------------------------------------------
 
     def _take(self) -> Link:
-        if not self._places.acquire(timeout=self._patience):
-            raise Busy(f"All connections to {self.url} are in use", hint="Nothing was changed. Try again.")
+        try:
+            self._places.get(timeout=self._patience)
+        except Empty:
+            raise Busy(f"All connections to {self.url} are in use", hint="Nothing was changed. Try again.") from None
         try:
             while self._idle:
                 with suppress(IndexError):  # another thread was faster
@@ -121,7 +128,7 @@ class PostgresStore(Store):
                     link.db.close()
             return Link(self._connect())
         except BaseException:
-            self._places.release()
+            self._places.put(None)
             raise
 
     def _give(self, link: Link) -> None:
@@ -131,7 +138,7 @@ class PostgresStore(Store):
                     self._idle.pop().db.close()
         else:
             self._idle.append(link)
-        self._places.release()
+        self._places.put(None)
 
     def _connect(self) -> Any:
         try:
@@ -285,7 +292,7 @@ class _Transaction:
 
     def __enter__(self) -> Link:
         link = self.link = self.store._take()
-        link.queue = [self.begin] if self.begin else []
+        link.begin, link.queue = self.begin, []
         link.begun = link.ending = False
         return link
 

@@ -122,8 +122,9 @@ UPDATE deps SET warned = 0 WHERE needs_id = :needs AND warned = 1;
 
 -- name: insert_event
 -- {slot}: no earlier than the event before it in its chain, and than what this transaction wrote before (reads.log_after).
+-- {sure}: and not at all unless what it tells of has happened (link.py).
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
-VALUES ({slot}, :workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash);
+VALUES ({slot}, :workspace, :task, :n{sure}, :at, :actor, :action, :data, :prev, :hash);
 
 -- name: insert_office_event
 INSERT INTO events (xid, workspace_id, n, at, actor, action, data, prev, hash)

@@ -27,28 +27,33 @@ class Recent:
     def __init__(self) -> None:
         self._cases: dict[int, tuple[Case, int, float]] = {}
 
-    def recall(self, task: int, workspace: int, question: int | None) -> tuple[Case, int] | None:
-        """The case and the database's time, if both are still known."""
+    def recall(self, task: int, workspace: int, question: int | None) -> tuple[Case, int, float] | None:
+        """The case and the database's time, if both are still known; and this machine's."""
         found = self._cases.get(task)
         if found is None:
             return None
         case, database, at = found
-        passed = time.monotonic() - at
+        here = time.monotonic()
+        passed = here - at
         if passed > KEPT or case.project.workspace_id != workspace:
             return None
         if question is not None and all(q.id != question for q in case.questions):
             return None
-        return case, database + round(passed * 1_000_000) if database else 0
+        return case, database + round(passed * 1_000_000) if database else 0, here
 
-    def remember(self, case: Case, database: int) -> None:
+    def remember(self, case: Case, database: int, at: float) -> None:
+        """`database` was its time when it was `at` here; 0: a moment ago."""
         assert case.task is not None
+        task = case.task.id
         if not case.alone:
-            self.forget(case.task.id)
+            self.forget(task)
             return
-        asked = tuple(q for q in case.questions if q.status == PENDING)
+        asked = tuple([q for q in case.questions if q.status == PENDING])
         if len(self._cases) >= SIZE:
             self._cases.clear()
-        self._cases[case.task.id] = (case._replace(questions=asked), database, time.monotonic())
+        if asked != case.questions:
+            case = case._replace(questions=asked)
+        self._cases[task] = (case, database, at or time.monotonic())
 
     def forget(self, task: int) -> None:
         self._cases.pop(task, None)

@@ -13,12 +13,13 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import lru_cache
 from json import JSONDecodeError
 from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
-from .base import NEAR, Again, Store
+from .base import NEAR, PARAMETER, Again, Store
 from .threads import PerThread
 
 _APPEND_ONLY = """
@@ -55,6 +56,7 @@ class SqliteStore(Store):
         "xid": "INTEGER",
         "this_xid": "0",
         "slot": "0",
+        "sure": "",
         "office_slot": "0",
         "append_only": _APPEND_ONLY,
         "fit": "",
@@ -87,6 +89,7 @@ class SqliteStore(Store):
     }
     #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
     glance, pulse = 0.5, 0.015
+    singly = True
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
         super().__init__()
@@ -266,21 +269,31 @@ class _Run:
         self.db = db
         self.execute = db.execute
 
-    def __call__(self, text: str, args: Any = ()) -> sqlite3.Cursor:
-        return self.execute(text, args)
+    def __call__(self, text: str, args: Any = None) -> sqlite3.Cursor:
+        """SQLite looks up names one after the other, each time; Python knows them."""
+        if not args:
+            return self.execute(text)
+        text, names = _numbered(text)
+        return self.execute(text, [args[name] for name in names])
 
-    def later(self, text: str, args: Any = ()) -> None:
-        self.execute(text, args)
+    def later(self, text: str, args: Any = None) -> None:
+        self(text, args)
 
-    def must(self, text: str, args: Any = ()) -> None:
-        if self.execute(text, args).rowcount != 1:
+    def must(self, text: str, args: Any = None) -> None:
+        if self(text, args).rowcount != 1:
             raise Again
 
     def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
-        return [self.execute(text, args).fetchall() for text, args in asked]
+        return [self(text, args).fetchall() for text, args in asked]
 
     def flush(self) -> None:
         pass
+
+
+@lru_cache(1024)
+def _numbered(text: str) -> tuple[str, list[str]]:
+    """The text with ?, and whose values go there."""
+    return PARAMETER.sub("?", text), PARAMETER.findall(text)
 
 
 @contextmanager

@@ -24,7 +24,8 @@ class Tx:
     """One transaction: load cases, save decisions."""
 
     __slots__ = (
-        "events", "final", "fresh", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual", "workspace"
+        "events", "final", "fresh", "known", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual",
+        "workspace",
     )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
@@ -33,13 +34,14 @@ class Tx:
         self.q = store.query
         self.workspace = workspace
         self.last: tuple[int | None, int] = (None, 0)  #: the event written last: the next one's slot is not before its
-        self.events: list[dict[str, Any]] = []  #: of one task, in a row, not written yet
+        self.events: list[tuple[Any, ...]] = []  #: of one task, in a row, not written yet
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
         self.recent = recent  #: may be decided on what this process remembers
         self.recalled = 0  #: the task whose case was remembered, not read
-        self.final: list[tuple[Case, int]] = []  #: the cases that this transaction leaves behind, and the database's time
+        self.known = 0.0  #: what this machine's clock showed when the database's showed what was remembered
+        self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, the database's time, and when that was
         self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
 
     # --- loading ----------------------------------------------------------------------------------------------------
@@ -47,9 +49,11 @@ class Tx:
     def recall(self, task: int, question: int | None) -> tuple[Case, int] | None:
         """The case as this process remembers it; what is written on it compares."""
         found = self.store.recent.recall(task, self.workspace, question) if self.recent else None
-        if found is not None:
-            self.recalled = task
-        return found
+        if found is None:
+            return None
+        case, database, self.known = found
+        self.recalled = task
+        return case, database
 
     def case(self, task: int, question: int | None = None) -> tuple[Case, int]:
         """The case of a task, locked, and the database's time (0 where it has none of its own)."""
@@ -61,7 +65,7 @@ class Tx:
 
     def _case(self, row: Any, question: int | None = None) -> tuple[Case, int]:
         """The row is locked, and says what else there is; what is read now is what the lock protects."""
-        task = Task._make(row[:_TASK])
+        task, self.known = Task._make(row[:_TASK]), 0.0
         more = [(self.q[name], {"id": task.id}) for bit, name in ((1, "pending"), (2, "neighbours")) if row[-2] & bit]
         found = self.run.many(*more) if more else []
         asked = found[0] if row[-2] & 1 else ()
@@ -202,15 +206,14 @@ class Tx:
             self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
         if decision.steps or decision.program or decision.rewound:
             self._save_journal(decision, task.id)
-        decision.task, decision.case = task, decision.case._replace(task=task, steps=())
-        if decision.needs_added or decision.needs_removed or decision.action.args.get("warned") or before is not None:
+        decision.task = task
+        ended = before is not None and before.ended_at is not None
+        if decision.needs_added or decision.needs_removed or ended or decision.action.args.get("warned"):
             self._save_needs(decision)
         if not decision.silent:
-            if self.events and self.events[0]["task"] != task.id:
+            if self.events and (self.store.singly or self.events[0][0] != task.id):
                 self._write_events()
-            self.events.append(
-                {"task": task.id, "n": n, "at": at, "actor": who, "action": verb, "data": body, "prev": prev, "hash": head}
-            )
+            self.events.append((task.id, n, at, who, verb, body, prev, head))
         return decision
 
     def _save_journal(self, decision: Decision, task: int) -> None:
@@ -240,8 +243,8 @@ class Tx:
             first = self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0]
         opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
         fresh = iter(opened)
-        questions = tuple(next(fresh) if q.id == 0 else q for q in decision.case.questions)
-        decision.opened, decision.case = opened, decision.case._replace(questions=questions)
+        decision.questions = tuple(next(fresh) if q.id == 0 else q for q in decision.questions)
+        decision.opened = opened
 
     def _insert(self, fields: dict[str, Any]) -> int:
         """The new row's id: taken from the database before, or given by it now."""
@@ -267,7 +270,7 @@ class Tx:
         if was is None:
             was = {"task": before.id, "was": before.version}
             if before.id == self.recalled:
-                project = decision.case.project
+                project = decision.found.project
                 was |= {"own": project.said[0], "shared": project.said[1], "fence": project.fenced_at or 0}
         self.moved[before.id] = (was, fields if earlier is None else {**earlier, **fields})
 
@@ -286,15 +289,15 @@ class Tx:
             self._write_events()
 
     def _write_events(self) -> None:
-        """All in one statement, and in one slot: the first one's."""
-        first, last = self.events[0], self.events[-1]
-        text = self.q["insert_event"]
-        args = {**first, "workspace": self.workspace, "after_task": self.last[0], "after_n": self.last[1]}
-        for at, event in enumerate(self.events[1:], 1):
-            text += f", ({self.store.words['slot']}, :workspace, :task, {', '.join(f':{name}{at}' for name in _OWN)})"
-            args.update({f"{name}{at}": event[name] for name in _OWN})
+        """All in one slot: the first one's."""
+        first, *more = self.events
+        text, (after, number) = self.q["insert_event"], self.last
+        args = dict(zip(_EVENT, first, strict=True), workspace=self.workspace, after_task=after, after_n=number)
+        for at, event in enumerate(more, 1):
+            text += f", ({self.store.words['slot']}, :workspace, :task, {', '.join(f':{name}{at}' for name in _EVENT[1:])})"
+            args.update({f"{name}{at}": value for name, value in zip(_EVENT[1:], event[1:], strict=True)})
         self.run.later(text, args)
-        self.last, self.events = (last["task"], last["n"]), []
+        self.last, self.events = self.events[-1][:2], []
 
     def _close(self, q: Question) -> None:
         """Compare-and-set: only a question that is still pending can change."""
@@ -392,8 +395,7 @@ _USE = (
     "UPDATE questions SET used_by = :used_by "
     "WHERE workspace_id = :workspace AND id = :id AND status = 'answered' AND used_by IS NULL"
 )
-#: What each event has to itself.
-_OWN = ("n", "at", "actor", "action", "data", "prev", "hash")
+_EVENT = ("task", "n", "at", "actor", "action", "data", "prev", "hash")
 #: Whose session lives on another machine is left to that machine for a minute.
 _NEAR_ITS_SESSION = (
     " AND (t.host IS NULL OR t.host = :host OR t.updated_at <= coalesce(CAST(:now AS {big}), {moment}) - 60000000)"
