@@ -364,3 +364,9 @@ def test_stuck_with_and_without_return(stage):
         s = stage(script).run()
         assert (s.state, s.failure, s.reason) == ("failed", "stuck", reason)
     assert stage(lambda prompt: stuck()).run().reason == "the script gave no reason"
+
+
+@pytest.mark.parametrize("call", [lambda: pause("Deploy?", seat={"folder": "x"}), lambda: ask("Which?", hold=True)])
+def test_a_script_says_of_a_question_only_what_is_its_own(stage, call):
+    s = stage(lambda prompt: call(), {}).run("x")
+    assert s.state == "failed" and "takes no" in s.task["reason"]

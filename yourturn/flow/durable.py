@@ -13,6 +13,7 @@ from contextvars import copy_context
 from datetime import datetime, timedelta
 from typing import Any, NoReturn, TypeVar
 
+from ..core.actions import VERBS
 from ..core.errors import Invalid, Usage
 from ..core.fields import duration
 from .agentcall import AgentCall, conduct
@@ -24,6 +25,8 @@ T = TypeVar("T")
 #: What silence does: the words of scripts, and the desk's.
 _ON_TIMEOUT = {"notify_again": "remind"}
 DAY = 24 * 3600
+#: What a script may say about a question.
+ASKED = VERBS["ask"].args.keys() - VERBS["heartbeat"].args.keys() - {"text", "blocking", "step"}
 
 
 class Config:
@@ -128,6 +131,8 @@ def ask(text: str, options: Iterable[Any] = (), *, kind: str = "input", **fields
 def _asked(name: str, text: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
     """A question's end, in plain data."""
     here = _here(name)
+    if unknown := options.keys() - ASKED:
+        raise Invalid(f"{name}() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASKED))}.")
     entry = here.call(name, plain({"text": str(text), "kind": kind, **options}, name), "_checkpoint" if name == "pause" else None)
     if entry.done:
         return dict(entry.result) if "verdict" in entry.result else _settled(entry.result)

@@ -25,7 +25,6 @@ from typing import Any, NamedTuple
 
 from lupa import lua54
 
-from ..core.actions import VERBS
 from ..core.errors import Invalid, YourturnError
 from . import durable
 from .journal import Scope, scope
@@ -38,8 +37,6 @@ COUNT = 100_000
 #: How often a script is looked at while it is being loaded, before there is a run that could be stopped: a second or so.
 PATIENCE = 100
 
-#: What a script may say about a question.
-ASKED = VERBS["ask"].args.keys() - VERBS["heartbeat"].args.keys() - {"text", "blocking", "step"}
 #: Functions with options, and how much they take beside those.
 _OPTIONS = {"run": 2, "pause": 1, "ask": 2, "config": 0}
 #: What other Lua programs have and scripts have not.
@@ -208,12 +205,8 @@ def _given(name: str, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     most = _OPTIONS.get(name, len(args))
     if len(args) > most or (name == "run" and any(isinstance(item, (list, dict)) for item in args)):
         raise Invalid(f"{name}() takes its options in one table, at the end", hint="Like: { timeout = 3600 }")
-    if name in ("pause", "ask"):
-        if not args or not isinstance(args[0], (str, int, float)):
-            raise Invalid(f"{name}() needs a text", hint=f'Like: {name}("Deploy?")')
-        unknown = options.keys() - ASKED
-        if unknown:
-            raise Invalid(f"{name}() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASKED))}.")
+    if name in ("pause", "ask") and not (args and isinstance(args[0], (str, int, float))):
+        raise Invalid(f"{name}() needs a text", hint=f'Like: {name}("Deploy?")')
     return args, options
 
 
