@@ -28,6 +28,7 @@ _RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("proc
 _PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
 _APPROVAL, _CALLED, _ASKING = "yourturn/approval.py", "yourturn/calls.py", "tests/approval/test_asking.py"
 _CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
+_TURNS = "yourturn/worker/turns.py"
 _SITTING, _FIRE, _AT_WORK = "yourturn/worker/sitting.py", "tests/worker/test_fire.py", "tests/stories/test_claude.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
@@ -76,13 +77,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
     Mutant("a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("an epoch comes back", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
-    Mutant("a debt is not paid first", _DESK, "            case = self._pay(tx, case, now, touched)\n", "            pass\n", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
+    Mutant("a debt is not paid first", _DESK, "        if case.task is not None:\n            case = self._pay(tx, case, now, touched)\n", "", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
     Mutant("tries are not counted", _EFFECTS, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("one try too many", _EFFECTS, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0)\n    if outcome == "cancelled":', '    if outcome == "cancelled":', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
     Mutant("asking drops the claim", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if d.opened[0].blocking:", on(_ASKED, "test_a_question_by_the_holder_keeps_the_claim")),
     Mutant("a stranger's question keeps it", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if False:", on(_ASKED, "test_a_flag_or_a_question_by_anyone_else_drops_the_claim_at_once", "sqlite-ask")),
-    Mutant("secrets are kept in clear", _CANON, "return sha256(secret.encode()).hexdigest()", "return secret", on(_FENCES, "test_no_secret_is_stored")),
+    Mutant("secrets are kept in clear", _CANON, "return str(_sha256(secret.encode()).hexdigest())", "return secret", on(_FENCES, "test_no_secret_is_stored")),
     # --- the same fences, found by the random machines alone
     Mutant("machines: any token is the claim", _DECIDE, "alive and secret_hash(token) == task.claim_hash and worker", "alive and worker", (_MODELS,)),
     Mutant("machines: a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", (_MODELS,)),
@@ -108,7 +109,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("remembered settings are good", _BASE, '"AND p.settings = :own AND w.settings = :shared AND', '"AND :own = :own AND :shared = :shared AND', on(_RECENT, "test_settings_that_changed")),
     Mutant("old news refuse", _DESK, "if not recalled:  #", "if not recalled or not isinstance(error, Again):  #", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("an unknown commit is said again", _DESK, "if isinstance(error, StoreTrouble) and not isinstance(error, Again):", "if False:", on(_RECENT, "test_a_commit_that_is_not_confirmed_is_not_said_again", "postgres")),
-    Mutant("who changed nothing won (sqlite)", _SQLITE, "if self.execute(text, args).rowcount != 1:\n            raise Again\n", "self.execute(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
+    Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("an event of what did not happen (postgres)", _LINK, 'f" / (SELECT count(*) FROM m{at})"', '""', on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed", "postgres")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
@@ -220,7 +221,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a dirty checkout is merged into", _DELIVERY, 'if attempt(where, "diff", "--quiet", "HEAD").code != 0:', "if False:", on(_DELIVERED, "test_fast_forward_never_touches_a_dirty_checkout", "")),
     Mutant("a person's changes are taken", _INPLACE, "if seen.dirty and not fresh:", "if False:", on(_SORTS, "test_in_place_never_takes_a_persons_changes", "")),
     Mutant("a person's commits are rolled back", _INPLACE, 'if start is None or (mark.get("head"), mark.get("branch")) != (seen.head, seen.branch):', "if start is None:", on(_SORTS, "test_in_place_what_a_person_committed_meanwhile_is_not_rolled_back", "")),
-    Mutant("open tasks are cleaned away", _CLEANING, 'if not ended(tree.key or ""):', "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
+    Mutant("open tasks are cleaned away", _CLEANING, 'if not ended(tree.task or ""):', "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
     Mutant("commits on no branch are cleaned away", _CLEANING, "if seen.branch is None and seen.head and not _named(repo, seen.head):", "if False:", on(_CLEANED, "test_clean_removes_only_what_is_safe", "")),
     # --- briefs
     Mutant("a text stands in no quote", _QUOTE, 'return [f"> {line}".rstrip() for', "return [line for", on(_BRIEFS, "test_whatever_is_written", "")),
@@ -240,11 +241,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a helper ends the task", _CLAUDE, 'Progress(str(block["text"])) if helper else Text(str(block["text"]))', 'Text(str(block["text"]))', on(_ENDINGS, "test_a_helper_of_the_agent_does_not_speak_for_it", "")),
     # --- the worker
     Mutant("an heir's words are its own", _SITTING, 'event["action"] not in ("claim", "expire")', "True", on(_FIRE, "test_a_worker_that_lost_its_claim_stops_its_agent_and_says_nothing")),
-    Mutant("a heard answer is told again", _SITTING, 'bool(new) and outcome.what == "nothing"', "bool(new)", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
-    Mutant("a quick answer is not told", _SITTING, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
-    Mutant("dropped calls wait for ever", _SITTING, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
-    Mutant("a park is forgotten", _SITTING, "self._remember(parked=self.parked)\n", "self._remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
-    Mutant("the patch stays at home", _SITTING, 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
+    Mutant("a heard answer is told again", _TURNS, 'bool(new) and outcome.what == "nothing"', "bool(new)", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
+    Mutant("a quick answer is not told", _TURNS, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
+    Mutant("dropped calls wait for ever", _TURNS, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
+    Mutant("a park is forgotten", _SITTING, "self.turns.remember(parked=came.parked)\n", "self.turns.remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
+    Mutant("the patch stays at home", "yourturn/worker/holder.py", 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
     Mutant("other machines do not wait", "yourturn/store/tx.py", "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
     # --- workflows
     Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_code(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),
