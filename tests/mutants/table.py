@@ -28,8 +28,9 @@ _RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("proc
 _PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
 _APPROVAL, _CALLED, _ASKING = "yourturn/approval.py", "yourturn/calls.py", "tests/approval/test_asking.py"
 _CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
-_TURNS = "yourturn/worker/turns.py"
-_SITTING, _FIRE, _AT_WORK = "yourturn/worker/sitting.py", "tests/worker/test_fire.py", "tests/stories/test_claude.py"
+_SITTING, _TURNS, _HOLDER = (f"yourturn/worker/{name}.py" for name in ("sitting", "turns", "holder"))
+_RUNNING, _STEPPING, _BRANCHES = (f"yourturn/worker/{name}.py" for name in ("running", "stepping", "branches"))
+_FIRE, _AT_WORK, _FLOWS = "tests/worker/test_fire.py", "tests/stories/test_claude.py", "tests/worker/test_runs.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
@@ -241,11 +242,23 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a helper ends the task", _CLAUDE, 'Progress(str(block["text"])) if helper else Text(str(block["text"]))', 'Text(str(block["text"]))', on(_ENDINGS, "test_a_helper_of_the_agent_does_not_speak_for_it", "")),
     # --- the worker
     Mutant("an heir's words are its own", _SITTING, 'event["action"] not in ("claim", "expire")', "True", on(_FIRE, "test_a_worker_that_lost_its_claim_stops_its_agent_and_says_nothing")),
-    Mutant("a heard answer is told again", _TURNS, 'bool(new) and outcome.what == "nothing"', "bool(new)", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
+    Mutant("a heard answer is told again", _TURNS, 'bool(new) and outcome.what == "nothing" and', "bool(new) and", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
     Mutant("a quick answer is not told", _TURNS, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
     Mutant("dropped calls wait for ever", _TURNS, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
     Mutant("a park is forgotten", _SITTING, "self.turns.remember(parked=came.parked)\n", "self.turns.remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
-    Mutant("the patch stays at home", "yourturn/worker/holder.py", 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
+    Mutant("the patch stays at home", _HOLDER, 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
+    # --- runs
+    Mutant("a step forgets its session", _STEPPING, 'self.sit_down(call.session_id, call.seat, call.seat.get("host"))', "pass", on(_FLOWS, "test_the_session_that_asked_goes_on_with_the_answer_in_one_step")),
+    Mutant("a step's park is forgotten", _STEPPING, "                self.remember(parked=came.parked)\n                return Turn(\"waiting\")", "                return Turn(\"waiting\")", on(_FLOWS, "test_a_question_by_tool_parks_the_session_and_wakes_it_in_the_very_call")),
+    Mutant("questions of other steps are its own", _STEPPING, "asked = self.call.questions()", 'asked = task["questions"]', on(_FLOWS, "test_an_agent_without_a_session_is_told_everything_again")),
+    Mutant("an agent's command ends the run", "yourturn/cli/claims.py", '        if parse.step(mine):\n            return _signalled(a, "DONE", summary=summary)\n', "", on(_FLOWS, "test_in_a_step_complete_and_fail_end_the_step_and_not_the_run")),
+    Mutant("a missing agent is the script's", _RUNNING, 'raise self.needs(call, in_words(error), "access_required") from None', 'return Turn("broken", text=in_words(error))', on(_FLOWS, "test_an_agent_that_nobody_has_is_asked_for", "")),
+    Mutant("a failed run forgets its work", _RUNNING, "gitwork.lay(place, self.key, body)", "pass", on(_FLOWS, "test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back", "")),
+    Mutant("a hanging script keeps its worker", _RUNNING, "if now - since >= 2 * GRACE:", "if False:", on(_FLOWS, "test_a_script_that_hangs_is_left", "asleep")),
+    Mutant("a script's loop is not left", _RUNNING, "if now - since >= GRACE:", "if False:", on(_FLOWS, "test_a_script_that_hangs_is_left", "loop")),
+    Mutant("a branch begins beside the run's work", _BRANCHES, 'gitwork.finish(place, f"{key}: before step {of(branch)}\\n")', "pass", on(_FLOWS, "test_branches_work_side_by_side_and_come_together")),
+    Mutant("a conflict is nobody's", _BRANCHES, "return _conflict(key, path, str(place.branch), into, files, parts)", "continue", on(_FLOWS, "test_a_conflict_is_a_persons_and_tried_again")),
+    Mutant("branches stay at home", _RUNNING, "if place.own or not name:", "if not name:", on(_FLOWS, "test_waiting_branches_move_to_another_machine_with_their_work", "")),
     Mutant("other machines do not wait", "yourturn/store/tx.py", "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
     # --- workflows
     Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_code(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),

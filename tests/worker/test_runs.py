@@ -385,15 +385,16 @@ def test_told_to_stop_the_agent_goes_and_its_session_goes_on_later(shop: Flow) -
 
 
 @pytest.mark.parametrize(
-    ("hang", "mended"),
+    ("hang", "mended", "behind"),
     [
-        ("while True: pass", ""),
-        ("__import__('time').sleep(30)", ""),
-        ("step(__import__('time').sleep, 30)", ""),
-        ("parallel([lambda: [0 for _ in iter(int, 1)]])", "parallel([lambda: 0])"),
+        ("while True: pass", "", False),
+        ("__import__('time').sleep(30)", "", True),
+        ("step(__import__('time').sleep, 30)", "", True),
+        ("parallel([lambda: [0 for _ in iter(int, 1)]])", "parallel([lambda: 0])", False),
     ],
+    ids=["loop", "asleep", "step", "branch"],
 )
-def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch, hang: str, mended: str) -> None:
+def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch, hang: str, mended: str, behind: bool) -> None:
     monkeypatch.setattr(running, "GRACE", 0.2)
     key = lone.begin(f'run("coder")\nopen({str(lone.folder / "at")!r}, "w").close()\n{hang}')
     with lone.draining(lone.agent()) as worker:
@@ -401,12 +402,24 @@ def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch
         began = time.monotonic()
         worker.stop()
     assert time.monotonic() - began < 5
-    assert [result.what for _, result in worker.results] == ["stopped"]
+    ((_, result),) = worker.results
+    assert result.what == "stopped" and ("left behind" in result.words) == behind
     task = lone.show(key)
     assert (task["state"], task["claim"], task["retry_count"]) == ("ready", None, 0)
     (lone.root / "flow.py").write_text(f'def workflow(prompt):\n    run("coder")\n    {mended}\n')
     assert lone.drain(lone.agent()) == [(key, "done")]
     assert lone.done() == ["coder 1"], "what was done is not done again"
+
+
+def test_a_file_that_hangs_while_it_is_read_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(running, "GRACE", 0.2)
+    key = lone.begin("return 1")
+    (lone.root / "flow.py").write_text(f"open({str(lone.folder / 'at')!r}, 'w').close()\nwhile True: pass\n")
+    with lone.draining(lone.agent()) as worker:
+        until(lambda: (lone.folder / "at").exists())
+        worker.stop()
+    assert [result.what for _, result in worker.results] == ["stopped"]
+    assert (lone.show(key)["state"], lone.show(key)["claim"]) == ("ready", None)
 
 
 def test_stopped_by_a_person_the_agent_is_stopped_by_the_next_beat(lone: Flow) -> None:

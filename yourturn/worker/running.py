@@ -116,12 +116,21 @@ class Running(Holder):
 
         threading.Thread(target=go, name=self.key, daemon=True).start()
         if not self._attend(over):
-            if not self.lost:
-                self.desk.park(self.claim)
-            return Ended("lost" if self.lost else "stopped", f"{self.script} did not come to its next call, and was left behind")
-        if isinstance(found[0], BaseException):
-            raise found[0]
-        return found[0]
+            return self._let_go(f"{self.script} did not come to its next call, and was left behind")
+        ended = found[0]
+        if isinstance(ended, Halted):  # it came too late for the script, and hit what was behind it
+            return self._let_go("it goes on where it was, next time")
+        if isinstance(ended, Exception):
+            raise ended
+        if isinstance(ended, BaseException):
+            raise RuntimeError(f"{type(ended).__name__}: {ended}") from ended
+        return ended
+
+    def _let_go(self, words: str) -> Ended:
+        if self.lost:
+            return Ended("lost", words)
+        self.desk.park(self.claim)
+        return Ended("stopped", words)
 
     def _attend(self, over: threading.Event) -> bool:
         """Whether it came to an end by itself, or by an exception."""
