@@ -107,7 +107,7 @@ def idle(address: str, name: str) -> Iterator[Answer]:
 
 
 def runner(address: str, name: str) -> Iterator[Answer]:
-    """A worker of runs: what it weighs when there is nothing to do; or goes on with `count` of them, each as soon as it can."""
+    """A worker of runs that has nothing to do: what it weighs."""
     from pathlib import Path
 
     from . import runner as module
@@ -115,17 +115,12 @@ def runner(address: str, name: str) -> Iterator[Answer]:
     with open_desk(address, "agent:coder") as client:
         for order in orders():
             folder = Path(order["folder"])
-            for _ in range(order.get("count", 0)):
-                while module.take(client, folder) is None:
-                    client.desk.wait(0.25)
-                yield {"at": module.lines[-1]}
-            if "idle" in order:
-                ends = time.monotonic() + order["idle"]
-                while time.monotonic() < ends:
-                    assert module.take(client, folder) is None
-                    client.desk.wait(0.25)
-                pages = int(Path("/proc/self/statm").read_text().split()[1])
-                yield {"rss": pages * os.sysconf("SC_PAGE_SIZE")}
+            ends = time.monotonic() + order["idle"]
+            while time.monotonic() < ends:
+                assert module.take(client, folder) is None
+                client.desk.wait(0.25)
+            pages = int(Path("/proc/self/statm").read_text().split()[1])
+            yield {"rss": pages * os.sysconf("SC_PAGE_SIZE")}
 
 
 HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, echo, watch, idle, runner)}

@@ -157,12 +157,12 @@ _session: Session
 
 
 def effect(name: str, *values: Any) -> int:
-    _session.outside("effect", name=name)
+    _session.outside("effect", name=name, values=values)
     return crc32(name.encode()) % 7
 
 
 def broken(name: str) -> None:
-    _session.outside("effect", name=name)
+    _session.outside("effect", name=name, values=())
     raise OSError(f"{name} broke")
 
 

@@ -8,7 +8,8 @@ commit instead, by chance; in the short form on PostgreSQL, where a new connecti
 answers when it waits, and the clock is wound when it sleeps.
 
 In the end state, words, journal and effects must be as in peace. After every death: what is completed in the journal stays as
-it is; nothing was done outside whose result was already written; and nothing was done twice by one process.
+it is; nothing was done outside whose result was already written; what was done again was done with the same values; and
+nothing was done twice by one process.
 """
 
 from __future__ import annotations
@@ -163,6 +164,10 @@ class Run:
         for line in ledger:
             if line["what"] == "wrong":
                 self.wrong(line["words"])
+        given: dict[tuple[int, str], Any] = {}
+        for line in ledger:
+            if line["what"] == "effect" and given.setdefault((line["journal"], line["name"]), line["values"]) != line["values"]:
+                self.wrong(f"{line['name']} was done with {given[line['journal'], line['name']]}, and with {line['values']}")
         often = Counter((line["session"], line["journal"], line["name"]) for line in ledger if line["what"] == "effect")
         for (session, journal, name), count in often.items():
             if count > 1:
