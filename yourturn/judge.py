@@ -168,7 +168,8 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             answered += 1
             if m.verb != "answer" or not actor.startswith("human:"):
                 yield f"{actor} answered {name} by {m.verb}: only people answer"
-            yield from _unfit(q, q["response"])
+            if not (m.written and (q["response"] or {}).get("value") is None and q["kind"] != "permission"):
+                yield from _unfit(q, q["response"])  # else the step's result says what came of it
         elif status == TIMEOUT:
             if m.verb != "timeout" or actor != "system":
                 yield f"{name} timed out by {m.verb} of {actor}"

@@ -266,6 +266,42 @@ def test_a_signal_is_for_a_question_of_a_step(bench):
     assert bench.desk.answer(asked, "so")["status"] == "answered" and bench.desk.show(plain)["state"] == "ready"
 
 
+@pytest.mark.parametrize(("word", "kind"), [("NEEDS_HUMAN", "input"), ("APPROVAL_NEEDED", "approval"), ("ESCALATE", "escalation")])
+def test_a_signal_that_asks_takes_the_questions_place(bench, clock, word, kind):
+    key, question = asking(bench, timeout="2h", on_timeout="stuck", reviewer="ben", metadata={"notify": ["slack"]})
+    clock.advance(hours=1)
+    bench.desk.answer(question, "we talked", signal={"status": word, "reason": "And then?", "context": {"tried": "both"}})
+    old, new = bench.desk.show(key)["questions"]
+    assert (old["status"], old["response"], old["responded_by"]) == ("cancelled", None, "human:ana"), "nobody has judged it"
+    assert (new["status"], new["kind"], new["text"], new["context"]) == ("pending", kind, "And then?", {"tried": "both"})
+    same = ("asked_by", "step", "journal", "on_timeout", "reviewer", "metadata")
+    assert {name: new[name] for name in same} == {name: old[name] for name in same}
+    assert bench.desk.show(key)["state"] == "human" and shown(bench.desk, key)["2"] == "waiting"
+    clock.advance(hours=1, minutes=30)
+    assert bench.desk.show(key)["state"] == "human", "its time began anew"
+    with pytest.raises(AlreadyClosed, match="something else is asked now"):
+        bench.desk.answer(question, "so")
+    bench.desk.answer(new["id"], signal=DONE)
+    assert bench.desk.show(key)["state"] == "ready" and shown(bench.desk, key)["2"] == "completed"
+
+
+def test_a_signal_says_what_was_chosen_and_allows_nothing(bench):
+    key, question = asking(bench, options=["a", "b"])
+    with pytest.raises(Invalid, match="takes one of"):
+        bench.desk.answer(question)
+    assert bench.desk.answer(question, signal=DONE)["response"]["value"] is None
+    assert shown(bench.desk, key)["2"] == "completed"
+
+
+def test_what_holds_nothing_up_is_not_asked_again(bench):
+    key = bench.running(said("1", "waiting"))
+    asked = bench.agent.ask(key, "Which?", blocking=False, default="a", claim=bench.claims[key], step="1")["id"]
+    before = everything(bench.desk)
+    with pytest.raises(Invalid, match="holds nothing up"):
+        bench.desk.answer(asked, signal={"status": "NEEDS_HUMAN", "reason": "And then?"})
+    assert everything(bench.desk) == before
+
+
 def test_only_people_settle(bench, remote):
     key, question = asking(bench)
     for who in (bench.agent, remote("agent:far", "agent"), remote("human:vic", "viewer")):

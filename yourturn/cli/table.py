@@ -69,7 +69,7 @@ COMMANDS: dict[str, Command] = {
     "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
     "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
     # workflows
-    "run": Command("run", "run", _W, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua - < prompt.md")),
+    "run": Command("run", "run", _W, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua -")),
     "status": Command("runs", "status", _W, "how far a run is, and whom it waits for", ("turn status 42", "turn status")),
     "continue": Command("continuing", "continue_", _W, "help an agent that waits, in its own session", ("turn continue 42", "turn continue 42 --editor", "turn continue Q17 --detach")),
     "signal": Command("runs", "signal", _W, "answer without opening a session: CONTINUE, STOP, or an agent's own word", ('turn signal 42 --status CONTINUE --message "ok"', 'turn signal 42 --status STOP --message "not before Monday"', 'turn signal 42 --status DONE --message "I did it myself"')),

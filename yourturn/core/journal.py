@@ -113,6 +113,8 @@ def settle(d: Draft) -> bool:
         raise Invalid(f"{q.name} was not asked by a step of a run", hint=f'Answer it: turn respond {q.name} "…"')
     kind = SIGNALS.get(str(signal.get("status")))
     if kind is not None:
+        if not q.blocking:
+            raise Invalid(f"{q.name} holds nothing up, so nothing else can be asked in its place")
         _ask_again(d, q, kind, signal)
         return True
     d.steps.append(old._replace(status=COMPLETED, result=dumps(signal), ended_at=d.now))
