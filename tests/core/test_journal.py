@@ -266,7 +266,9 @@ def test_a_signal_is_for_a_question_of_a_step(bench):
     assert bench.desk.answer(asked, "so")["status"] == "answered" and bench.desk.show(plain)["state"] == "ready"
 
 
-@pytest.mark.parametrize(("word", "kind"), [("NEEDS_HUMAN", "input"), ("APPROVAL_NEEDED", "approval"), ("ESCALATE", "escalation")])
+@pytest.mark.parametrize(
+    ("word", "kind"), [("NEEDS_HUMAN", "input"), ("APPROVAL_NEEDED", "approval"), ("ESCALATE", "escalation")]
+)
 def test_a_signal_that_asks_takes_the_questions_place(bench, clock, word, kind):
     key, question = asking(bench, timeout="2h", on_timeout="stuck", reviewer="ben", metadata={"notify": ["slack"]})
     clock.advance(hours=1)
