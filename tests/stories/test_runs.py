@@ -184,13 +184,7 @@ def test_ctrl_c_leaves_the_run_to_go_on(alone: Flows) -> None:
 
 # --- workers that die -------------------------------------------------------------------------------------------------
 
-KILLED = [
-    "claim_next:before-commit",
-    "claim_next:after-commit",
-    "step:after-commit",
-    "update:before-commit",
-    "flag:before-commit",
-]
+KILLED = ["claim_next:after-commit", "step:before-commit", "step:after-commit", "flag:before-commit"]
 
 
 @pytest.mark.parametrize(
