@@ -280,7 +280,7 @@ def test_a_signal_that_asks_takes_the_questions_place(bench, clock, word, kind):
     assert {name: new[name] for name in same} == {name: old[name] for name in same}
     assert bench.desk.show(key)["state"] == "human" and shown(bench.desk, key)["2"] == "waiting"
     clock.advance(hours=1, minutes=30)
-    assert bench.desk.show(key)["state"] == "human", "its time began anew"
+    assert bench.desk.show(key)["state"] == "human" and new["timeout_at"] > old["timeout_at"], "its time began anew"
     with pytest.raises(AlreadyClosed, match="something else is asked now"):
         bench.desk.answer(question, "so")
     bench.desk.answer(new["id"], signal=DONE)

@@ -15,6 +15,7 @@ from tests.conftest import TURN
 
 if TYPE_CHECKING:
     from tests.stories.crew import Crew
+    from tests.stories.floor import Floor
 
 
 class Turn:
@@ -92,3 +93,34 @@ def editor(tmp_path: Path) -> Callable[[str], str]:
         return str(script)
 
     return make
+
+
+@pytest.fixture
+def floor(new_db: Callable[[str], str], tmp_path: Path) -> Iterator[Floor]:
+    """Runs that wait, on SQLite."""
+    from tests.stories.crew import Crew
+    from tests.stories.floor import Floor
+    from yourturn.config import init
+
+    address = new_db("sqlite")
+    init(address, "PROJ", None, {"USER": "ana"})[0].close()
+    crew = Crew(tmp_path, address)
+    yield Floor(crew)
+    crew.desk.close()
+
+
+@pytest.fixture
+def both(crew: Crew) -> Floor:
+    """The same on either database."""
+    from tests.stories.floor import Floor
+
+    return Floor(crew)
+
+
+@pytest.fixture
+def works(floor: Floor) -> Floor:
+    """The same, with agents that are commands and can be called here."""
+    argv = json.dumps(["/bin/sh", str(floor.crew.place / "agent.sh")])
+    names = ("architect", "coder")
+    floor.crew.config("".join(f'[agents.{name}]\nadapter = "command"\nargv = {argv}\n' for name in names))
+    return floor

@@ -33,12 +33,15 @@ def status(a: Namespace) -> int:
 
 def _adapter(task: dict[str, Any]) -> str:
     """By which program the agent runs that asks, as far as it is known here."""
-    from ..config import file
     from ..runs import open_questions
-    from ..worker.visit import seat_of
 
     asked = open_questions(task)
-    agents = file().get("agents") if asked else None
+    if not asked:
+        return ""
+    from ..config import file
+    from ..worker.visit import seat_of
+
+    agents = file().get("agents")
     agent = agents.get(seat_of(task, asked[0]).agent) if isinstance(agents, dict) else None
     return str(agent.get("adapter") or "") if isinstance(agent, dict) else ""
 

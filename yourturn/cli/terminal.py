@@ -6,8 +6,6 @@ With --json standard output is the program's, so everything for the person goes 
 from __future__ import annotations
 
 import os
-import signal
-import subprocess
 import sys
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
@@ -57,6 +55,8 @@ class Terminal:
 
     def run(self, words: Sequence[str], env: Mapping[str, str] | None = None, folder: Path | None = None) -> int:
         """Let a program have the terminal. Ctrl+C is for it alone, and however it leaves the terminal, it is put right."""
+        import signal
+        import subprocess
         import termios
 
         kept = termios.tcgetattr(sys.stdin)
