@@ -102,6 +102,7 @@ def _endings() -> Iterator[tuple[Landing, Recipe]]:
     yield (REVIEW, "reject", BLOCKED), lambda b: _then(_needy(b, b.review()), b.desk.reject)
     for state in (READY, WORKING, HUMAN):
         yield (state, "fail", FAILED), lambda b, s=state: _then(b.into(s), b.desk.fail)
+    for state in (READY, WORKING, HUMAN, DEFERRED):
         yield (state, "stop", FAILED), lambda b, s=state: _then(b.into(s), b.desk.stop)
     for state in (*OPEN, FAILED):
         yield (state, "cancel", CANCELLED), lambda b, s=state: _then(b.into(s), b.desk.cancel)

@@ -116,7 +116,7 @@ def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):
         ("done", "reopen (admin)"),
         ("cancelled", "reopen (admin)"),
         ("failed", "cancel (human), close (human), reopen (admin)"),
-        ("deferred", "cancel (human), close (human), wake (human)"),
+        ("deferred", "stop (human), cancel (human), close (human), wake (human)"),
         ("blocked", "ask, flag, cancel (human), close (human), defer (human)"),
     ],
 )

@@ -103,7 +103,7 @@ _rows = [
     ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               (needs.children,),                                 do.decompose),
     ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (needs.script_says,),                              do.fail),
     ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                                do.fail),
-    ("stop",        (WORKING, HUMAN, READY),                (FAILED,),                        "human",               (),                                                do.stop),
+    ("stop",        (WORKING, HUMAN, READY, DEFERRED),      (FAILED,),                        "human",               (),                                                do.stop),
     ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (),                                                do.cancel),
     ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
     ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               (needs.future,),                                   do.defer),
