@@ -2,10 +2,11 @@
 
 Each script (scripts.py) is first run in peace: that says how it ends, what its journal holds and what it does outside. Then
 it is run by processes that die: the first is killed at the first point behind its claim, the next one takes the run over when
-the lease is over and is killed at the next point, until something was committed; from there it begins anew. So each commit
-of the run is survived at each of its points, and whatever happens between them. Most runs are killed at one point of each
-commit instead, by chance; in the short form on PostgreSQL, where a new connection is dear, of about every third. A person
-answers when it waits, and the clock is wound when it sleeps.
+the lease is over and is killed at the next point, until something was committed; from there it begins anew. So each commit of
+the run is survived at each of its points, and whatever happens between them. So it is for one script in four; the others are
+killed at one point of each commit, by chance. In the short form it is one point of each commit for one script in four, and of
+about every third commit for the others and on PostgreSQL, where connections are dear. A person answers when it waits, and the
+clock is wound when it sleeps.
 
 In the end state, words, journal and effects must be as in peace. After every death: what is completed in the journal stays as
 it is; nothing was done outside whose result was already written; what was done again was done with the same values; and
@@ -39,7 +40,7 @@ from .scripts import CHANGE, Script, script
 
 #: In the long form.
 PROGRAMS = 1000
-_DESK = 10  #: so many on one desk, so that looking at all of it stays cheap
+_DESK = 25  #: so many on one desk, so that looking at all of it stays cheap
 _START = 1_790_000_000_000_000
 _COMMIT = len(POINTS) - 1  #: what a commit has of them; nobody is told anything here
 #: Survived at each point, in the long form.
@@ -308,8 +309,8 @@ def _one(stage: Stage, herd: Herd, number: int, luck: random.Random, place: Plac
         return
     if peace is None:
         return
-    reach = (1 if number % 4 == 0 else _COMMIT) if long else _COMMIT if place.dialect == "sqlite" else 3 * _COMMIT
-    storm = Storm(stage, text, herd, luck, reach, wrong)
+    often, seldom = (1, _COMMIT) if long else (_COMMIT if place.dialect == "sqlite" else 3 * _COMMIT, 3 * _COMMIT)
+    storm = Storm(stage, text, herd, luck, seldom if number % 4 else often, wrong)
     end = storm.end()
     _abandon(stage)
     kills.update(storm.kills)
