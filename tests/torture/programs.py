@@ -2,10 +2,11 @@
 
 Each script (scripts.py) is first run in peace: that says how it ends, what its journal holds and what it does outside. Then
 it is run by processes that die: the first is killed at the first point behind its claim, the next one takes the run over when
-the lease is over and is killed at the next point, until something was committed; from there it begins anew. So each commit
-of the run is survived at each of its points, and whatever happens between them. So it is for one script in four; the others
-are killed at one point of each commit, by chance. In the short form it is one point of each commit for one script in four, and
-of about every third commit for the others and on PostgreSQL, where connections are dear. A person answers when it waits, and the clock is wound when it sleeps.
+the lease is over and is killed at the next point, until something was committed; from there it begins anew. So each commit of
+the run is survived at each of its points, and whatever happens between them. So it is for one script in four; the others are
+killed at one point of each commit, by chance. In the short form it is one point of each commit for one script in four, and of
+about every third commit for the others and on PostgreSQL, where connections are dear. A person answers when it waits, and the
+clock is wound when it sleeps.
 
 In the end state, words, journal and effects must be as in peace. After every death: what is completed in the journal stays as
 it is; nothing was done outside whose result was already written; what was done again was done with the same values; and
