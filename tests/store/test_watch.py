@@ -145,3 +145,14 @@ def test_a_watcher_in_a_hurry_still_listens(open_desk, monkeypatch, dialect):
     assert next(other.watch(other.desk.cursor(), 5.0))["action"] == "note"
     assert len(waited) == 2
     assert waited[1] < 0.1 < waited[0]
+
+
+def test_who_looks_for_work_and_finds_none_wakes_nobody(open_desk):
+    """Else idle workers would keep each other awake."""
+    one, other = open_desk(), open_desk("agent:coder")
+    while one.desk.wait(0.05):
+        pass
+    assert other.claim_next("w") is None and other.claim_next("w", runs=True) is None
+    assert not one.desk.wait(0.2)
+    other.create("Something to do")
+    assert one.desk.wait(5.0)

@@ -29,6 +29,7 @@ Said: TypeAlias = tuple[tuple[str, bool], ...]
 Shape: TypeAlias = tuple[list[str], list[tuple[int, str]], list[tuple[int, str]], str]
 
 _WRITE = re.compile(r"(?:INSERT INTO|UPDATE) (\w+)")
+_CHANGE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|UPDATE\s+\w+(?:\s+AS\s+\w+)?\s+SET)\b")
 #: A text that was said so often on one connection is prepared there; at most so many are.
 _OFTEN, _PREPARED = 3, 200
 
@@ -44,7 +45,7 @@ _LOST = (pg.DivisionByZero, pg.UniqueViolation, pg.DeadlockDetected)
 class Link:
     """One connection, and what has been said on it but not sent."""
 
-    __slots__ = ("begin", "begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen")
+    __slots__ = ("begin", "begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen", "wrote")
 
     def __init__(self, db: Any) -> None:
         self.db = db
@@ -56,7 +57,7 @@ class Link:
         self.count = 0
         self.poll = select.poll()
         self.poll.register(db.fileno(), select.POLLIN)
-        self.begun = self.ending = False
+        self.begun = self.ending = self.wrote = False
 
     def __call__(self, text: str, args: Any = None) -> Answer:
         """Say this and whatever waits, now."""
@@ -106,11 +107,12 @@ class Link:
         script = [] if self.begun or not self.begin else [self.begin]
         for texts, args in _sentences(self.queue):
             self._say(script, texts, args)
+            self.wrote = self.wrote or any(_changes(text) for text, _ in texts)
         self.queue, self.begun = [], True
         return script
 
     def commit(self, tell: bool) -> None:
-        """Make it last; and, once it is committed, wake whoever listens."""
+        """Make it last; and, once it is committed, wake whoever listens, if there is anything to see."""
         if not self.begun and not self.queue:
             return
         self.ending = True
@@ -122,7 +124,7 @@ class Link:
                 self._sent(["NOTIFY yourturn"])
             return
         script = [*self._script(), "COMMIT"]
-        if tell:
+        if tell and self.wrote:
             self._say(script, ((_TELL, False),), ({},))
         self._sent(script)
 
@@ -211,6 +213,11 @@ def _alone(item: tuple[str, Any, bool]) -> tuple[Said, tuple[Any, ...]]:
 
 def _together(items: Iterable[tuple[str, Any, bool]]) -> tuple[Said, tuple[Any, ...]]:
     return tuple([(text, must) for text, _, must in items]), tuple([args for _, args, _ in items])
+
+
+@lru_cache(1024)
+def _changes(text: str) -> bool:
+    return not text.lstrip().startswith(("SELECT", "WITH")) or _CHANGE.search(text) is not None
 
 
 @lru_cache(1024)

@@ -293,7 +293,7 @@ class _Transaction:
     def __enter__(self) -> Link:
         link = self.link = self.store._take()
         link.begin, link.queue = self.begin, []
-        link.begun = link.ending = False
+        link.begun = link.ending = link.wrote = False
         return link
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
