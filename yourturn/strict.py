@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from .audit import verify
 from .client import Client
 from .core.canon import digest
-from .core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED, REVIEW
+from .core.model import BLOCKED, COMPLETED, DONE, ENDED, PENDING, READY, RESOLVED, REVIEW
 from .core.places import place
 from .desk import Desk
 from .fold import Fold, Row, Story
@@ -73,7 +73,7 @@ class Seen:
         for task in _pages(lambda last: client.list(limit=PAGE, after=last["key"] if last else None)):
             self.tasks[task["key"]] = task
         runs = [task for task in self.tasks.values() if task["workflow"]]
-        self.older = {task["key"]: [client.steps(task["key"], n) for n in range(task["journal"])] for task in runs}
+        self.journals = {task["key"]: [client.steps(task["key"], n) for n in range(task["journal"] + 1)] for task in runs}
         self.programs = {task["key"]: client.program(task["key"]) for task in runs}
         self.inbox = list(_pages(lambda last: client.inbox(limit=PAGE, after=last["id"] if last else None)))
         self.projects, self.users, self.tokens = client.projects(), client.users(), client.tokens()
@@ -225,7 +225,9 @@ def _journals(seen: Seen) -> Iterator[str]:
     """The journal that is being written, those that were, and the script."""
     for key, task in seen.tasks.items():
         story = seen.fold.tasks.get(key)
-        shown = [*seen.older.get(key, ()), task["steps"]]
+        shown = seen.journals.get(key, [[]])
+        if task["steps"] != [step for step in shown[-1] if step["status"] != COMPLETED]:
+            yield f"{key} is listed with other steps than those that have not ended"
         told = [*story.older, story.steps] if story else []
         for number, (steps, said) in enumerate(zip_longest(shown, told, fillvalue=())):
             yield from (f"{words} of {key}, journal {number}" for words in _other_steps(steps, dict(said)))

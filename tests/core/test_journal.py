@@ -215,6 +215,14 @@ def test_calls_come_in_their_order(bench):
     assert [s["index"] for s in bench.desk.show(key)["steps"]] == list(shown(bench.desk, key))
 
 
+def test_a_list_has_only_the_steps_that_have_not_ended(bench):
+    key = bench.running(said("1"), said("2", "running"), said("3.0.0", "waiting"), said("3.1.0"))
+    for found in (bench.desk.list(only_runs=True), bench.desk.tree(key)):
+        assert [(s["index"], s["status"]) for s in found[0]["steps"]] == [("2", "running"), ("3.0.0", "waiting")]
+    bench.agent.park(bench.claims[key])
+    assert len(bench.desk.show(key)["steps"]) == len(bench.agent.claim(key, "w2")["task"]["steps"]) == 4
+
+
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 

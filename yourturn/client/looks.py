@@ -40,6 +40,7 @@ class Looks(Names):
                     states=_states(state), awaiting=kinds, epic=within, parent=above, after=follows, limit=limit,
                     project=where, expiring=None if expiring is None else r.now + duration(expiring, "expiring"), **filters,
                 ),
+                whole=False,
             )  # fmt: skip
 
         return self.desk.read(look)
@@ -101,7 +102,7 @@ class Looks(Names):
             tasks = self.list(project=project, limit=limit)
         else:
             top = self._task(root)
-            tasks = self.desk.read(lambda r: self._encode(r, [r.task(top), *r.tasks(epic=top, limit=limit)]))
+            tasks = self.desk.read(lambda r: self._encode(r, [r.task(top), *r.tasks(epic=top, limit=limit)], whole=False))
         nodes = {task["key"]: {**task, "children": builtins.list[Any]()} for task in tasks}
         for node in nodes.values():
             if node["parent"] in nodes:

@@ -159,8 +159,9 @@ class Names:
         self.desk.question(number)
         return self.desk.read(lambda r: wire.question(*r.question(number)))
 
-    def _encode(self, r: Reader, tasks: list[Task]) -> list[dict[str, Any]]:
-        details = r.details(tasks)
+    def _encode(self, r: Reader, tasks: list[Task], whole: bool = True) -> list[dict[str, Any]]:
+        """`whole`: with all steps of runs; else, where there may be many runs, with those that have not ended."""
+        details = r.details(tasks, whole)
         return [wire.task(task, details[task.id]) for task in tasks]
 
 

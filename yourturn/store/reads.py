@@ -148,7 +148,7 @@ class Reader:
         """What the tasks with these numbers are called."""
         return dict(self._all(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=_numbers(numbers)))
 
-    def details(self, tasks: list[Task]) -> dict[int, Details]:
+    def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
         """Questions, notes and needs of many tasks, in four queries."""
         if not tasks:
             return {}
@@ -169,9 +169,10 @@ class Reader:
             found[task].needs.append(Ref._make(ref))
         runs = [task.id for task in tasks if task.workflow]
         if runs:
+            only = "" if whole else "AND s.status <> 'completed' "
             for row in self._all(
                 f"SELECT {STEP} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal "
-                f"WHERE s.task_id {these} ORDER BY s.task_id, s.place {self.store.words['bytewise']}",
+                f"WHERE s.task_id {these} {only}ORDER BY s.task_id, s.place {self.store.words['bytewise']}",
                 ids=_numbers(runs),
             ):
                 found[row[0]].steps.append(Step._make(row))

@@ -229,6 +229,7 @@ CREATE TABLE steps (
     CHECK ((status = 'completed') = (result IS NOT NULL)),
     CHECK ((status = 'completed') = (ended_at IS NOT NULL))
 ) {strict};
+CREATE INDEX steps_open ON steps (task_id, journal, place) WHERE status <> 'completed';
 
 -- The source of a run: the newest row is what it goes on with where its file is not at hand.
 CREATE TABLE programs (

@@ -19,6 +19,7 @@ CREATE TABLE steps (
     CHECK ((status = 'completed') = (result IS NOT NULL)),
     CHECK ((status = 'completed') = (ended_at IS NOT NULL))
 ) {strict};
+CREATE INDEX steps_open ON steps (task_id, journal, place) WHERE status <> 'completed';
 
 CREATE TABLE programs (
     id       {id},
