@@ -106,6 +106,18 @@ def test_a_waiting_agent_is_taken_over_with_its_session_and_its_answer(stage):
     assert s.calls[-1].session == "coder-1" and s.calls[-1].answer == "JWT" and s.calls[-1].resumed
 
 
+def test_a_parallel_is_taken_over_branch_by_branch(stage):
+    old = 'def workflow(prompt):\n    parallel([lambda: run("a"), lambda: run("b")])\n    return pause("Deploy?").message'
+    new = old.replace("    parallel", '    run("tester")\n    parallel').replace('run("b")', 'run("b", "more")')
+    s = stage(old, {"a": [done()], "b": [done(), needs_human("Which?"), done()], "tester": [done()]}).run()
+    s.edit(new).approve("go").answer("continue")
+    assert s.waiting.text == "Which?" and told(s).count("a") == 1
+    assert [(x["index"], x["status"]) for x in s.steps if not x["spare"]][1:] == [
+        ("2", "running"), ("2.0.0", "completed"), ("2.1.0", "waiting"),
+    ]  # fmt: skip
+    assert s.answer("this").summary == "go"
+
+
 def test_changed_twice(stage):
     """What was taken over once can be taken over again, with the questions that it had in between."""
     body = 'def workflow(prompt):\n    run("a")\n    return run("coder").summary\n'

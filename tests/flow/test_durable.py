@@ -295,6 +295,19 @@ def test_time_and_chance_are_the_same_on_replay(stage):
     assert first[0] < second[0] and first[1] != second[1] and first[2] != second[2] and 0 <= first[1] < 1 and len(first[2]) == 36
 
 
+def test_many_of_them_do_not_wait_for_one_commit(stage):
+    def work(prompt):
+        for number in range(250):
+            log(number)
+        seen.append([len(s.steps), max(len(e["data"].get("steps", ())) for e in s.desk.history(s.key))])
+        return "said"
+
+    seen: list[list[int]] = []
+    s = stage(work)
+    assert s.run().summary == "said" and s.said[::100] == ["0", "100", "200"]
+    assert seen == [[200, 100]] and len(s.steps) == 250
+
+
 def test_log_is_said_once(stage):
     def work(prompt):
         log("begins", 1)

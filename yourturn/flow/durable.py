@@ -18,7 +18,7 @@ from ..core.errors import Invalid, Usage
 from ..core.fields import duration
 from .agentcall import AgentCall, conduct
 from .journal import Entry, Scope, plain, scope
-from .values import Answer, Pause, Signal, StepFailed, Stuck, Suspended
+from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended
 
 T = TypeVar("T")
 
@@ -266,20 +266,15 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
     scopes = [Scope(here.journal, f"{entry.path}.{number}") for number in range(len(todo))]
     if entry.step is None:
         here.journal.write(entry, "running")
-    ends: list[Any] = [None] * len(todo)
+    ends: list[tuple[bool, Any]] = [(False, Halted())] * len(todo)  # one that says nothing of its end was hit by that
 
     def go(number: int) -> None:
         scope.set(scopes[number])
         try:
             ends[number] = (True, todo[number]())
             scopes[number].ended()
-        except Suspended as way_out:
-            scopes[number].left = scopes[number].left or way_out
-            ends[number] = (False, way_out)
         except BaseException as error:
             ends[number] = (False, error)
-            if isinstance(error, Suspended) and scopes[number].left is None:
-                scopes[number].left = error
 
     if entry.done:
         for number in range(len(todo)):
@@ -298,10 +293,10 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
     return _together(here, entry, scopes, ends)
 
 
-def _together(here: Scope, entry: Entry, scopes: list[Scope], ends: list[Any]) -> list[Any]:
+def _together(here: Scope, entry: Entry, scopes: list[Scope], ends: list[tuple[bool, Any]]) -> list[Any]:
     """What the branches came to: whatever is not a result goes further up, the gravest first."""
     errors = [error for ok, error in ends if not ok]
-    left = [each.left for each in scopes if each.left is not None]
+    left = [each.left for each in scopes if each.left is not None] + [e for e in errors if isinstance(e, Suspended)]
     grave = [e for e in (here.journal.out, *errors) if e is not None and not isinstance(e, (Exception, Suspended))]
     if grave:
         raise grave[0]

@@ -8,7 +8,7 @@ A `Scope` is one line of calls: the script itself, or one branch of a `parallel(
 (`3.1.0`), so that it does not matter which branch is faster.
 
 What costs nothing to do again (the time, a random number, a line for the log) is kept here until something that matters is
-written, and goes with it in one commit: nobody outside can have seen it before that.
+written, and goes with it in one commit: nobody outside can have seen it before that. Many of them are written by themselves.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .agentcall import Host
 
 Step = dict[str, Any]
+KEPT = 100  #: steps that are kept, at the most
 
 
 class Scope:
@@ -114,8 +115,11 @@ class Journal:
         self.number: int = self.task["journal"]
         found: list[Step] = self.task["steps"]  # as they were when it was claimed: nobody else writes there
         self.steps = {step["index"]: step for step in found if not step["spare"]}
-        used = [(step["seat"] or {}).get("spare") for step in self.steps.values()]
-        self.spares = [step for step in found if step["spare"] and [self.number, step["index"]] not in used]
+        used = {tuple((step["seat"] or {}).get("spare") or ()) for step in self.steps.values()}
+        self.spares: dict[str, list[Step]] = {}  #: by digest
+        for step in found:
+            if step["spare"] and (self.number, step["index"]) not in used:
+                self.spares.setdefault(step["digest"], []).append(step)
         self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
         self._kept: dict[str, Step] = {}
         self._lock = threading.RLock()
@@ -149,12 +153,14 @@ class Journal:
                 self.program = None
 
     def _take_over(self, entry: Entry, mark: str) -> None:
-        """The same call was made before the script was changed: what came of it still counts."""
+        """The same call was made before the script was changed: what came of it still counts.
+
+        A parallel() comes to nothing by itself: its branches may have changed, and their work has to come together.
+        """
         with self._lock:
-            spare = next((step for step in self.spares if step["digest"] == mark), None)
-            if spare is None:
+            if entry.name == "parallel" or not self.spares.get(mark):
                 return
-            self.spares.remove(spare)
+            spare = self.spares[mark].pop(0)
             seat = dict(spare["seat"] or {})
             asked_as = [*seat.get("asked_as", ()), [self.number - 1, spare["index"]]]
             seat |= {"asked_as": asked_as, "spare": [self.number, spare["index"]]}
@@ -177,6 +183,8 @@ class Journal:
     def _keep(self, step: Step) -> None:
         with self._lock:
             self._kept[step["path"]] = {**self._kept.get(step["path"], {}), **step}
+            if len(self._kept) >= KEPT:
+                self.write(None)
 
     def kept(self, *more: Step) -> list[Step]:
         """What has to go with the next commit. One step only once: what it came to last."""
