@@ -133,7 +133,7 @@ function env.pairs(t)
   end, t, nil
 end
 
-local orders = setmetatable({}, WEAK)
+local orders = setmetatable({}, { __mode = "k" })
 
 function env.next(t, key)
   expect_table(t, "next")

@@ -233,6 +233,10 @@ def test_bombs(sqlite, monkeypatch, lines):
     assert sqlite.body(f'pcall(function() {lines} end) run("a")').what in ("done", "failed")
 
 
+def test_tables_that_were_walked_are_let_go(sqlite):
+    assert sqlite.body("for i = 1, 200000 do next({ i, tostring(i) }) end return 'walked'") == Ended("done", "walked")
+
+
 def test_an_answer_that_does_not_fit_into_a_full_memory(sqlite, monkeypatch):
     """Lua would end the whole process, if it were refused memory for a value from outside."""
     monkeypatch.setattr(lua, "MEMORY", 4 * 1024 * 1024)
