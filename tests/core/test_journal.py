@@ -226,6 +226,17 @@ def test_a_list_has_only_the_steps_that_have_not_ended(bench):
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
+def test_whose_agent_is_still_at_work_is_not_settled_by_somebody_else(bench):
+    key, question = asking(bench, steps=[said("2", "running", agent="coder")], hold=True)
+    before = everything(bench.desk)
+    with pytest.raises(Precondition, match=f"Cannot settle step 2 of {key}") as error:
+        bench.desk.answer(question, "so", signal=DONE)
+    assert error.value.reason == "coder is still at work in it" and everything(bench.desk) == before
+    bench.agent.park(bench.claims[key])
+    bench.desk.answer(question, "so", signal=DONE)
+    assert shown(bench.desk, key) == {"1": "completed", "2": "completed"}, "it was killed there: nobody is"
+
+
 def test_an_answer_with_a_signal_settles_the_step_that_asked_and_nothing_else(bench):
     key, question = asking(bench, steps=[said("2", "waiting"), said("3", "waiting")])
     other, elsewhere = asking(bench)

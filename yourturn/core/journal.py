@@ -111,6 +111,9 @@ def settle(d: Draft) -> bool:
     old = next((step for step in d.case.steps if step.place == where), None)
     if old is None or journal != str(d.get("journal")) or old.status == COMPLETED:
         raise Invalid(f"{q.name} was not asked by a step of a run", hint=f'Answer it: turn respond {q.name} "…"')
+    if old.status == RUNNING and d.get("holder"):
+        why = f"{old.agent or 'whoever asked'} is still at work in it"
+        raise Precondition(f"Cannot settle step {path(where)} of {d.key}", reason=why, hint=f'Answer it: turn respond {q.name} "…"')
     kind = SIGNALS.get(str(signal.get("status")))
     if kind is not None:
         if not q.blocking:
