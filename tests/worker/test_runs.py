@@ -509,6 +509,35 @@ def test_a_branch_waits_and_the_other_goes_on(shop: Flow) -> None:
     assert shop.done() == ["a 1.0.0", "b 1.1.0", "a 1.0.0", "reviewer 2"] or shop.done()[:2] == ["b 1.1.0", "a 1.0.0"]
 
 
+def test_what_was_merged_is_not_merged_again_from_an_older_copy(lone: Flow) -> None:
+    """The claim is lost when all is merged and nobody has said so."""
+    lone.repository()
+    lone.plays_as(
+        "a", 'echo half > a.txt; signal \'{"status": "NEEDS_HUMAN", "reason": "Which?"}\'', f"echo whole > a.txt; echo '{DONE}'"
+    )
+    lone.plays_as("b", f"echo b > b.txt; echo '{DONE}'", "exit 3")
+    hook = lone.root / ".git" / "hooks" / "post-merge"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"""#!/bin/sh
+cd {lone.folder}; [ -e first ] || {{ touch first; exit; }}
+touch second; until [ -e gone ]; do sleep 0.02; done
+""")
+    hook.chmod(0o755)
+    key = lone.begin(BOTH)
+    assert lone.go_on()[0] == "waiting"
+    lone.desk.respond(key, "This one")
+    agent = lone.agent()
+    with lone.draining(agent, find=lambda name: replace(agent, name=name)) as worker:
+        until(lambda: (lone.folder / "second").exists())
+        lone.desk.stop(key, "wait a moment")
+        (lone.folder / "gone").touch()
+    assert [result.what for _, result in worker.results] == ["moved"]
+    lone.desk.rewind(key)
+    assert lone.go_on()[0] == "done", lone.words
+    assert lone.git("show", f"{lone.show(key)['branch']}:a.txt") == "whole\n"
+    assert lone.git("branch", "--format=%(refname:short)").split() == ["main", lone.show(key)["branch"]]
+
+
 def test_waiting_branches_move_to_another_machine_with_their_work(lone: Flow) -> None:
     lone.repository()
     lone.plays_as("coder", f"echo base > base.txt; echo '{DONE}'")

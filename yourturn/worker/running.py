@@ -263,9 +263,7 @@ class Running(Holder):
                     return
                 trouble = branches.bring(above, [(name, self.place(name)) for name in made], self.key, path)
                 if not trouble:
-                    for name in made:
-                        branches.drop(self._places.pop(name))
-                        self._left().pop(name, None)
+                    self._merged(made)
         except (ClaimLost, StoreTrouble) as error:
             raise Interrupted(error) from None
         except YourturnError as error:
@@ -273,6 +271,14 @@ class Running(Holder):
                             getattr(error, "flag", "") or "blocked_external") from None  # fmt: skip
         if trouble:
             raise self._ask(here, entry, trouble.words, "irreconcilable_conflict", context=trouble.context)
+
+    def _merged(self, names: list[str]) -> None:
+        """They are not needed any more. What was left of them with the desk goes first: nobody may merge that again."""
+        places = [self._places.pop(name) for name in names]
+        if [name for name in names if self._left().pop(name, None)]:
+            self.leave()
+        for place in places:
+            branches.drop(place)
 
     def close(self, what: str, words: str) -> str:
         """The script has ended."""
