@@ -314,6 +314,15 @@ def test_a_crash_costs_a_try_and_the_step_begins_again(lone: Flow) -> None:
     assert task["retry_count"] == 1 and lone.done() == ["architect 1", "coder 2", "coder 2"]
 
 
+def test_after_the_last_try_a_person_is_asked(lone: Flow) -> None:
+    lone.plays_as("coder", "kill -9 $$")
+    key = lone.begin('run("coder")', max_retries=1)
+    worker = lone.worker(lone.agent())
+    worker.run()
+    ((_, result),) = worker.results
+    assert (result.what, result.person, lone.question(key)["reason"]) == ("released", True, "retry_exhausted")
+
+
 def test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back(lone: Flow) -> None:
     lone.repository()
     lone.plays_as("coder", f"echo work > work.txt; echo '{DONE}'")

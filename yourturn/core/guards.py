@@ -156,8 +156,14 @@ def may_create(d: Draft) -> str:
 def brings_code(d: Draft) -> None:
     """Who opens the database itself could run anything there; over a wire only an admin says what is run."""
     who = d.action.who
-    if d.args.get("program") and not (who.direct or who.role == "admin"):
+    if who.direct or who.role == "admin":
+        return
+    if d.args.get("program"):
         raise NotAllowed(f"{who.name} cannot give a run its script", reason="only an admin brings code to run")
+    parts = str(d.args.get("workflow") or "a.py").partition(":")[0].replace("\\", "/").split("/")
+    if not parts[-1].endswith((".py", ".lua")) or any(not part or part.startswith(".") for part in parts):
+        why = "only an admin names a module, or a file that is not the project's own"
+        raise NotAllowed(f"{who.name} cannot start {d.args['workflow'][:80]!a}", reason=why)
 
 
 def a_run(d: Draft) -> str:

@@ -39,6 +39,7 @@ SWALLOWED = (
 class Ended(NamedTuple):
     what: str  #: done, stuck, failed, waiting, asleep, stopped, released, lost
     words: str = ""
+    person: bool = False  #: somebody is asked, because there are no tries left
 
 
 class Engine:
@@ -144,7 +145,8 @@ class Engine:
         if self.desk.show(self.key)["awaiting"]:  # another branch has asked: whoever goes on with the answer tries this again
             return self._park()
         task = self.desk.release(self.claim, str(way_out))
-        return Ended("released", f"{way_out}; {'a person is asked' if task['awaiting'] else 'it is tried again'}")
+        person = bool(task["awaiting"])
+        return Ended("released", f"{way_out}; {'a person is asked' if person else 'it is tried again'}", person)
 
     def _swallowed(self) -> None:
         """The script caught what leaves it. It got no further; but who wrote it should know."""

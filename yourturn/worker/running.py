@@ -88,7 +88,7 @@ class Running(Holder):
             return Result("done", f"{ended.words}{more}")
         if ended.what == "waiting" and place is not None:
             self.worker.waits(self.key, place)
-        return Result(ended.what, ended.words, "a person is asked" in ended.words)
+        return Result(*ended)
 
     def _gone(self, words: str) -> Result:
         """Somebody ended the run meanwhile, or somebody else has it."""
