@@ -285,7 +285,7 @@ class Desk:
         if held.epoch != epoch or held.lease_expires_at is None or held.lease_expires_at <= self.now(database):
             raise ClaimLost(f"The claim on {held.key} is over", reason=f"it is '{held.state}' (epoch {held.epoch})")
         token = f"{held.key}.{epoch}.{action.args['secret']}"
-        tx.renew_claim(held, law.secret_hash(token))
+        tx.renew_claim(held, law.claim_hash(token, bool(held.workflow)))
         return Claim(held.key, str(held.holder), epoch, token, held.lease_expires_at)
 
     def _office(self, tx: Tx, action: Action) -> Done:

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from yourturn.core.canon import seat_token
 from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
 from yourturn.core.model import Who
 from yourturn.strict import examine
@@ -649,6 +650,44 @@ def test_an_agent_in_a_step_does_not_end_the_run(bench):
     failed = bench.running()
     assert bench.agent.fail(bench.claims[failed], journal=0, steps=[said("1")])["failure"] == "error"
     assert shown(bench.desk, failed) == {"1": "completed"}
+
+
+def test_the_seat_of_an_agent_is_not_the_script(bench):
+    """What an agent in a step is given proves that it works there, and forges nothing."""
+    bench.desk.set("max_timeout", "1h")
+    key = bench.running(said("1", "running"))
+    claim, seat = bench.claims[key], seat_token(bench.claims[key]["token"])
+    forged = said("1", name="pause", result={"verdict": "approved"})
+    number = case(bench.desk, key).task.id
+    before = everything(bench.desk)
+    for attempt in (
+        lambda: bench.agent.do("step", task=number, claim=seat, steps=[said("2")]),
+        lambda: bench.agent.do("park", task=number, claim=seat, steps=[said("1")]),
+        lambda: bench.agent.flag(key, "Which?", claim=seat, steps=[forged], step="1"),
+        lambda: bench.agent.do("step", task=number, claim=seat, program=PROGRAM),
+    ):
+        with pytest.raises(NotAllowed, match=f"Cannot write the journal of {key}"):
+            attempt()
+    for attempt in (
+        lambda: bench.agent.complete(key, "done", proof=seat, journal=0),
+        lambda: bench.agent.fail(key, "broken", proof=seat, journal=0),
+        lambda: bench.agent.rewind(key, 1, claim=seat),
+    ):
+        with pytest.raises(Precondition, match="its script decides"):
+            attempt()
+    with pytest.raises(Invalid):
+        bench.agent.flag(key, "Which?", claim=seat, timeout="2h", steps=[])
+    for token in (seat_token(seat), seat_token(seat_token(seat))):
+        with pytest.raises(ClaimLost):
+            bench.agent.heartbeat(key, proof=token)
+    assert everything(bench.desk) == before
+    bench.agent.heartbeat(key, proof=seat)
+    bench.agent.write_output(seat, [("text", "working")])
+    asked = bench.agent.flag(key, "Which?", claim=seat, step="1", hold=True)
+    assert (asked["questions"][0]["step"], asked["claim"]["epoch"]) == ("1", claim["epoch"])
+    plain = bench.working()
+    with pytest.raises(ClaimLost):
+        bench.agent.heartbeat(plain, proof=seat_token(bench.claims[plain]["token"]))
 
 
 def test_an_agent_does_not_fail_a_run_while_it_waits(bench):

@@ -107,6 +107,16 @@ def secret_hash(secret: str) -> str:
     return str(_sha256(secret.encode()).hexdigest())
 
 
+def seat_token(token: str) -> str:
+    """What an agent is given that works in a step of a run: it proves the claim, and not that the script speaks."""
+    return f"{token.rpartition('.')[0]}.{secret_hash(token)}"
+
+
+def claim_hash(token: str, run: bool) -> str:
+    """Of a run both tokens can be checked by this, and neither be made of it."""
+    return secret_hash(seat_token(token) if run else token)
+
+
 def link(prev: str, chain: str, n: int, at: int, actor: str, action: str, data: str) -> str:
     """One link of a chain. `chain` is the task's key, or the workspace's name for what concerns no task."""
     return str(_sha256("\x1f".join((prev, chain, str(n), str(at), actor, action, data)).encode()).hexdigest())

@@ -14,7 +14,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from .canon import secret_hash
+from .canon import claim_hash, secret_hash
 from .draft import Draft
 from .effects import late_answer
 from .errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
@@ -152,7 +152,8 @@ def _proof(task: Task, d: Draft) -> bool:
     token, worker, who = d.args.get("claim"), d.args.get("worker"), d.action.who
     alive = task.holder is not None and task.lease_expires_at is not None and task.lease_expires_at > d.now
     if token is not None:
-        if alive and secret_hash(token) == task.claim_hash and worker in (None, task.holder):
+        d.script = bool(alive and task.workflow and claim_hash(token, run=True) == task.claim_hash)
+        if alive and (d.script or secret_hash(token) == task.claim_hash) and worker in (None, task.holder):
             return True
     elif worker is not None:
         if not who.direct:
@@ -175,7 +176,8 @@ def _proof(task: Task, d: Draft) -> bool:
 
 def holds(task: Task, token: str, now: int) -> bool:
     """Is this the token of the claim that holds now?"""
-    return secret_hash(token) == task.claim_hash and (task.lease_expires_at or 0) > now
+    known = (secret_hash(token), claim_hash(token, run=True)) if task.workflow else (secret_hash(token),)
+    return task.claim_hash in known and (task.lease_expires_at or 0) > now
 
 
 def held_last(task: Task, token: str, who: Who) -> bool:

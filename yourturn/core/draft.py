@@ -12,8 +12,8 @@ class Draft:
 
     __slots__ = (
         "action", "after", "args", "case", "claim", "closed", "data", "holds_claim", "needs", "needs_added",
-        "needs_removed", "notes", "now", "opened", "program", "question", "questions", "rewound", "set", "silent", "steps",
-        "touch", "used",
+        "needs_removed", "notes", "now", "opened", "program", "question", "questions", "rewound", "script", "set", "silent",
+        "steps", "touch", "used",
     )  # fmt: skip
 
     def __init__(self, case: Case, action: Action, now: int) -> None:
@@ -35,6 +35,7 @@ class Draft:
         self.data: dict[str, Any] = {}
         self.claim: Claim | None = None
         self.holds_claim = False
+        self.script = False  #: of a run: who holds it is its script, and not an agent in a step of it
         self.silent = False
         self.used: Question | None = None
         self.steps: list[Step] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 
-from .canon import dumps, secret_hash
+from .canon import claim_hash, dumps
 from .draft import Draft
 from .errors import Invalid, Precondition
 from .journal import rewind as rewind
@@ -51,7 +51,7 @@ def claim(d: Draft) -> None:
         holder=d.args["worker"],
         claimed_by=d.action.who.name,
         epoch=epoch,
-        claim_hash=secret_hash(token),
+        claim_hash=claim_hash(token, bool(task.workflow)),
         lease=lease,
         lease_expires_at=d.now + lease,
         branch=task.branch or branch_name(task.key, task.title),

@@ -174,8 +174,14 @@ def script_says(d: Draft) -> str:
     """A run ends when its script does: an agent that works in one of its steps can end its own turn, not the run."""
     if d.action.who.is_person or d.action.who.role == "system" or not d.get("workflow"):
         return ""
-    ours = d.args.get("journal") == d.get("journal")
-    return "" if ours else f"it is a run of {d.get('workflow')}, and its script decides; end your turn with a signal instead"
+    return "" if d.script and d.args.get("journal") == d.get("journal") else _NOT_THE_SCRIPT.format(d.get("workflow"))
+
+
+def script_speaks(d: Draft) -> str:
+    return "" if d.script else _NOT_THE_SCRIPT.format(d.get("workflow"))
+
+
+_NOT_THE_SCRIPT = "it is a run of {}, and its script decides; end your turn with a signal instead"
 
 
 def may_rewind(d: Draft) -> str:

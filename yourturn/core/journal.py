@@ -17,8 +17,8 @@ from typing import Any
 
 from .canon import digest, dumps
 from .draft import Draft
-from .errors import ClaimLost, Invalid, Precondition
-from .guards import brings_code
+from .errors import ClaimLost, Invalid, NotAllowed, Precondition
+from .guards import brings_code, script_speaks
 from .landing import close, drop_claim, rest
 from .model import (
     COMPLETED,
@@ -57,12 +57,14 @@ def write(d: Draft) -> None:
 
 
 def _may_write(d: Draft) -> None:
-    """Whatever verb brings them along: only a run has steps, and only who holds it writes them. A new run brings its source."""
+    """Whatever verb brings them along: only a run has steps, and only its script writes them. A new run brings its source."""
     if not d.get("workflow"):
         raise Precondition(f"Cannot write the journal of {d.key}", reason="it has no script")
     if d.case.task is not None and not d.holds_claim:
         held = f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it"
         raise ClaimLost(f"Cannot write the journal of {d.key}", reason=held, hint="Prove yours with --claim TOKEN.")
+    if d.case.task is not None and (why_not := script_speaks(d)):
+        raise NotAllowed(f"Cannot write the journal of {d.key}", reason=why_not)
     brings_code(d)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .actions import say as say
+    from .canon import claim_hash as claim_hash
     from .canon import digest as digest
     from .canon import secret_hash as secret_hash
     from .decide import decide as decide
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
     from .rules import OFFICE as OFFICE
     from .rules import ROLES as ROLES
 
-_HOME = {"say": "actions", "place": "places", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules", "ROLES": "rules"}
+_HOME = {
+    "say": "actions", "place": "places", "claim_hash": "canon", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules",
+    "ROLES": "rules",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

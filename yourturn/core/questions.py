@@ -34,7 +34,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     timeout = args.get("timeout")
     if timeout is None and tool and row.timeout:
         timeout = min(max(duration(row.timeout), d.settings["min_timeout"]), d.settings["max_timeout"])
-    elif timeout is not None and not ("steps" in args and d.holds_claim and d.get("workflow")):  # a script is a person's word
+    elif timeout is not None and not ("steps" in args and d.script):  # a script is a person's word
         _within_limits(d, timeout)
     action = args.get("action")
     q = Question(

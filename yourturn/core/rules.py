@@ -113,7 +113,7 @@ _rows = [
     # A run writes its journal, and goes back in it.
     ("step",        (WORKING,),                             ("=",),                           "holder",              (needs.a_run,),                                    do.step),
     ("step",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim, needs.a_run),                   do.step),
-    ("rewind",      (WORKING,),                             ("=",),                           "holder",              (needs.a_run,),                                    do.rewind),
+    ("rewind",      (WORKING,),                             ("=",),                           "holder",              (needs.a_run, needs.script_speaks),                do.rewind),
     ("rewind",      (CREATED, READY, BLOCKED),              ("=",),                           "human",               (needs.a_run,),                                    do.rewind),
     ("rewind",      (HUMAN, DEFERRED),                      (CREATED, READY, BLOCKED),        "human",               (needs.a_run, needs.may_rewind),                   do.rewind),
     ("rewind",      (FAILED,),                              (READY, BLOCKED),                 "admin",               (needs.a_run, needs.open_parent),                  do.rewind),

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..core.canon import seat_token
 from ..core.errors import ClaimLost
 from ..core.rules import KINDS
 from ..flow.agentcall import Turn
@@ -107,7 +108,8 @@ class Step(Turns):
         return self.key if self.call.scope.alone else f"{self.key} {self.call.path}"
 
     def more_environment(self) -> dict[str, str]:
-        return {"YOURTURN_STEP": self.call.path}
+        """The agent is not the script: it can ask, and cannot write the journal."""
+        return {"YOURTURN_STEP": self.call.path, "YOURTURN_CLAIM": seat_token(self.claim["token"])}
 
 
 _STATUS = {
