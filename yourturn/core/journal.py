@@ -114,8 +114,8 @@ def settle(d: Draft) -> bool:
     if old is None or journal != str(d.get("journal")) or old.status == COMPLETED:
         raise Invalid(f"{q.name} was not asked by a step of a run", hint=f'Answer it: turn respond {q.name} "…"')
     if old.status == RUNNING and d.get("holder"):
-        why = f"{old.agent or 'whoever asked'} is still at work in it"
-        raise Precondition(f"Cannot settle step {path(where)} of {d.key}", reason=why, hint=f'Answer it: turn respond {q.name} "…"')
+        why, hint = f"{old.agent or 'whoever asked'} is still at work in it", f'Answer it: turn respond {q.name} "…"'
+        raise Precondition(f"Cannot settle step {path(where)} of {d.key}", reason=why, hint=hint)
     kind = SIGNALS.get(str(signal.get("status")))
     if kind is not None:
         if not q.blocking:
