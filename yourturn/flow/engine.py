@@ -81,7 +81,7 @@ class Engine:
         if way_out is None:
             return self._done(value)
         found = self._left(way_out, where)
-        if way_out is not raised and found.what != "lost":
+        if (way_out is not raised or self.journal.swallowed) and found.what != "lost":
             self._swallowed()
         return found
 

@@ -13,6 +13,7 @@ written, and goes with it in one commit: nobody outside can have seen it before 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -51,6 +52,8 @@ class Scope:
         """The next call, and what is known of it."""
         way_out = self.journal.out or self.left
         if way_out is not None:
+            raised_here = self.alone or way_out is self.left
+            self.journal.swallowed |= raised_here and sys.exception() is not way_out  # in a finally: it is still on its way
             raise way_out
         path = self.path()
         self.next += 1
@@ -117,6 +120,7 @@ class Journal:
         used = [(step["seat"] or {}).get("spare") for step in self.steps.values()]
         self.spares = [step for step in found if step["spare"] and [self.number, step["index"]] not in used]
         self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
+        self.swallowed = False  #: the script has caught that, and gone on to its next call
         self._kept: dict[str, Step] = {}
         self._lock = threading.RLock()
 
