@@ -146,6 +146,21 @@ def test_a_script_is_named_from_the_root_wherever_it_is_started(alone: Flows) ->
     assert alone.desk.show("PROJ-1")["workflow"] == "flows/nightly.py:nightly"
 
 
+def test_a_script_in_a_package_imports_its_neighbours(alone: Flows) -> None:
+    (alone.folder / ".yourturn").mkdir(exist_ok=True)
+    flows = alone.folder / "flows"
+    flows.mkdir()
+    (flows / "__init__.py").touch()
+    (flows / "helper.py").write_text('WORD = "from a neighbour"\n')
+    (flows / "nightly.py").write_text(
+        "from flows.helper import WORD as other\nfrom .helper import WORD\nfrom yourturn.flow import workflow\n"
+        "@workflow\ndef nightly(prompt):\n    return f'{WORD}, {other}, {prompt!r}'\n"
+    )
+    for number, name in enumerate(("flows.nightly:nightly", "flows/nightly.py", "flows.nightly"), 1):
+        assert alone("run", name)["summary"] == "from a neighbour, from a neighbour, ''", name
+        assert alone.desk.show(number)["title"] == "nightly"
+
+
 def test_agents_of_the_config_are_found_also_when_they_are_added_later(alone: Flows) -> None:
     alone.config(f'[agents.architect]\nadapter = "command"\nargv = ["sh", "{alone.place}/step.sh"]\n')
     (alone.folder / ".agents").mkdir()

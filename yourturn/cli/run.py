@@ -42,7 +42,7 @@ def run(a: Namespace) -> int:
     with connect(a) as desk:
         fields = _text(a, "priority", "requires", "max_retries", "branch")
         task = desk.create(
-            a.title or _title(prompt) or Path(source.file).stem, description=prompt or None, workflow=ref, labels=a.label,
+            a.title or _title(prompt) or (source.path or Path(source.file)).stem, description=prompt or None, workflow=ref, labels=a.label,
             parent=a.parent, program={"file": source.file, "body": source.body}, key=a.idempotency_key, **fields,
         )  # fmt: skip
         if a.detach:

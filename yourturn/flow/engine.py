@@ -71,7 +71,7 @@ class Engine:
         raised: BaseException | None = None
         token = scope.set(top)
         try:
-            value = function(self.task["description"] or self.task["title"])
+            value = function(self.task["description"])
             top.ended()
         except BaseException as error:
             raised = error
