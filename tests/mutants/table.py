@@ -137,6 +137,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an agent brings code along", _JOURNAL, "    brings_code(d)\n", "", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
     Mutant("a member brings code", _GUARDS, 'if d.args.get("program") and not (who.direct or who.role == "admin"):', "if False:", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
     Mutant("an agent begins a run", _GUARDS, 'if not who.is_person and d.args.get("workflow"):', "if False:", on(_WRITTEN, "test_an_agent_begins_no_run")),
+    Mutant("a run has a gate that nobody looks at", _GUARDS, 'if fields.get("requires"):', "if False:", on(_WRITTEN, "test_a_run_requires_nothing_at_its_end")),
     Mutant("an agent in a step ends the run", _GUARDS, 'ours = d.args.get("journal") == d.get("journal")', "ours = True", on(_WRITTEN, "test_an_agent_in_a_step_does_not_end_the_run")),
     Mutant("a person cannot end a run", _GUARDS, 'if d.action.who.is_person or d.action.who.role == "system" or not', 'if d.action.who.role == "system" or not', on(_WRITTEN, "test_a_person_ends_a_run")),
     Mutant("an agent fails a waiting run", _RULES, '"holder system human", (needs.script_says,), ', '"holder system human", (), ', on(_WRITTEN, "test_an_agent_does_not_fail_a_run_while_it_waits")),

@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import ClaimLost, Invalid, YourturnError
+from ..runs import about_code
+from ..screen import clock
 from . import program
 from .durable import Config
-from .journal import Entry, Journal, Scope, about_code, scope
+from .journal import Entry, Journal, Scope, scope
 from .values import Diverged, Interrupted, Released, Signal, Stuck, Suspended
 
 if TYPE_CHECKING:
@@ -132,7 +134,8 @@ class Engine:
         if task["awaiting"]:
             open_ = next(q for q in task["questions"] if q["status"] == "pending" and q["blocking"])
             return Ended("waiting", f"waits for a person ({open_['kind']}): {open_['text'].splitlines()[0]}")
-        return Ended("asleep", f"sleeps until {task['wake_at']}") if task["wake_at"] else Ended("waiting", "goes on at once")
+        until = task["wake_at"]
+        return Ended("asleep", f"sleeps until {clock(until)}") if until else Ended("waiting", "goes on at once")
 
     def _holds(self, task: dict[str, Any]) -> bool:
         return bool(task["claim"] and task["claim"]["epoch"] == self.claim["epoch"])

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, RUNNING, WAITING
+from ..runs import about_code
 from .values import Diverged, Interrupted, Suspended
 
 if TYPE_CHECKING:
@@ -247,11 +248,6 @@ class Journal:
             raise
         except YourturnError as error:
             raise self.leave(Interrupted(error)) from None
-
-
-def about_code(q: dict[str, Any]) -> bool:
-    """The engine's own question: the script was changed, or cannot be run."""
-    return bool(q["kind"] == "recovery" and q["reason"] == "code_changed")
 
 
 def plain(value: Any, what: str) -> Any:

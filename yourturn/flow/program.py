@@ -52,6 +52,17 @@ def split(ref: str) -> tuple[str, str]:
     return (head, name) if colon and name.isidentifier() else (ref, "")
 
 
+def called(ref: str) -> str:
+    """As whom a script asks: feature.lua, for flows/feature.lua:release."""
+    from ..core.fields import actor
+
+    name = split(ref)[0].replace("\\", "/").rpartition("/")[2]
+    try:
+        return actor("script", f"agent:{name}").partition(":")[2]
+    except Invalid:
+        return "workflow"
+
+
 def read(ref: str, root: Path) -> Source | None:
     """The script as it lies here, or None."""
     head = split(ref)[0]
