@@ -37,9 +37,14 @@ def open_questions(task: dict[str, Any]) -> list[dict[str, Any]]:
     return [q for q in task["questions"] if q["status"] == "pending" and q["blocking"]]
 
 
+def about_code(q: dict[str, Any]) -> bool:
+    """The run's own question: its script was changed, or cannot be run."""
+    return bool(q["kind"] == "recovery" and q["reason"] == "code_changed")
+
+
 def asking(run: dict[str, Any], q: dict[str, Any]) -> dict[str, Any] | None:
     """The step that asks."""
-    if q["step"] is None or q["journal"] != run["journal"]:
+    if q["step"] is None or q["journal"] != run["journal"] or about_code(q):
         return None
     return next((step for step in run["steps"] if step["index"] == q["step"] and not step["spare"]), None)
 
@@ -48,7 +53,7 @@ def agent(run: dict[str, Any]) -> str:
     """Who asks, or works: the name of an agent, or nothing."""
     waiting = open_questions(run)
     step = asking(run, waiting[0]) if waiting else None
-    if step is None:
+    if step is None and not (waiting and about_code(waiting[0])):
         step = next((s for s in reversed(run["steps"]) if s["agent"] and not s["ended_at"] and not s["spare"]), None)
     return agent_of(step)
 
@@ -62,10 +67,15 @@ def agent_of(step: dict[str, Any] | None) -> str:
 def waits_for(run: dict[str, Any]) -> str:
     waiting = open_questions(run)
     if waiting:
-        return one_line(waiting[0]["text"]) + (f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else "")
+        return _first_line(waiting[0]["text"]) + (f" (and {len(waiting) - 1} more)" if len(waiting) > 1 else "")
     if run["wake_at"]:
         return f"until {clock(run['wake_at'])}"
     return ", ".join(run["blocked_by"])
+
+
+def _first_line(text: str) -> str:
+    first, *more = text.strip().splitlines() or [""]
+    return one_line(first) + (" …" if more else "")
 
 
 def table(found: list[dict[str, Any]]) -> list[str]:
@@ -187,10 +197,15 @@ def _waits(task: dict[str, Any], q: dict[str, Any]) -> list[str]:
     return [
         f"Agent: {safe(who) or '-'}",
         *([f"Session: {safe(session)}"] if session else []),
-        f"Reason: {one_line(q['text'])}",
+        *_reason(q["text"]),
         f"Waiting since: {ago(q['asked_at'])}",
         f"Question: {q['id']} ({q['kind']})",
     ]
+
+
+def _reason(text: str) -> list[str]:
+    first, *more = [line for line in safe(text).splitlines() if line.strip()] or [""]
+    return [f"Reason: {first}", *(f"  {line}" for line in more)]
 
 
 def _facts(task: dict[str, Any]) -> list[str]:
@@ -200,7 +215,8 @@ def _facts(task: dict[str, Any]) -> list[str]:
         ("Worker", safe(claim["worker"]) if claim else ""),
         ("Summary", one_line(task["summary"])),
         ("Reason", one_line(task["reason"])),
-        ("Waits for", waits_for(task) if not task["ended_at"] else ""),
+        ("Sleeps until", clock(task["wake_at"]) if task["wake_at"] else ""),
+        ("Waits for", ", ".join(task["blocked_by"]) if not task["ended_at"] else ""),
         ("Ended", ago(task["ended_at"]) if task["ended_at"] else ""),
     ]
     return [f"{name}: {value}" for name, value in facts if value]
@@ -217,6 +233,60 @@ def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
     name = typed if len(waiting) == 1 else q["id"]
     step = asking(task, q)
     session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
+    if about_code(q):
+        new = [f"Use 'turn resume {typed} --accept-new-code' to go on with it."] if _choices(q, "continue") else []
+        return [*new, f"Use 'turn continue {name}' to choose."]
     if session and adapter in PROGRAMS:
         return [f"Use 'turn continue {name}' to open the {PROGRAMS[adapter]} session."]
     return [f"Use 'turn continue {name}' to answer."]
+
+
+def _choices(q: dict[str, Any], word: str) -> bool:
+    return any(option["id"] == word for option in q["options"])
+
+
+def again(run: dict[str, Any]) -> str:
+    """The line that lets an ended run go on. What was refused or failed would be the same again: so from that step."""
+    last = _last(run)
+    refused = last is not None and last["ended_at"] and _said_no(last)
+    return f"turn resume {run['key']}" + (f" --from {last['index']}" if last and refused else "")
+
+
+def unanswered(run: dict[str, Any]) -> str | None:
+    """The call with which an ended run was waiting for a person, who has said nothing: to be asked again, if it goes on."""
+    last = _last(run)
+    if last is None or last["ended_at"] or last["name"] not in ("pause", "ask"):
+        return None
+    asked = [q for q in run["questions"] if q["step"] == last["index"] and q["journal"] == run["journal"] and not about_code(q)]
+    return str(last["index"]) if asked and asked[-1]["response"] is None else None
+
+
+def _last(run: dict[str, Any]) -> dict[str, Any] | None:
+    own = [step for step in run["steps"] if step["index"].isdigit() and not step["spare"] and step["name"] not in QUIET]
+    return own[-1] if own else None
+
+
+def _said_no(step: dict[str, Any]) -> bool:
+    result = step["result"] if isinstance(step["result"], dict) else {}
+    if step["name"] in ("pause", "ask"):
+        return bool(result.get("verdict", "") != "approved")
+    if step["name"] == "step":
+        return "error" in result
+    return bool(step["name"] == "run" and result.get("status") != "DONE")
+
+
+def says_to(run: dict[str, Any], q: dict[str, Any]) -> tuple[str, str]:
+    """What a yes and a no do, where it is more than that the asker hears it."""
+    from .core.rules import outcome
+
+    if about_code(q):
+        return "", f"{run['key']} ends as stuck"
+    step = asking(run, q)
+    if step is None or step["name"] != "run" or not (step["seat"] or {}).get("by_signal"):
+        return "", ""
+    yes, no = outcome(q["kind"], "approved"), outcome(q["kind"], "rejected")
+    name = called(step)
+    return (
+        f"{name}'s step is DONE" if yes == "done" else "",
+        f"{name}'s step is REJECTED, and the script goes on" if no == "cancelled" else "",
+    )

@@ -322,12 +322,15 @@ def next_steps(t: dict[str, Any]) -> list[str]:
     waiting = next((q for q in t["questions"] if q["status"] == "pending"), None)
     if waiting is not None:
         name = key if sum(q["status"] == "pending" for q in t["questions"]) == 1 else waiting["id"]
-        ways = answers(waiting, name, key, bool(t["workflow"]))
+        ways = answers(waiting, name, key, t)
         if t["workflow"]:
             ways.append((f"turn continue {name}", "in the agent's own session, or here"))
         return columns([[line, effect] for line, effect in ways])
-    known = {**_NEXT, **_NEXT_OF_A_RUN} if t["workflow"] else _NEXT
-    return [f"Next: {known[t['state']].format(key=key)}"]
+    if not t["workflow"]:
+        return [f"Next: {_NEXT[t['state']].format(key=key)}"]
+    from .runs import again
+
+    return [f"Next: {(_NEXT | _NEXT_OF_A_RUN)[t['state']].format(key=key, again=again(t))}"]
 
 
 _NEXT = {
@@ -338,13 +341,14 @@ _NEXT = {
 #: Where a run differs.
 _NEXT_OF_A_RUN = {
     "ready": "turn resume {key} | turn work", "working": "turn watch {key}", "human": "turn continue {key}",
-    "failed": "turn resume {key}", "deferred": "turn resume {key}",
+    "failed": "{again}", "deferred": "turn work (goes on then) | turn resume {key} (goes on at once)",
 }  # fmt: skip
 
 
-def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> list[tuple[str, str]]:
-    """The lines that answer a question, and what each will do."""
+def answers(q: dict[str, Any], name: str, key: str, task: dict[str, Any] | None = None) -> list[tuple[str, str]]:
+    """The lines that answer a question, and what each will do, as far as the task is known."""
     who = person(q["asked_by"])
+    workflow = bool(task and task["workflow"])
     if q["response_type"] == "choice" and q["options"]:
         value = str(q["options"][0]["id"])
         yes = f"turn respond {name} {value if value.isidentifier() else chr(34) + one_line(value) + chr(34)}"
@@ -355,12 +359,17 @@ def answers(q: dict[str, Any], name: str, key: str, workflow: bool = False) -> l
     else:
         yes = f"turn approve {name}"
     effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it"}
-    rows = [(yes, effect[outcome(q["kind"], "approved", q["blocking"], workflow)])]
+    to_yes, to_no = "", ""
+    if task and workflow and q["blocking"]:
+        from .runs import says_to
+
+        to_yes, to_no = says_to(task, q)
+    rows = [(yes, to_yes or effect[outcome(q["kind"], "approved", q["blocking"], workflow)])]
     no = outcome(q["kind"], "rejected", q["blocking"], workflow)
     if no == "refused":
         rows.append((f"turn hand-back {key}", "returns it to agents"))
     else:
-        rows.append((f'turn reject {name} "why"', f"{who} gets your words" if no == "back" else effect[no]))
+        rows.append((f'turn reject {name} "why"', to_no or (f"{who} gets your words" if no == "back" else effect[no])))
     return rows
 
 

@@ -757,3 +757,13 @@ def test_the_next_task_is_a_run_only_for_who_can_run_one(bench):
     assert bench.agent.claim_next("w1")["task"]["key"] == plain
     assert bench.agent.claim_next("w1") is None and bench.desk.next() is None
     assert bench.agent.claim_next("w1", runs=True)["task"]["key"] == run
+
+
+def test_a_run_requires_nothing_at_its_end(bench):
+    """It is over when its script is: a gate that nobody would look at is refused."""
+    with pytest.raises(Invalid, match="its script decides whom it asks"):
+        bench.desk.create("Release", workflow=SCRIPT, requires="approval")
+    key = bench.ready(workflow=SCRIPT)
+    with pytest.raises(Invalid, match="its script decides whom it asks"):
+        bench.desk.update(key, requires="review")
+    assert bench.desk.update(key, requires=None)["requires"] is None and bench.desk.list()[-1]["key"] == key

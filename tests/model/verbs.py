@@ -57,6 +57,8 @@ class Verbs(Ground):
             raise No("not_allowed")
         if args.get("program") and not args.get("workflow"):
             raise No("precondition")
+        if args.get("workflow") and args.get("requires"):
+            raise No("invalid")
         job = self._written(args, now)
         job.sources += bool(args.get("program"))
         if args.get("draft") or self.settings["vetting"]:
@@ -148,6 +150,8 @@ class Verbs(Ground):
         fields = dict(m.args["fields"])
         if "requires" in fields:
             self._approver(m)
+            if job.workflow and fields["requires"]:
+                raise No("invalid")
         if fields.get("max_retries") is not None and fields["max_retries"] <= job.tries:
             raise No("precondition")
         if "max_retries" in fields:

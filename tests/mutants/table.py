@@ -146,6 +146,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a seat waits longer than the limits", _QUESTIONS, '("steps" in args and d.script)', '("steps" in args and d.holds_claim)', on(_WRITTEN, "test_the_seat_of_an_agent_is_not_the_script")),
     Mutant("a seat is the claim", _CANON, "secret_hash(seat_token(token) if run else token)", "secret_hash(token)", on(_WRITTEN, "test_the_seat_of_an_agent_is_not_the_script")),
     Mutant("an agent in a step ends the run", _GUARDS, 'd.script and d.args.get("journal") == d.get("journal")', "d.script", on(_WRITTEN, "test_an_agent_in_a_step_does_not_end_the_run")),
+    Mutant("a run has a gate that nobody looks at", _GUARDS, 'if fields.get("requires"):', "if False:", on(_WRITTEN, "test_a_run_requires_nothing_at_its_end")),
     Mutant("a person cannot end a run", _GUARDS, 'if d.action.who.is_person or d.action.who.role == "system" or not', 'if d.action.who.role == "system" or not', on(_WRITTEN, "test_a_person_ends_a_run")),
     Mutant("an agent fails a waiting run", _RULES, '"holder system human", (needs.script_says,), ', '"holder system human", (), ', on(_WRITTEN, "test_an_agent_does_not_fail_a_run_while_it_waits")),
     Mutant("an agent splits a run", _RULES, "(needs.children, needs.script_says), ", "(needs.children,), ", on(_WRITTEN, "test_an_agent_in_a_step_does_not_end_the_run")),

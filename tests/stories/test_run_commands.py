@@ -68,7 +68,7 @@ def test_status_of_other_runs_and_of_tasks(floor: Floor) -> None:
     assert floor.crew.text("status", "2").startswith("Run 2: completed\nSummary: It is live\nEnded: just now\n")
     key, claim = floor.begun()
     floor.agent.park(claim, "2d")
-    assert "Run 3: asleep\nWaits for: until " in floor.crew.text("status", key.rpartition("-")[2])
+    assert "Run 3: asleep\nSleeps until: " in floor.crew.text("status", key.rpartition("-")[2])
     floor.crew("create", "Plain")
     assert floor.crew.text("status", "4") == "Task 4: ready\n\nNext: turn claim PROJ-4\n"
     assert floor.crew.text("status") == floor.crew.text()

@@ -39,6 +39,13 @@ def test_the_agents_own_session_is_opened_and_its_new_signal_is_the_result(both:
     assert "YOURTURN_CLAIM" not in env and not (floor.crew.folder / ".agents/signals/coder.json").exists()
 
 
+def test_there_is_a_place_for_its_signal(floor: Floor) -> None:
+    key = floor.escalated()
+    keys = """!printf '{"status": "DONE"}' > $YOURTURN_SIGNALS/coder.json\nexit\n"""
+    code, seen = floor.types("continue", "1", "--detach", keys=keys)
+    assert code == 0 and "coder says: DONE" in seen and floor.steps(key)["2"]["status"] == "DONE"
+
+
 def test_what_the_agent_does_in_there_is_an_agents_word(floor: Floor) -> None:
     floor.escalated()
     keys = f"!{TURN} approve 1; echo exit $?\nexit\n\n"

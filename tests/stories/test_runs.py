@@ -146,6 +146,21 @@ def test_a_script_is_named_from_the_root_wherever_it_is_started(alone: Flows) ->
     assert alone.desk.show("PROJ-1")["workflow"] == "flows/nightly.py:nightly"
 
 
+def test_a_script_in_a_package_imports_its_neighbours(alone: Flows) -> None:
+    (alone.folder / ".yourturn").mkdir(exist_ok=True)
+    flows = alone.folder / "flows"
+    flows.mkdir()
+    (flows / "__init__.py").touch()
+    (flows / "helper.py").write_text('WORD = "from a neighbour"\n')
+    (flows / "nightly.py").write_text(
+        "from flows.helper import WORD as other\nfrom .helper import WORD\nfrom yourturn.flow import workflow\n"
+        "@workflow\ndef nightly(prompt):\n    return f'{WORD}, {other}, {prompt!r}'\n"
+    )
+    for number, name in enumerate(("flows.nightly:nightly", "flows/nightly.py", "flows.nightly"), 1):
+        assert alone("run", name)["summary"] == "from a neighbour, from a neighbour, ''", name
+        assert alone.desk.show(number)["title"] == "nightly"
+
+
 def test_agents_of_the_config_are_found_also_when_they_are_added_later(alone: Flows) -> None:
     alone.config(f'[agents.architect]\nadapter = "command"\nargv = ["sh", "{alone.place}/step.sh"]\n')
     (alone.folder / ".agents").mkdir()
@@ -263,3 +278,82 @@ def test_worktrees_of_branches_are_listed_and_cleaned_with_their_run(alone: Flow
     ]  # fmt: skip
     alone("stop", "PROJ-1", "--reason", "Enough")
     assert all(row["removed"] for row in alone("worktree", "clean"))
+
+
+# --- what people read -------------------------------------------------------------------------------------------------
+
+GATE = """\
+function workflow(prompt)
+  run("coder", prompt)
+  local ok = pause("Deploy?")
+  if not ok.continue then return stuck(ok.reason) end
+  return "it is live"
+end
+"""
+
+
+def test_who_asks_has_the_scripts_name_and_what_an_answer_does_is_true(alone: Flows) -> None:
+    (alone.folder / "gate.lua").write_text(GATE)
+    shown = alone.go("gate.lua", "Add login", exit=7)
+    assert "turn approve PROJ-1       gate.lua goes on with it" in shown and 'turn reject PROJ-1 "why"  gate.lua gets' in shown
+    assert "asked by gate.lua" in alone.text("show", "1") and "gate.lua" in alone.text("inbox")
+    alone.plays_as("coder", """signal '{"status": "NEEDS_HUMAN", "reason": "JWT or sessions?"}'""")
+    shown = alone.go("feature.py", exit=7)
+    no = "coder's step is REJECTED, and the script goes on"
+    assert 'turn respond PROJ-2 "…"   coder goes on with it' in shown and no in shown and no in alone.text("show", "Q2")
+    alone.plays_as("coder", """signal '{"status": "APPROVAL_NEEDED", "reason": "Look at it"}'""")
+    shown = alone.go("feature.py", exit=7)
+    assert "turn approve PROJ-3       coder's step is DONE" in shown and "coder gets your words" in shown
+
+
+def test_a_run_that_was_refused_goes_back_to_that_step_and_one_that_was_stopped_asks_again(alone: Flows) -> None:
+    (alone.folder / "gate.lua").write_text(GATE)
+    alone.go("gate.lua", "Add login", exit=7)
+    alone("reject", "1", "Not today")
+    done = alone.run("resume", "1", "--exec", alone.command)
+    assert done.returncode == 1 and done.stdout.endswith("✗ PROJ-1 is stuck: Not today\nNext: turn resume PROJ-1 --from 2\n")
+    assert "Deploy?" in alone.text("resume", "1", "--from", "2", exit=7)
+    assert "Next: turn resume 1\n" in alone.text("stop", "1", "--reason", "Not now")
+    assert "Deploy?" in alone.text("resume", "1", exit=7), "nobody has answered, so it is asked again"
+    alone("approve", "1")
+    alone("stop", "1", "--reason", "Wait")
+    assert "✓ PROJ-1 is done: it is live" in alone.text("resume", "1"), "and an answer is kept"
+    assert alone("resume", "1", exit=4) == {
+        "code": "illegal_move", "message": "Cannot resume PROJ-1: it is 'done'",
+        "hint": "Valid from 'done': reopen (admin). To run it again from its first line: turn reopen PROJ-1",
+    }  # fmt: skip
+
+
+def test_what_failed_for_good_is_done_anew_from_its_step(alone: Flows) -> None:
+    (alone.folder / "bad.py").write_text("def workflow(prompt):\n    sleep(1)\n    step(int, 'x')\n")
+    shown = alone.text("run", "bad.py", exit=7)
+    assert (
+        "Next: turn work (goes on then) | turn resume PROJ-1 (goes on at once)" in shown
+        and "T" not in shown.split("until ")[1][:12]
+    )
+    done = alone.run("resume", "1")
+    assert "✗ PROJ-1 is failed: bad.py: line 3: StepFailed" in done.stdout
+    assert done.stdout.endswith("Next: turn resume PROJ-1 --from 2\n")
+
+
+def test_who_could_not_be_called_is_tried_again(alone: Flows) -> None:
+    shown = alone.text("run", "feature.py", exit=7)
+    assert "[agents.architect]" in shown and "When that is settled, answer: it is tried again." in shown
+    assert (
+        "WAITING FOR\nPROJ-1  feature  waiting_human  architect  architect could not be called for step 1 of PROJ-1. …"
+        in alone.text("list")
+    )
+    assert "Reason: architect could not be called for step 1 of PROJ-1.\n  There is no agent 'architect'\n" in alone.text(
+        "status", "1"
+    )
+
+
+def test_changed_code_is_no_agents_question(alone: Flows) -> None:
+    (alone.folder / "gate.py").write_text('def workflow(prompt):\n    run("coder")\n    pause("Go?")\n')
+    alone.go("gate.py", exit=7)
+    (alone.folder / "gate.py").write_text('def workflow(prompt):\n    run("tester")\n    pause("Go?")\n')
+    alone("approve", "1")
+    shown = alone.text("resume", "1", "--exec", alone.command, exit=7)
+    assert "turn respond PROJ-1 continue  gate.py goes on with it" in shown and 'turn reject PROJ-1 "why"      PROJ-1 ends as stuck' in shown
+    shown = alone.text("status", "1")
+    assert "Agent: -\n" in shown and "Use 'turn resume 1 --accept-new-code' to go on with it." in shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from argparse import Namespace
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,8 @@ def _visit(a: Namespace, term: Terminal, desk: Any, seat: Any) -> dict[str, Any]
     term.say(f"Folder: {screen.safe(str(seat.folder))}", f"Exit {name} to come back to turn.", "")
     address = locate(a.db, os.environ)
     address = address if "://" in address else str(Path(address).resolve())
+    with suppress(OSError):
+        visit.signal_file(seat).parent.mkdir(parents=True, exist_ok=True)
     rc = term.run(words, visit.environment(seat, address, os.environ, more), seat.folder)
     if rc:
         term.say("", f"The session ended with exit code {rc}. It may be gone, or open elsewhere.")

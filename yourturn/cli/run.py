@@ -16,14 +16,11 @@ from .work import agent_args, stop_when_told, worker_for
 
 
 def run_args(p: Any) -> None:
-    from ..core.actions import REQUIRES
-
     p.add_argument("script", metavar="FILE", help="feature.py, feature.py:FUNCTION, feature.lua or package.module:FUNCTION")
     p.add_argument("prompt", nargs="?", metavar="PROMPT", help="what it is to do; - reads standard input")
     p.add_argument("--detach", action="store_true", help="leave it to workers (turn work)")
     p.add_argument("--title", metavar="TEXT", help="its title (the first line of the prompt)")
     p.add_argument("-P", "--priority", metavar="0-4", help="0 is the most urgent (2)")
-    p.add_argument("--requires", metavar="GATE", help=f"finished work needs: {', '.join(REQUIRES)}")
     p.add_argument("--parent", "--epic", metavar="KEY", help="the task that this is a part of")
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
     p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
@@ -40,9 +37,10 @@ def run(a: Namespace) -> int:
     source = program.must_read(ref, root)
     prompt = (parse.given(a.prompt) or "").strip()
     with connect(a) as desk:
-        fields = _text(a, "priority", "requires", "max_retries", "branch")
+        fields = _text(a, "priority", "max_retries", "branch")
+        title = a.title or _title(prompt) or (source.path or Path(source.file)).stem
         task = desk.create(
-            a.title or _title(prompt) or Path(source.file).stem, description=prompt or None, workflow=ref, labels=a.label,
+            title, description=prompt or None, workflow=ref, labels=a.label,
             parent=a.parent, program={"file": source.file, "body": source.body}, key=a.idempotency_key, **fields,
         )  # fmt: skip
         if a.detach:
@@ -78,7 +76,9 @@ def go(a: Namespace, desk: Any, key: str) -> int:
 
 def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
     """The run, after it was worked on here as far as it goes now. A worker that was faster has it."""
-    worker = worker_for(a, desk, {}, only=key, drain=True, default="workflow")
+    from ..flow.program import called
+
+    worker = worker_for(a, desk, {}, only=key, drain=True, default=called(desk.show(key)["workflow"]))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     stop_when_told(worker)
     try:
@@ -91,6 +91,7 @@ def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
 
 def _ended(task: dict[str, Any]) -> list[str]:
     from .. import screen
+    from ..runs import status
     from ..view import next_steps
 
     key, words = task["key"], screen.one_line(task["reason"] or "")
@@ -98,7 +99,7 @@ def _ended(task: dict[str, Any]) -> list[str]:
         summary = screen.one_line(task["summary"] or "")
         return [f"✓ {key} is done{': ' if summary else ''}{summary}"]
     if task["ended_at"]:
-        return [f"✗ {key} is {task['failure'] or task['state']}{': ' if words else ''}{words}", *next_steps(task)]
+        return [f"✗ {key} is {status(task)}{': ' if words else ''}{words}", *next_steps(task)]
     lines = [f"{key} sleeps until {screen.clock(task['wake_at'])}."] if task["wake_at"] else []
     for q in task["questions"]:
         if q["status"] == "pending":

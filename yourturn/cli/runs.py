@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import Invalid, Precondition, Usage
+from ..core.errors import IllegalMove, Invalid, Precondition, Usage
 from . import parse
 from .continuing import after, onward, onward_args, people_only, still
 from .parse import connect
@@ -109,7 +109,8 @@ def resume_args(p: Any) -> None:
 
 
 def resume(a: Namespace) -> int:
-    from ..runs import open_questions, status
+    from ..runs import about_code, open_questions, status
+    from ..screen import left
 
     with connect(a) as desk:
         people_only(desk)
@@ -120,12 +121,13 @@ def resume(a: Namespace) -> int:
             hint = f"A run has a script. To start a task again: turn reopen {key}; to bring a deferred one back: turn wake {key}"
             raise Precondition(f"Cannot resume {key}", reason="it has no script", hint=hint)
         if task["claim"] and not task["awaiting"]:
-            why = f"{task['claim']['worker']} works on it"
+            why = f"{task['claim']['worker']} works on it; if it is gone, others can take it over when its lease ends"
+            why += f" ({left(task['claim']['expires_at'])})"
             raise Precondition(f"Cannot resume {key}: it is '{status(task)}'", reason=why, hint=f"Look on with: turn watch {key}")
         if a.from_ is not None:
             _known(task, a.from_)
         asked = open_questions(task)
-        recovery = next((q for q in asked if q["reason"] == "code_changed"), None)
+        recovery = next((q for q in asked if about_code(q)), None)
         if recovery is not None:
             return _recover(a, term, desk, task, recovery)
         if asked and a.from_ is None:
@@ -191,10 +193,20 @@ def heard(term: Terminal, desk: Any, seat: Any) -> dict[str, Any] | None:
 
 def _rewound(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
     """Where nothing is asked: back to a step, or on from where it was."""
+    try:
+        return _back(a, desk, task)
+    except IllegalMove as no:
+        hint = f"{no.hint}. To run it again from its first line: turn reopen {task['key']}"
+        raise IllegalMove(no.message.replace("Cannot rewind", "Cannot resume", 1), reason=no.reason, hint=hint) from None
+
+
+def _back(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
+    from ..runs import unanswered
+
     if a.from_ is not None:
         return dict(desk.rewind(task["key"], a.from_.removeprefix("#")))
     if a.accept_new_code:
         return dict(desk.rewind(task["key"], 1, spare=True))
     if task["ended_at"] or task["wake_at"]:
-        return dict(desk.rewind(task["key"]))
+        return dict(desk.rewind(task["key"], unanswered(task)))
     return task

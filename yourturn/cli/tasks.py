@@ -164,7 +164,8 @@ def show(a: Namespace) -> int:
     with connect(a) as desk:
         found = desk.show(a.what)
         if "status" in found:
-            steps = view.answers(found, found["id"], found["task"]) if found["status"] == "pending" else []
+            asked = found["status"] == "pending" and not a.json
+            steps = view.answers(found, found["id"], found["task"], desk.show(found["task"])) if asked else []
             return out(
                 a,
                 found,

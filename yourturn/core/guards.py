@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .draft import Draft
-from .errors import IllegalMove, NotAllowed
+from .errors import IllegalMove, Invalid, NotAllowed
 from .model import ENDED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 
 
@@ -150,7 +152,16 @@ def may_create(d: Draft) -> str:
     if not who.is_person and d.args.get("workflow"):
         raise NotAllowed(f"{who.name} cannot create that", reason="only people start workflows")
     brings_code(d)
+    if d.args.get("workflow"):
+        _asks_itself(d.args)
     return ""
+
+
+def _asks_itself(fields: dict[str, Any]) -> None:
+    """A run is over when its script is, so nobody would look at such a gate."""
+    if fields.get("requires"):
+        hint = 'Let it ask before it ends: pause("Is it good?", kind="approval").'
+        raise Invalid("A run requires nothing when it is finished", reason="its script decides whom it asks", hint=hint)
 
 
 def brings_code(d: Draft) -> None:
@@ -259,4 +270,6 @@ def may_update(d: Draft) -> str:
             raise NotAllowed(f"Cannot change {field} of {d.key}", reason="an agent does that only to what it has claimed")
     if "requires" in d.args["fields"]:
         _approver(d, d.key)
+        if d.get("workflow"):
+            _asks_itself(d.args["fields"])
     return ""

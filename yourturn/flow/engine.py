@@ -19,9 +19,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import ClaimLost, Invalid, YourturnError
+from ..runs import about_code
+from ..screen import clock
 from . import program
 from .durable import Config
-from .journal import Entry, Journal, Scope, about_code, scope
+from .journal import Entry, Journal, Scope, scope
 from .values import Diverged, Interrupted, Released, Signal, Stuck, Suspended
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class Engine:
         raised: BaseException | None = None
         token = scope.set(top)
         try:
-            value = function(self.task["description"] or self.task["title"])
+            value = function(self.task["description"])
             top.ended()
         except BaseException as error:
             raised = error
@@ -82,7 +84,7 @@ class Engine:
         if way_out is None:
             return self._done(value)
         found = self._left(way_out, where)
-        if way_out is not raised and found.what != "lost":
+        if (way_out is not raised or self.journal.swallowed) and found.what != "lost":
             self._swallowed()
         return found
 
@@ -133,7 +135,8 @@ class Engine:
         if task["awaiting"]:
             open_ = next(q for q in task["questions"] if q["status"] == "pending" and q["blocking"])
             return Ended("waiting", f"waits for a person ({open_['kind']}): {open_['text'].splitlines()[0]}")
-        return Ended("asleep", f"sleeps until {task['wake_at']}") if task["wake_at"] else Ended("waiting", "goes on at once")
+        until = task["wake_at"]
+        return Ended("asleep", f"sleeps until {clock(until)}") if until else Ended("waiting", "goes on at once")
 
     def _holds(self, task: dict[str, Any]) -> bool:
         return bool(task["claim"] and task["claim"]["epoch"] == self.claim["epoch"])

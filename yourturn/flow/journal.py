@@ -13,6 +13,7 @@ written, and goes with it in one commit: nobody outside can have seen it before 
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, RUNNING, WAITING
+from ..runs import about_code
 from .values import Diverged, Interrupted, Suspended
 
 if TYPE_CHECKING:
@@ -52,6 +54,8 @@ class Scope:
         """The next call, and what is known of it."""
         way_out = self.journal.out or self.left
         if way_out is not None:
+            raised_here = self.alone or way_out is self.left
+            self.journal.swallowed |= raised_here and sys.exception() is not way_out  # in a finally: it is still on its way
             raise way_out
         path = self.path()
         self.next += 1
@@ -121,6 +125,7 @@ class Journal:
             if step["spare"] and (self.number, step["index"]) not in used:
                 self.spares.setdefault(step["digest"], []).append(step)
         self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
+        self.swallowed = False  #: the script has caught that, and gone on to its next call
         self._kept: dict[str, Step] = {}
         self._lock = threading.RLock()
 
@@ -251,11 +256,6 @@ class Journal:
             raise
         except YourturnError as error:
             raise self.leave(Interrupted(error)) from None
-
-
-def about_code(q: dict[str, Any]) -> bool:
-    """The engine's own question: the script was changed, or cannot be run."""
-    return bool(q["kind"] == "recovery" and q["reason"] == "code_changed")
 
 
 def plain(value: Any, what: str) -> Any:

@@ -52,6 +52,17 @@ def split(ref: str) -> tuple[str, str]:
     return (head, name) if colon and name.isidentifier() else (ref, "")
 
 
+def called(ref: str) -> str:
+    """As whom a script asks: feature.lua, for flows/feature.lua:release."""
+    from ..core.fields import actor
+
+    name = split(ref)[0].replace("\\", "/").rpartition("/")[2]
+    try:
+        return actor("script", f"agent:{name}").partition(":")[2]
+    except Invalid:
+        return "workflow"
+
+
 def read(ref: str, root: Path) -> Source | None:
     """The script as it lies here, or None."""
     head = split(ref)[0]
@@ -103,8 +114,9 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     module = ModuleType("workflow")
     where = str(source.path or source.file)
     module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
-    if source.path is not None and str(source.path.parent) not in sys.path:
-        sys.path.append(str(source.path.parent))
+    if source.path is not None:
+        above, module.__package__ = _package(source.path)
+        sys.path += [folder for folder in (str(above), str(source.path.parent)) if folder not in sys.path]
     try:
         exec(compile(source.body, where, "exec"), module.__dict__)
     except SyntaxError as error:
@@ -112,6 +124,14 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     except Exception as error:
         raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
     return _chosen(module, split(ref)[1], source.file)
+
+
+def _package(path: Path) -> tuple[Path, str]:
+    """Where its neighbours are imported from, and the package that it is a part of, if it is."""
+    above, names = path.resolve().parent, list[str]()
+    while (above / "__init__.py").is_file() and above.name.isidentifier():
+        above, names = above.parent, [above.name, *names]
+    return above, ".".join(names)
 
 
 def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:

@@ -151,9 +151,10 @@ class Worker:
         """Who works on it, and the name."""
         script = got["task"]["workflow"]
         if script:
+            from ..flow.program import called
             from .running import Running
 
-            return Running(self, self._as("workflow"), got), str(script)
+            return Running(self, self._as(called(script)), got), str(script)
         from .sitting import Sitting
 
         agent = self.agents[self._agent_of(got["task"])]
@@ -194,7 +195,7 @@ class Worker:
     def _sit(self, sitting: Holder) -> None:
         result = sitting.run()
         self.progress.end(sitting.key)
-        said = result.words if result.words.startswith("waits") else f"{result.what}: {result.words}"
+        said = result.words if result.words.startswith(("waits", "sleeps")) else f"{result.what}: {result.words}"
         self.progress.say(sitting.key, said)
         self.results.append((sitting.key, result))
         self.counts[result.what] += 1

@@ -41,7 +41,8 @@ if TYPE_CHECKING:
 
 GRACE = 5.0  #: seconds that a script has to come to its next call
 PACKAGE = str(Path(__file__).parents[1])
-_OUTSIDE = (str(Path(PACKAGE, "flow", "lua.py")), "_outcome")  #: where our own code runs a script's
+_LUA = str(Path(PACKAGE, "flow", "lua.py"))  #: where our own code runs a script's
+_STEP = (str(Path(PACKAGE, "flow", "durable.py")), "_outcome")  #: and where it calls the function of a step()
 
 
 class _Script(Engine):
@@ -178,6 +179,7 @@ class Running(Holder):
     def needs(self, call: AgentCall, words: str, reason: str) -> Suspended:
         """A person is needed before the agent can work at all: that is not the agent's question."""
         text = f"{call.agent} could not be called for step {call.path} of {self.key}.\n{words}"
+        text += "\nWhen that is settled, answer: it is tried again."
         return self._ask(call.scope, call.entry, text, reason, **call.patience, desk=call.desk, session_id=call.session_id,
                          seat={**call.seat, "by_signal": True})  # fmt: skip
 
@@ -297,14 +299,18 @@ class Running(Holder):
 
 
 def _own(frame: FrameType | None) -> bool:
-    """Whose code is it in? The first frame that is the script's or ours says so; libraries belong to whoever called them."""
+    """Whose code is it in? The first frame that is the script's or ours says so; libraries belong to whoever called them.
+
+    All that the function of a step() does is its own, also where it calls us: it may wait for a person there.
+    """
+    whose: bool | None = None
     while frame is not None:
         code = frame.f_code
-        if code.co_filename in _OUTSIDE or (code.co_filename.startswith(PACKAGE) and code.co_name in _OUTSIDE):
+        if (code.co_filename, code.co_name) == _STEP:
             return True
-        if code.co_filename.startswith(PACKAGE):
-            return False
-        if frame.f_globals.get("__name__") == "workflow":
-            return True
+        if whose is None and code.co_filename.startswith(PACKAGE):
+            whose = code.co_filename == _LUA
+        elif whose is None and frame.f_globals.get("__name__") == "workflow":
+            whose = True
         frame = frame.f_back
-    return False
+    return bool(whose)
