@@ -354,6 +354,7 @@ def test_changed_code_is_no_agents_question(alone: Flows) -> None:
     (alone.folder / "gate.py").write_text('def workflow(prompt):\n    run("tester")\n    pause("Go?")\n')
     alone("approve", "1")
     shown = alone.text("resume", "1", "--exec", alone.command, exit=7)
-    assert "turn respond PROJ-1 continue  gate.py goes on with it" in shown and 'turn reject PROJ-1 "why"      PROJ-1 ends as stuck' in shown
+    assert "turn respond PROJ-1 continue  gate.py goes on with it" in shown
+    assert 'turn reject PROJ-1 "why"      PROJ-1 ends as stuck' in shown
     shown = alone.text("status", "1")
     assert "Agent: -\n" in shown and "Use 'turn resume 1 --accept-new-code' to go on with it." in shown
