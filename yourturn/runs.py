@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .screen import ago, bold, clock, columns, cut, length_of, micros, one_line, safe, seconds_from_now
+from .screen import NARROW, ago, bold, clock, columns, cut, length_of, micros, one_line, safe, seconds_from_now, width
 
 #: What a run in this state is called.
 STATUS = {
@@ -79,6 +79,8 @@ def _first_line(text: str) -> str:
 
 
 def table(found: list[dict[str, Any]]) -> list[str]:
+    if width() < NARROW:
+        return columns([[r["key"], spec(r), waits_for(r) or status(r)] for r in found], last=2)
     rows = [["ID", "SPEC", "STATUS", "AGENT", "WAITING FOR"]]
     rows += [[r["key"], spec(r), status(r), safe(agent(r)) or "-", waits_for(r) or "-"] for r in found]
     head, *lines = columns(rows, last=4)
@@ -88,14 +90,14 @@ def table(found: list[dict[str, Any]]) -> list[str]:
 # --- steps ----------------------------------------------------------------------------------------------------------
 
 
-def steps(run: dict[str, Any]) -> list[str]:
+def steps(run: dict[str, Any], indent: str = "") -> list[str]:
     """#1  architect  ✓  2m 15s"""
     found = [step for step in run["steps"] if not step["spare"] and step["name"] not in QUIET]
     waiting = {q["step"]: q for q in open_questions(run) if q["journal"] == run["journal"]}
     over = "left" if run["ended_at"] else "answered"
     rows = [_row(step, waiting.get(step["index"]), over) for step in found[-SHOWN:]]
-    left_out = [f"… {len(found) - SHOWN} before that"] if len(found) > SHOWN else []
-    return [*left_out, *columns(rows, last=4)]
+    left_out = [f"{indent}… {len(found) - SHOWN} before that"] if len(found) > SHOWN else []
+    return [*left_out, *columns(rows, last=4, indent=indent)]
 
 
 def _row(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> list[str]:

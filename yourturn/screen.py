@@ -67,18 +67,21 @@ def pad(text: str, room: int) -> str:
     return text + " " * max(0, room - cells(text))
 
 
-def columns(rows: list[list[str]], last: int | None = None) -> list[str]:
+NARROW = 60  #: columns of a screen that has no room for a table
+
+
+def columns(rows: list[list[str]], last: int | None = None, indent: str = "") -> list[str]:
     """Aligned columns without boxes; the column `last` is cut where the terminal ends, never the numbers before it."""
     if not rows:
         return []
     count = max(len(row) for row in rows)
     wide = [max((cells(row[i]) for row in rows if i < len(row)), default=0) for i in range(count)]
     if last is not None:
-        others = sum(wide) - wide[last] + 2 * count
+        others = sum(wide) - wide[last] + 2 * count + len(indent)
         wide[last] = max(20, min(wide[last], width() - others))
         rows = [[cut(cell, wide[i]) if i == last else cell for i, cell in enumerate(row)] for row in rows]
     lines = ["  ".join(pad(cell, wide[i]) for i, cell in enumerate(row)).rstrip() for row in rows]
-    return lines if last is None else [cut(line, width()) for line in lines]
+    return [f"{indent}{line}" for line in lines] if last is None else [cut(f"{indent}{line}", width()) for line in lines]
 
 
 def quoted(lines: list[str], indent: str) -> list[str]:

@@ -298,7 +298,7 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
     if t["workflow"]:
         from . import runs
 
-        lines += ["", f"  {safe(t['workflow'])}", *(f"  {line}" for line in runs.steps(t))]
+        lines += ["", f"  {safe(t['workflow'])}", *runs.steps(t, "  ")]
     if t["failure"] or t["reason"]:
         lines += ["", "  " + ": ".join(word for word in (t["failure"] or "", one_line(t["reason"])) if word)]
     for q in t["questions"]:

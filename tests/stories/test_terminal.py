@@ -76,6 +76,15 @@ def test_lists_fit_the_terminal(waiting: Turn, columns: int) -> None:
         assert all("PROJ-1" in row for row in rows)
 
 
+def test_a_narrow_screen_shows_what_a_run_waits_for(waiting: Turn) -> None:
+    (waiting.folder / "deploy.py").write_text('def workflow(prompt):\n    step(str, "a long word")\n    pause("Ship it?")\n')
+    waiting("run", "deploy.py", exit=7)
+    seen = type_in(waiting, "list", "--runs", columns=40, env={"NO_COLOR": "1"})[1]
+    assert "PROJ-2  deploy  Ship it?" in seen.splitlines()
+    seen = type_in(waiting, "show", "2", columns=40, env={"NO_COLOR": "1"})[1]
+    assert all(len(line) <= 40 for line in seen.splitlines() if line.startswith("  #"))
+
+
 def test_a_no_that_ends_the_task_asks_first(waiting: Turn) -> None:
     before = waiting("show", "PROJ-1")
     code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="n\n")
@@ -127,6 +136,10 @@ def test_completion_in_bash(waiting: Turn) -> None:
         return subprocess.run(["bash", "-c", script], cwd=waiting.folder, env=env, capture_output=True, text=True).stdout.split()
 
     assert complete("li") == ["list"]
+    (waiting.folder / "flows").mkdir()
+    (waiting.folder / "flows" / "feature.lua").touch()
+    assert complete("run", "fl") == ["flows/"] and complete("run", "flows/f") == ["flows/feature.lua"]
+    assert complete("run", "PR") == complete("run", "nowhere/x") == []
     assert complete("ticket", "dec") == ["decompose"]
     assert complete("list", "--aw") == ["--awaiting"]
     assert complete("list", "--awaiting", "che") == ["checkpoint"]

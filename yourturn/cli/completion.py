@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 from ..core.errors import Usage, YourturnError
 from ..core.rules import KINDS, ROLES, STATE_WORDS
@@ -55,11 +56,23 @@ def suggest(words: list[str]) -> list[str]:
         if not action.option_strings and action.choices:
             found += [str(choice) for choice in action.choices]
     if not last.startswith("-"):
-        found = [word for word in found if not word.startswith("-")] + _keys(last)
+        files = any(action.metavar == "FILE" for action in parser._actions if not action.option_strings)
+        found = [word for word in found if not word.startswith("-")] + (_files(last) if files else _keys(last))
     return sorted({word for word in found if word.startswith(last)})
 
 
 _VALUES = {"--awaiting": tuple(KINDS), "--state": tuple(STATE_WORDS), "--role": tuple(ROLES), "--kind": tuple(KINDS)}
+
+
+def _files(last: str) -> list[str]:
+    folder, _, name = last.rpartition("/")
+    try:
+        found = [path for path in Path(folder or ("/" if last.startswith("/") else ".")).iterdir() if path.name.startswith(name)]
+    except OSError:
+        return []
+    lead = last[: len(last) - len(name)]
+    shown = [path for path in found if name.startswith(".") or not path.name.startswith(".")]
+    return [f"{lead}{path.name}{'/' * path.is_dir()}" for path in shown[:200]]
 
 
 def _keys(last: str) -> list[str]:
