@@ -127,6 +127,7 @@ def test_what_cannot_be_run_is_said_before_anything_is_written_down(alone: Flows
     (alone.folder / "broken.py").write_text("def workflow(prompt:\n")
     (alone.folder / "empty.py").write_text("x = 1\n")
     assert "no script nowhere.py" in alone("run", "nowhere.py", exit=3)["message"]
+    assert alone("run", ".", exit=3)["message"] == "There is no script .: it is a folder"
     assert "broken.py is not Python" in alone("run", "broken.py", exit=6)["message"]
     assert "empty.py has no def workflow(prompt)" in alone("run", "empty.py", exit=6)["message"]
     assert alone("run", "feature.py", exit=5, env={"YOURTURN_AGENT": "coder"})["code"] == "not_allowed"

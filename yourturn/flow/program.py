@@ -173,6 +173,7 @@ def must_read(ref: str, root: Path) -> Source:
     found = read(ref, root)
     if found is None:
         head = split(ref)[0]
-        raise NotFound(f"There is no script {head}", hint="A script is a file like feature.py or feature.lua, or a module.")
+        why = "it is a folder" if (root / head).is_dir() else ""
+        raise NotFound(f"There is no script {head}", reason=why, hint="A script is a file like feature.py or feature.lua, or a module.")
     load(ref, found)
     return found
