@@ -174,6 +174,7 @@ def must_read(ref: str, root: Path) -> Source:
     if found is None:
         head = split(ref)[0]
         why = "it is a folder" if (root / head).is_dir() else ""
-        raise NotFound(f"There is no script {head}", reason=why, hint="A script is a file like feature.py or feature.lua, or a module.")
+        hint = "A script is a file like feature.py or feature.lua, or a module."
+        raise NotFound(f"There is no script {head}", reason=why, hint=hint)
     load(ref, found)
     return found
