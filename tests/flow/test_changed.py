@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from yourturn.flow import now, pause, random, run, step
+from yourturn.flow import now, pause, random, run, step, uuid
 from yourturn.testing import done, needs_human
 
 BODY = """
@@ -292,3 +292,25 @@ def test_reopening_starts_a_new_journal(stage):
     assert s.state == "done" and [c.prompt for c in s.calls if c.agent == "deployer"] == ["first", "second"]
     assert [x["call"]["prompt"] for x in s.desk.steps(s.key, journal=0) if x["agent"] == "deployer"] == ["first"]
     assert len({c.session for c in s.calls if c.agent == "coder"}) == 2
+
+
+def test_chance_is_taken_over_where_it_stood(stage):
+    """A new uuid() before the old one must not take its value, or what was done with it would be done again."""
+    sent = []
+
+    def old(prompt):
+        step(len, "a")
+        step(sent.append, uuid())
+        pause("Go on?")
+
+    def new(prompt):
+        fresh = uuid()
+        step(len, fresh)
+        step(len, "a")
+        step(sent.append, uuid())
+        return str(bool(pause("Go on?")))
+
+    s = stage(old, {}).run("x")
+    s.edit(new).approve()
+    s.answer("continue")
+    assert s.state == "done" and s.summary == "True" and len(sent) == 1

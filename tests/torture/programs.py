@@ -47,7 +47,7 @@ _COMMIT = len(POINTS) - 1  #: what a commit has of them; nobody is told anything
 CHANGES = ("claim_next", "step", "flag", "park", "complete", "fail", "rewind")
 _VOLATILE = ("now", "random", "uuid")
 _DATES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)")
-_ENOUGH = 400  #: sessions that no run needs
+_ENOUGH = 4000  #: sessions that no run needs
 
 Wrong = Callable[[str], None]
 
@@ -108,7 +108,7 @@ class Run:
                 if self.known.setdefault(place, came) != came:
                     before, self.known[place] = self.known[place], came
                     self.wrong(f"step {step['index']} came to {before}, and later to {came}")
-                if name := _outside(step):
+                if (name := _outside(step)) and not step["spare"]:
                     self.written.setdefault((task["journal"], name), self.sessions)
         return task
 

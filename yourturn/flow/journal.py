@@ -41,6 +41,7 @@ class Scope:
         self.journal, self.prefix = journal, prefix
         self.next = 0 if prefix else 1  # people count the calls of a script from 1
         self.left: Suspended | None = None  #: it was suspended: whoever swallowed that gets no further
+        self.was = ""  #: where the last call that was taken over from the older script stood there
 
     def path(self) -> str:
         return f"{self.prefix}.{self.next}" if self.prefix else str(self.next)
@@ -80,6 +81,12 @@ scope: ContextVar[Scope | None] = ContextVar("yourturn_scope", default=None)
 
 def _number(path: str) -> int:
     return int(path.rpartition(".")[2])
+
+
+def _next(path: str) -> str:
+    """The call behind that one."""
+    head, dot, number = path.rpartition(".")
+    return f"{head}{dot}{int(number) + 1}" if path else ""
 
 
 class Entry:
@@ -139,7 +146,9 @@ class Journal:
         if entry.step is None:
             if self.host.stop.is_set():
                 raise scope.suspend("stop")
-            self._take_over(entry, mark)
+            self._take_over(scope, entry, mark)
+        if entry.seat.get("spare"):
+            scope.was = entry.seat["spare"][1]
         if scope.alone and not entry.done and entry.name != "parallel":  # branches may still come to differ
             self.goes_on()
         return entry
@@ -157,15 +166,20 @@ class Journal:
                     self.desk.record(self.claim, program=self.program)
                 self.program = None
 
-    def _take_over(self, entry: Entry, mark: str) -> None:
+    def _take_over(self, scope: Scope, entry: Entry, mark: str) -> None:
         """The same call was made before the script was changed: what came of it still counts.
 
-        A parallel() comes to nothing by itself: its branches may have changed, and their work has to come together.
+        A parallel() comes to nothing by itself: its branches may have changed, and their work has to come together. All calls
+        of now(), random() and uuid() look the same: one is the same if it also follows what it followed before.
         """
         with self._lock:
-            if entry.name == "parallel" or not self.spares.get(mark):
+            found = [] if entry.name == "parallel" else self.spares.get(mark, [])
+            if entry.call is None:
+                found = [step for step in found if step["index"] == _next(scope.was)]
+            if not found:
                 return
-            spare = self.spares[mark].pop(0)
+            spare = found[0]
+            self.spares[mark].remove(spare)
             seat = dict(spare["seat"] or {})
             asked_as = [*seat.get("asked_as", ()), [self.number - 1, spare["index"]]]
             seat |= {"asked_as": asked_as, "spare": [self.number, spare["index"]]}
