@@ -16,7 +16,7 @@ from yourturn import audit, doctor, strict
 from yourturn.client import Client
 from yourturn.core import settings
 from yourturn.core.actions import say
-from yourturn.core.canon import secret_hash
+from yourturn.core.canon import claim_hash
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Action, Who
 from yourturn.core.rules import OFFICE
@@ -210,7 +210,7 @@ class Watched(Desk):
     def _same_job(self, job: Job, row: Any) -> None:
         wanted = (
             job.id, job.state, job.back, job.outcome, job.tries, job.limit, job.epoch, job.holder, job.claimer,
-            row[9] if job.token is None and job.holder else job.token and secret_hash(job.token),
+            row[9] if job.token is None and job.holder else job.token and claim_hash(job.token, job.workflow),
             job.ends, job.wake, job.accept, job.due(), job.failure, job.ended, job.updated, job.events, job.parent,
             job.journal, job.notes, job.events, job.sources, row[23],
         )  # fmt: skip

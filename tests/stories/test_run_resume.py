@@ -90,7 +90,7 @@ def test_resume_judges_nothing(works: Floor) -> None:
 def test_resume_of_what_is_ready_asleep_or_somebodys(works: Floor) -> None:
     key, claim = works.begun()
     error = works.crew("resume", "1", exit=4)
-    assert error["message"] == "Cannot resume PROJ-1: it is 'running': w1 works on it"
+    assert error["message"].startswith("Cannot resume PROJ-1: it is 'running': w1 works on it; if it is gone, others can take it")
     assert error["hint"] == "Look on with: turn watch PROJ-1"
     works.agent.park(claim)
     assert works.crew("resume", "1", "--detach")["state"] == "ready"

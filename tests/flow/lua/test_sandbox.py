@@ -300,6 +300,7 @@ class Patience:
             os.kill(os.getpid(), signal.SIGINT)
         return False
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests in the background ignores it
 lua.PATIENCE = Patience()
 try:
     lua.load("while true do pcall(function() while true do end end) end", "f.lua")
