@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from .core import law
-from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound, StoreTrouble
+from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound, NotKnown, StoreTrouble
 from .core.model import Action, Case, Claim, Decision, Event, Question, Who
 from .store.base import Again, Store
 from .store.reads import Reader
@@ -89,7 +89,8 @@ class Desk:
         """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction."""
         if action.verb in law.OFFICE:
             if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:
-                raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason="only an admin can")
+                only = "only an admin can" if law.OFFICE[action.verb] == "admin" else "that is a person's business"
+                raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason=only)
             return self._transact(action.verb, lambda tx: self._office(tx, action))
         law.may_ever(action.verb, action.who)
         return self._transact(action.verb, lambda tx: self._seen(tx, self._move(tx, action), look))
@@ -111,6 +112,7 @@ class Desk:
         lease: Any = None,
         runs: bool = False,
         first: Action | None = None,
+        key: str | None = None,
         look: Callable[[Reader, Done], Any] | None = None,
     ) -> Any:
         """Take the next ready task, or None. Two workers never get the same one.
@@ -118,12 +120,18 @@ class Desk:
         With `first`, that is done before, in the same commit: who hands in one task takes the next. If it is refused, nothing
         is taken.
         """
-        action = law.say("claim", self.who, worker=worker, lease=lease, secret=os.urandom(16).hex())
+        action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=os.urandom(16).hex())
+        request = "" if key is None else law.digest([_request(action), project, epic, role, host, runs])
         law.may_ever("claim", self.who)
 
         unpaid = 0  # what cannot be paid holds up nobody else
 
         def move(tx: Tx) -> Any:
+            if key is not None:
+                self.store.lock_key(tx.run, self.workspace, key)
+                before = self._replay(tx, action, request)
+                if before is not None:
+                    return self._seen(tx, before, look)
             if first is not None:
                 self._move(tx, first)
                 tx.write()
@@ -134,7 +142,10 @@ class Desk:
                 return None
             case, database = found
             assert case.task is not None
-            done = self._decide(tx, case, action._replace(task=case.task.id), self.now(database), database)
+            now = self.now(database)
+            done = self._decide(tx, case, action._replace(task=case.task.id), now, database)
+            if key is not None:
+                tx.remember(action, request, done.task, None, done.claim.epoch if done.claim else None, now)
             return self._seen(tx, done, look)
 
         for _ in range(_ATTEMPTS):
@@ -291,7 +302,15 @@ class Desk:
     def _office(self, tx: Tx, action: Action) -> Done:
         from .office import manage
 
-        manage(tx, action, self.now(tx.run(tx.q["now"]).fetchone()[0]))
+        now, request = self.now(tx.run(tx.q["now"]).fetchone()[0]), ""
+        if action.key is not None:
+            request = _request(action)
+            self.store.lock_key(tx.run, self.workspace, action.key)
+            if self._replay(tx, action, request) is not None:
+                return Done()
+        manage(tx, action, now)
+        if action.key is not None:
+            tx.remember(action, request, None, None, None, now)
         return Done()
 
     # --- clockwork --------------------------------------------------------------------------------------------------
@@ -390,12 +409,24 @@ class Desk:
         with self.store.reading() as run:
             row = run(self.store.query["token"], {"workspace": self.workspace, "hash": law.secret_hash(token)}).fetchone()
         if row is None:
-            raise NotAllowed("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
+            raise NotKnown("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
         name, actor, role, _, expires, revoked, database = row
         if revoked is not None:
-            raise NotAllowed(f"The token {name} was revoked")
+            raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
-            raise NotAllowed(f"The token {name} has expired")
+            raise NotKnown(f"The token {name} has expired")
+        return self._limited(actor, role)
+
+    def session(self, secret: str) -> tuple[int, Who, int]:
+        """Whose session is this? Its number, who, and when it ends."""
+        with self.store.reading() as run:
+            row = run(self.store.query["login"], {"workspace": self.workspace, "hash": law.secret_hash(secret)}).fetchone()
+        if row is None or row[4] is not None or row[3] <= self.now(row[5]):
+            raise NotKnown("The session is over", hint="Log in again.")
+        return row[0], self._limited(row[1], row[2]), row[3]
+
+    def _limited(self, actor: str, role: str) -> Who:
+        """Never more than the person is now."""
         sort, _, person = actor.partition(":")
         limit = self.role_of(person) if sort == "human" else None
         ranks = list(law.ROLES)
@@ -450,6 +481,6 @@ class Desk:
 
 def _request(action: Action) -> str:
     """What an idempotency key stands for; the secret of a claim is new each time, and how one proves it says nothing."""
-    args = {name: value for name, value in action.args.items() if name not in ("secret", "claim", "needs", "circle")}
+    args = {name: value for name, value in action.args.items() if name not in ("secret", "claim", "needs", "circle", "proof")}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
     return law.digest([action.verb, action.task, action.question, args, needs])

@@ -193,7 +193,9 @@ _OFFICE: dict[str, Callable[[Fold, Row], None]] = {
     "user_remove": Fold._user_gone,
     "token_create": Fold._token,
     "token_revoke": Fold._token_gone,
-    "restore": lambda fold, data: None,
+    **dict.fromkeys(
+        ("password_set", "login", "logout", "link_create", "link_use", "prefs_set", "restore"), lambda fold, data: None
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from tests.core.kit import SCRIPT, Bench, said
 from yourturn.client import Client
+from yourturn.core.model import Who
 from yourturn.core.rules import ASKABLE
 
 Facts = dict[str, Any]
@@ -114,6 +115,28 @@ def _word(b: Bench) -> Facts:
     return {"word": f"x{next(_fresh)}"}
 
 
+#: What is stored of a password: here it need not prove one.
+PROOF = "scrypt$14$8$5$c2FsdA==$a2V5"
+
+
+def _known(b: Bench) -> Facts:
+    facts = _user(b)
+    b.desk.do("password_set", user=facts["word"], secret=PROOF)
+    return facts
+
+
+def _log_in(c: Client, f: Facts, k: str | None) -> Any:
+    return c._enter("login", Who(f"human:{f['word']}", "member"), "", None, user=f["word"], proof=PROOF)["id"]
+
+
+def _inside(b: Bench) -> Facts:
+    return {"session": _log_in(b.desk, _known(b), None)}
+
+
+def _invited(b: Bench) -> Facts:
+    return {"link": b.desk.create_link(_user(b)["word"])["link"]}
+
+
 def _project(b: Bench) -> Facts:
     return {"word": b.desk.create_project(f"X{next(_fresh)}")["key"]}
 
@@ -195,6 +218,12 @@ _add("project_set", _word, lambda c, f, k: c.set("lease", f"{int(f['word'][1:]) 
 _add("user_set", _word, lambda c, f, k: c.set_user(f["word"], "approver"))
 _add("user_remove", _user, lambda c, f, k: c.remove_user(f["word"]))
 _add("token_create", _word, lambda c, f, k: c.create_token(f["word"])["name"])
+_add("password_set", _user, lambda c, f, k: c.do("password_set", key=k, user=f["word"], secret=PROOF), keyed=True)
+_add("login", _known, _log_in)
+_add("logout", _inside, lambda c, f, k: c.end_session(f["session"]))
+_add("link_create", _user, lambda c, f, k: c.create_link(f["word"])["actor"])
+_add("link_use", _invited, lambda c, f, k: c.use_link(f["link"])["id"])
+_add("prefs_set", _word, lambda c, f, k: c.set_preferences(theme=f["word"]))
 _add("token_revoke", _token, lambda c, f, k: c.revoke_token(f["word"]))
 
 #: Made before there is a desk to set a scene on (founding.py): `turn init` is three changes.

@@ -84,8 +84,9 @@ def _value(value: Any) -> str:
 
 
 def user_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", choices=("list", "add", "set", "remove"), default="list", metavar="list|add|set|remove")
-    p.add_argument("name", nargs="?", metavar="NAME")
+    words = ("list", "add", "set", "remove", "password", "link", "sessions", "logout")
+    p.add_argument("what", nargs="?", choices=words, default="list", metavar="|".join(words))
+    p.add_argument("name", nargs="?", metavar="NAME", help="who; for logout, the number of a session")
     p.add_argument(
         "--role",
         default="member",
@@ -95,8 +96,24 @@ def user_args(p: Any) -> None:
     )
 
 
+def _password(name: str) -> str:
+    """Typed twice without being seen; or one line of standard input."""
+    import sys
+
+    if sys.stdin is None:
+        raise Invalid("Standard input is closed")
+    if not sys.stdin.isatty():
+        return sys.stdin.readline(2000).rstrip("\r\n")
+    from getpass import getpass
+
+    found = getpass(f"New password of {name}: ")
+    if getpass("Again: ") != found:
+        raise Invalid("The two are not the same", hint="Nothing was changed. Try again.")
+    return found
+
+
 def user(a: Namespace) -> int:
-    from ..screen import columns
+    from ..screen import columns, one_line
 
     with connect(a) as desk:
         if a.what == "list":
@@ -109,8 +126,23 @@ def user(a: Namespace) -> int:
                     or ["Nobody is named yet: whoever opens this database is its admin."]
                 ),
             )
+        if a.what == "sessions":
+            there = [s for s in desk.sessions() if a.name in (None, s["actor"].partition(":")[2])]
+            rows = [[str(s["id"]), s["actor"], one_line(s["about"]), f"until {s['expires_at'][:10]}"] for s in there]
+            return out(a, there, lambda: columns(rows) or ["Nobody is logged in."])
         if a.name is None:
             raise Usage(f"turn user {a.what}: who?", hint=f"turn user {a.what} ana")
+        if a.what == "password":
+            desk.set_password(a.name, _password(a.name))
+            return out(a, {"user": a.name}, [f"{a.name} has a new password. Whoever was logged in as them is out."])
+        if a.what == "link":
+            made = desk.create_link(a.name)
+            return out(a, made, [made["link"], f"Lets {made['actor']} in, once, in the next quarter of an hour."])
+        if a.what == "logout":
+            if not a.name.isdigit():
+                raise Usage("turn user logout: which session?", hint="See them with: turn user sessions")
+            desk.end_session(int(a.name[:18]))
+            return out(a, {"ended": int(a.name[:18])}, [f"Session {a.name} is over."])
         if a.what == "remove":
             desk.remove_user(a.name)
             return out(a, {"removed": a.name}, [f"Removed {a.name} and their tokens."])

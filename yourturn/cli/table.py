@@ -79,7 +79,7 @@ COMMANDS: dict[str, Command] = {
     # the desk
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),
-    "user": Command("office", "user", _D, "people and their roles", ("turn user add ana --role approver", "turn user list", "turn user remove ana")),
+    "user": Command("office", "user", _D, "people: roles, passwords, one-time links, sessions", ("turn user add ana --role approver", "turn user list", "turn user password ana", "turn user link ana", "turn user sessions", "turn user logout 3", "turn user remove ana")),
     "token": Command("office", "token", _D, "tokens for agents and people", ("turn token create coder --role agent --json", "turn token list", "turn token revoke coder")),
     "reconcile": Command("office", "reconcile", _D, "make what time has made due", ("turn reconcile", "turn reconcile --watch")),
     "doctor": Command("office", "doctor", _D, "is everything all right?", ("turn doctor", "turn doctor --strict")),

@@ -37,6 +37,12 @@ class Client(Saying, Looks, Managing, Moving, Papers, Runs):
         other._beside = self._beside
         return other
 
+    def at_version(self, version: int | None) -> Client:
+        """The same desk; what is said to it holds only while the task is at this version."""
+        other = self.as_(self.who)
+        other._version = version
+        return other
+
     @property
     def aio(self) -> Aio:
         """The same methods, to be awaited."""

@@ -1,4 +1,4 @@
-"""The office: projects, people and tokens."""
+"""The office: projects, people, tokens and sessions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,21 @@ import os
 from typing import Any
 
 from .. import wire
+from ..core.errors import KeyReused, NotKnown
+from ..core.model import DAY, MINUTE, Who
 from ..store.reads import Reader
 from .names import Names
 
+#: How long a session lasts, and a link.
+SESSION, LINK = 30 * DAY, 15 * MINUTE
+#: Tries to log in, in a quarter of an hour: with one name, and from one address.
+TRIES, FROM_HERE = 10, 50
+
 
 class Managing(Names):
-    def create_project(self, key: str, name: str | None = None) -> dict[str, Any]:
-        self.do("project_create", project=key, name=name)
+    def create_project(self, key: str, name: str | None = None, *, once: str | None = None) -> dict[str, Any]:
+        """`once` is an idempotency key: `key` is the project's here."""
+        self.do("project_create", key=once, project=key, name=name)
         return next(p for p in self.projects() if p["key"] == key.upper())
 
     def projects(self) -> list[dict[str, Any]]:
@@ -30,30 +38,134 @@ class Managing(Names):
 
         return self.desk.read(look)
 
-    def set(self, setting: str, value: Any, project: str | None = None) -> None:
-        self.do("project_set", setting=setting, value=value, project=project)
+    def set(self, setting: str, value: Any, project: str | None = None, *, key: str | None = None) -> None:
+        self.do("project_set", key=key, setting=setting, value=value, project=project)
+
+    # --- people -----------------------------------------------------------------------------------------------------
 
     def users(self) -> list[dict[str, Any]]:
+        self._may("users")
         return self.desk.read(lambda r: [{"name": n, "role": role, "created_at": wire.time(at)} for n, role, at in r.users()])
 
-    def set_user(self, name: str, role: str = "member") -> dict[str, Any]:
-        self.do("user_set", user=name, role=role)
+    def set_user(self, name: str, role: str = "member", *, key: str | None = None) -> dict[str, Any]:
+        self.do("user_set", key=key, user=name, role=role)
         return next(user for user in self.users() if user["name"] == name)
 
-    def remove_user(self, name: str) -> None:
-        self.do("user_remove", user=name)
+    def remove_user(self, name: str, *, key: str | None = None) -> None:
+        self.do("user_remove", key=key, user=name)
+
+    def set_password(self, name: str, password: str, *, key: str | None = None) -> None:
+        """Give a person a password: oneself, or, for an admin, anybody. Their sessions end."""
+        from .. import passwords
+
+        self.do("password_set", key=key, user=name, secret=passwords.make(password))
+
+    def preferences(self) -> dict[str, Any]:
+        """How you like things."""
+        self._may("prefs")
+        found: dict[str, Any] = self.desk.look(lambda r: r.prefs(self.who.name))
+        return found
+
+    def set_preferences(self, key: str | None = None, **values: Any) -> dict[str, Any]:
+        """Change some; None forgets one."""
+        self.do("prefs_set", key=key, user=self.who.name.partition(":")[2], prefs=values)
+        return self.preferences()
+
+    # --- sessions ---------------------------------------------------------------------------------------------------
+
+    def login(self, name: str, password: str, *, address: str = "", about: str = "", lasts: Any = None) -> dict[str, Any]:
+        """Let a person in: `session` is the secret of their browser, and nowhere else. `address`: where they are."""
+        from .. import passwords, rates
+
+        if address:
+            rates.take(self.desk, "login from", address, FROM_HERE, 15 * MINUTE, "Too many tries to log in from there")
+        rates.take(self.desk, "login as", name[:200], TRIES, 15 * MINUTE, "Too many tries to log in with that name")
+        with self.desk.store.reading() as run:
+            row = run(self.desk.store.query["password"], {"workspace": self.desk.workspace, "name": name[:200]}).fetchone()
+        proof = row[0] if row else None
+        if not passwords.proves(password, proof):
+            raise NotKnown("The name or the password is not right")
+        rates.forget(self.desk, "login as", name[:200])
+        return self._enter("login", Who(f"human:{name}", row[1]), about, lasts, user=name, proof=proof)
+
+    def use_link(self, link: str, *, about: str = "", lasts: Any = None) -> dict[str, Any]:
+        """Let in who comes with a link. It works once."""
+        from ..core.canon import secret_hash
+
+        args = {"workspace": self.desk.workspace, "hash": secret_hash(link[:200])}
+        with self.desk.store.reading() as run:
+            row = run(self.desk.store.query["link"], args).fetchone()
+        if row is None:
+            raise NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
+        return self._enter("link_use", Who(row[0], row[1]), about, lasts, link_secret=link)
+
+    def _enter(self, verb: str, who: Who, about: str, lasts: Any, **proof: Any) -> dict[str, Any]:
+        secret = f"ys_{os.urandom(24).hex()}"
+        entering = type(self)(self.desk.as_(who), self._project)
+        entering.do(verb, secret=secret, expires=lasts or SESSION // 1_000_000, about=about[:200] or None, **proof)
+        number, who, ends = self.desk.session(secret)
+        return {"session": secret, "id": number, "actor": who.name, "role": who.role, "expires_at": wire.time(ends)}
+
+    def sessions(self) -> list[dict[str, Any]]:
+        """Who is logged in: an admin sees everybody's, others their own."""
+        from ..core.access import owns
+
+        self._may("sessions")
+        names = ("id", "actor", "role", "about", "created_at", "expires_at")
+        rows = self.desk.look(lambda r: r.sessions())
+        return [
+            dict(zip(names, [*row[:4], *map(wire.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])
+        ]
+
+    def logout(self, session: str) -> None:
+        """End the session with this secret."""
+        number, who, _ = self.desk.session(session)
+        type(self)(self.desk.as_(who), self._project).do("logout", login=number)
+
+    def end_session(self, number: int, *, key: str | None = None) -> None:
+        """End a session by its number: one's own, or, for an admin, anybody's."""
+        self.do("logout", key=key, login=number)
+
+    def create_link(self, name: str | None = None, *, lasts: Any = None, key: str | None = None) -> dict[str, Any]:
+        """A `link` that lets a person in, once: oneself, or, for an admin, anybody. It is in the result, and nowhere else."""
+        secret = f"yl_{os.urandom(24).hex()}"
+        user = name or self.who.name.partition(":")[2]
+        self.do("link_create", key=key, user=user, secret=secret, expires=lasts or LINK // 1_000_000)
+        if key is not None:
+            self._new("link", secret)
+        return {"link": secret, "actor": f"human:{user}"}
+
+    # --- tokens -----------------------------------------------------------------------------------------------------
 
     def tokens(self) -> list[dict[str, Any]]:
-        names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at")
-        return self.desk.read(
-            lambda r: [dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in r.tokens()]
-        )
+        """An admin sees everybody's, others their own."""
+        from ..core.access import owns
 
-    def create_token(self, name: str, role: str = "agent", *, actor: str | None = None, expires: Any = None) -> dict[str, Any]:
-        """The token is in the result, and nowhere else."""
+        self._may("tokens")
+        names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at")
+        rows = self.desk.read(lambda r: r.tokens())
+        return [
+            dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in rows if owns(self.who, row[1])
+        ]
+
+    def create_token(
+        self, name: str, role: str = "agent", *, actor: str | None = None, expires: Any = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """The token is in the result, and nowhere else. An admin makes one for anybody, others for themselves."""
         secret = f"yt_{os.urandom(24).hex()}"
-        self.do("token_create", name=name, role=role, actor=actor, expires=expires, secret=secret)
+        self.do("token_create", key=key, name=name, role=role, actor=actor, expires=expires, secret=secret)
+        if key is not None:
+            self._new("token", secret)
         return {"token": secret, **next(t for t in reversed(self.tokens()) if t["name"] == name)}
 
-    def revoke_token(self, name: str) -> None:
-        self.do("token_revoke", name=name)
+    def _new(self, what: str, secret: str) -> None:
+        """With an idempotency key it may have been made before; then its secret was shown, and is not known any more."""
+        from ..core.canon import secret_hash
+
+        with self.desk.store.reading() as run:
+            row = run(self.desk.store.query[what], {"workspace": self.desk.workspace, "hash": secret_hash(secret)}).fetchone()
+        if row is None:
+            raise KeyReused(f"This {what} was made already, and shown once", hint="Make a new one with a new key.")
+
+    def revoke_token(self, name: str, *, key: str | None = None) -> None:
+        self.do("token_revoke", key=key, name=name)

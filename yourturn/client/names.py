@@ -27,6 +27,7 @@ class Names:
         self._project = project_key("project", project) if project else None
         self._first: str | None = None
         self._known: frozenset[str] = frozenset()
+        self._version: int | None = None  #: what is said holds only for the task as it was at this version
         self._beside: dict[str, Any] = {}  #: what this desk shares with the same desk for somebody else
 
     def _shut(self) -> None:
@@ -127,7 +128,13 @@ class Names:
 
     def do(self, verb: str, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
         """Say any verb; returns what `look` sees right after it, in the same transaction."""
-        return self.desk.do(law.say(verb, self.who, key=key, **args), look)
+        return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look)
+
+    def _may(self, operation: str) -> None:
+        """Looks that are not for everybody ask the table, like the verbs do."""
+        from ..core import access
+
+        access.check(self.who, operation)
 
     def _say(self, verb: str, **args: Any) -> dict[str, Any]:
         """Say a verb, return the task."""

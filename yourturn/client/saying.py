@@ -45,44 +45,46 @@ class Saying(Names):
         number = self._question(task)
         return self._say("note", key=key, task=self._about(task)["task"] if number else self._task(task), text=text)
 
-    def vet(self, task: Named) -> dict[str, Any]:
-        return self._say("vet", task=self._task(task))
+    def vet(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
+        return self._say("vet", key=key, task=self._task(task))
 
-    def depend(self, task: Named, *needs: Named) -> dict[str, Any]:
+    def depend(self, task: Named, *needs: Named, key: str | None = None) -> dict[str, Any]:
         """Make a task wait for others."""
-        return self._say("dep_add", task=self._task(task), needs=self._refs(needs))
+        return self._say("dep_add", key=key, task=self._task(task), needs=self._refs(needs))
 
-    def undepend(self, task: Named, *needs: Named) -> dict[str, Any]:
-        return self._say("dep_remove", task=self._task(task), needs=self._refs(needs))
+    def undepend(self, task: Named, *needs: Named, key: str | None = None) -> dict[str, Any]:
+        return self._say("dep_remove", key=key, task=self._task(task), needs=self._refs(needs))
 
     def _refs(self, named: Iterable[Named]) -> list[Ref]:
         ids = [self._task(other) for other in named]
         return [Ref(t.id, t.key, t.state, t.reason) for t in self.desk.read(lambda r: r.tasks(ids=ids))]
 
-    def cancel(self, task: Named, reason: str = "") -> dict[str, Any]:
-        return self._say("cancel", task=self._task(task), reason=reason)
+    def cancel(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
+        return self._say("cancel", key=key, task=self._task(task), reason=reason)
 
-    def close(self, task: Named | None = None, reason: str = "") -> dict[str, Any] | None:
+    def close(self, task: Named | None = None, reason: str = "", *, key: str | None = None) -> dict[str, Any] | None:
         """Close a task: it is done, whatever its state. Without a task, close the desk itself."""
         if task is not None:
-            return self._say("close", task=self._task(task), reason=reason)
+            return self._say("close", key=key, task=self._task(task), reason=reason)
         self._shut()
         return None
 
-    def reopen(self, task: Named, reason: str = "") -> dict[str, Any]:
-        return self._say("reopen", task=self._task(task), reason=reason)
+    def reopen(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
+        return self._say("reopen", key=key, task=self._task(task), reason=reason)
 
-    def accept(self, task: Named, reason: str = "") -> dict[str, Any]:
-        return self._say("accept", task=self._task(task), reason=reason)
+    def accept(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
+        return self._say("accept", key=key, task=self._task(task), reason=reason)
 
-    def resolve(self, task: Named, reason: str = "") -> dict[str, Any]:
-        return self._say("resolve", task=self._task(task), reason=reason)
+    def resolve(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
+        return self._say("resolve", key=key, task=self._task(task), reason=reason)
 
-    def defer(self, task: Named, until: str | int | None = None, reason: str = "") -> dict[str, Any]:
-        return self._say("defer", task=self._task(task), until=self._moment(until), reason=reason)
+    def defer(
+        self, task: Named, until: str | int | None = None, reason: str = "", *, key: str | None = None
+    ) -> dict[str, Any]:
+        return self._say("defer", key=key, task=self._task(task), until=self._moment(until), reason=reason)
 
-    def wake(self, task: Named) -> dict[str, Any]:
-        return self._say("wake", task=self._task(task))
+    def wake(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
+        return self._say("wake", key=key, task=self._task(task))
 
     def _moment(self, given: str | int | None) -> int | None:
         """A date, in the reader's own time zone unless it names one; or '2d' from now."""
@@ -122,6 +124,7 @@ class Saying(Names):
         runs: bool = False,
         completing: Named | None = None,
         summary: str = "",
+        key: str | None = None,
     ) -> dict[str, Any] | None:
         """The next task and a claim on it, or None. With `host`, sessions of other machines are left to these for a minute.
 
@@ -135,19 +138,24 @@ class Saying(Names):
         if completing is not None:
             first = law.say("complete", self.who, summary=summary, **self._hold(completing, None))
         found: dict[str, Any] | None = self.desk.claim_next(
-            worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, look=self._claimed
-        )
+            worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, key=key,
+            look=self._claimed,
+        )  # fmt: skip
         return found
 
     def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
         assert done.claim is not None
         return {"task": self._moved(r, done), "claim": wire.claim(done.claim)}
 
-    def heartbeat(self, claim: Named, *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
-        return self._say("heartbeat", **self._hold(claim, worker, proof))
+    def heartbeat(
+        self, claim: Named, *, worker: str | None = None, proof: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        return self._say("heartbeat", key=key, **self._hold(claim, worker, proof))
 
-    def release(self, claim: Named, reason: str = "", *, worker: str | None = None, proof: str | None = None) -> dict[str, Any]:
-        return self._say("release", reason=reason, **self._hold(claim, worker, proof))
+    def release(
+        self, claim: Named, reason: str = "", *, worker: str | None = None, proof: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        return self._say("release", key=key, reason=reason, **self._hold(claim, worker, proof))
 
     def park(
         self,
@@ -157,9 +165,11 @@ class Saying(Names):
         worker: str | None = None,
         proof: str | None = None,
         steps: Iterable[dict[str, Any]] = (),
+        key: str | None = None,
     ) -> dict[str, Any]:
         """`steps`: of a run, what its script has done since, in the same commit. So also in complete, fail and flag."""
-        return self._say("park", until=self._moment(until), steps=list(steps) or None, **self._hold(claim, worker, proof))
+        held = self._hold(claim, worker, proof)
+        return self._say("park", key=key, until=self._moment(until), steps=list(steps) or None, **held)
 
     def complete(
         self,
@@ -186,13 +196,14 @@ class Saying(Names):
         proof: str | None = None,
         steps: Iterable[dict[str, Any]] = (),
         journal: int | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         held = self._hold(claim, worker, proof)
-        return self._say("fail", reason=reason, failure=failure, steps=list(steps) or None, journal=journal, **held)
+        return self._say("fail", key=key, reason=reason, failure=failure, steps=list(steps) or None, journal=journal, **held)
 
-    def stop(self, task: Named, reason: str = "") -> dict[str, Any]:
+    def stop(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
         """A person ends a task as stuck."""
-        return self._say("stop", task=self._task(task), reason=reason)
+        return self._say("stop", key=key, task=self._task(task), reason=reason)
 
     def decompose(
         self,
@@ -201,9 +212,10 @@ class Saying(Names):
         *,
         worker: str | None = None,
         proof: str | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         named = [self._child(child) for child in children]
-        return self._say("decompose", children=named, **self._hold(claim, worker, proof))
+        return self._say("decompose", key=key, children=named, **self._hold(claim, worker, proof))
 
     def _child(self, child: Any) -> Any:
         if not isinstance(child, dict) or "depends_on" not in child:
@@ -293,10 +305,16 @@ class Saying(Names):
         return self._say("reject", key=key, text=text, **self._about(named))
 
     def withdraw(
-        self, question: Named, reason: str = "", *, claim: Named | None = None, worker: str | None = None
+        self,
+        question: Named,
+        reason: str = "",
+        *,
+        claim: Named | None = None,
+        worker: str | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         """Take a question off the desk. An agent shows the claim for one of its own that holds the task up."""
-        return self._ask("withdraw", reason=reason, **_proof(claim, worker), **self._about(question))
+        return self._ask("withdraw", key=key, reason=reason, **_proof(claim, worker), **self._about(question))
 
     def use(
         self,
@@ -307,14 +325,15 @@ class Saying(Names):
         digest: str | None = None,
         claim: Named | None = None,
         worker: str | None = None,
+        key: str | None = None,
     ) -> dict[str, Any]:
         """Say, just before it is done, that a permission is used: by this call and no other, for exactly this action."""
         if digest is None:
             digest = law.digest(action)
-        return self._ask("use", by=by, digest=digest, **_proof(claim, worker), **self._about(question))
+        return self._ask("use", key=key, by=by, digest=digest, **_proof(claim, worker), **self._about(question))
 
-    def assign(self, question: Named, reviewer: str) -> dict[str, Any]:
-        return self._ask("assign", reviewer=reviewer, **self._about(question))
+    def assign(self, question: Named, reviewer: str, *, key: str | None = None) -> dict[str, Any]:
+        return self._ask("assign", key=key, reviewer=reviewer, **self._about(question))
 
     def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
         """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from . import fields as f
+from .canon import dumps
 from .errors import Invalid
 from .journal import STATUSES
 from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
@@ -148,6 +149,14 @@ def _fields(_: str, value: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def _prefs(field: str, value: Any) -> dict[str, Any]:
+    """Preferences by name. None forgets one."""
+    found = {f.name(field, name): given for name, given in f.mapping(field, value).items()}
+    if len(dumps(found)) > 20_000:
+        raise Invalid(f"{field} are too long", reason="at most 20,000 characters of JSON")
+    return found
+
+
 VERBS: dict[str, Verb] = {
     "create": Verb(
         "Write a task down. It is ready at once unless it waits for something.",
@@ -240,6 +249,26 @@ VERBS: dict[str, Verb] = {
         ("name", "role", "secret"),
     ),
     "token_revoke": Verb("Make a token worthless.", {"name": f.name}, ("name",)),
+    "password_set": Verb(
+        "Give a person a password; their sessions end.", {"user": f.name, "secret": f.line(300)}, ("user", "secret")
+    ),
+    "login": Verb(
+        "Let a person in who has proven who they are.",
+        {"user": f.name, "secret": f.name, "proof": f.line(300), "expires": f.span, "about": f.line(200)},
+        ("user", "secret", "proof", "expires"),
+    ),
+    "logout": Verb("End a session.", {"login": f.integer(1, 2**62)}, ("login",)),
+    "link_create": Verb(
+        "Make a link that lets a person in, once.",
+        {"user": f.name, "secret": f.name, "expires": f.span},
+        ("user", "secret", "expires"),
+    ),
+    "link_use": Verb(
+        "Come in by a link.",
+        {"link_secret": f.name, "secret": f.name, "expires": f.span, "about": f.line(200)},
+        ("link_secret", "secret", "expires"),
+    ),
+    "prefs_set": Verb("Say how you like things.", {"user": f.name, "prefs": _prefs}, ("user", "prefs")),
     "restore": Verb(
         "Say that this desk comes from a backup: claims, links, sessions and approvals from before are void.",
         {"source": f.line(1000)},
@@ -264,9 +293,16 @@ def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def say(
-    verb: str, who: Who, *, task: int | None = None, question: int | None = None, key: str | None = None, **args: Any
+    verb: str,
+    who: Who,
+    *,
+    task: int | None = None,
+    question: int | None = None,
+    key: str | None = None,
+    version: int | None = None,
+    **args: Any,
 ) -> Action:
     """An action, checked as far as it can be without looking at the desk."""
     if key is not None:
         f.line(200)("idempotency key", key)
-    return Action(verb, who, _checked(verb, args), task, question, key)
+    return Action(verb, who, _checked(verb, args), task, question, key, version)

@@ -17,7 +17,7 @@ from typing import Any
 from .canon import claim_hash, secret_hash
 from .draft import Draft
 from .effects import late_answer
-from .errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
+from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
 from .guards import no_open_need
 from .model import (
     ANSWERED,
@@ -79,6 +79,12 @@ def decide(case: Case, action: Action, now: int) -> Decision:
     now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)  # time for decisions never runs backwards
     d = Draft(case, action, now)
     may_ever(action.verb, action.who)
+    if action.version is not None and task is not None and task.version != action.version:
+        raise Changed(
+            f"{task.key} has changed",
+            reason=f"it is at version {task.version}, not {action.version}",
+            hint="Look again, then decide.",
+        )
     d.holds_claim = task is not None and _proof(task, d)
     verb = _meant(d) if action.verb in _ABOUT_A_QUESTION else action.verb
     if verb == "use":

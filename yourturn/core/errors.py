@@ -77,12 +77,35 @@ class KeyReused(YourturnError):
     code, exit_code, http_status = "idempotency_conflict", 4, 409
 
 
+class Changed(YourturnError):
+    """The task is no longer as the speaker saw it."""
+
+    code, exit_code, http_status = "changed", 4, 412
+
+
+class TooMany(YourturnError):
+    """Too often in too short a time."""
+
+    code, exit_code, http_status = "too_many", 4, 429
+    retry_after = 1  #: seconds
+
+
 class NotAllowed(YourturnError):
     code, exit_code, http_status = "not_allowed", 5, 403
 
 
+class NotKnown(NotAllowed):
+    """Who is asking? No credential, or one that is worth nothing."""
+
+    code, http_status = "not_known", 401
+
+
 class Invalid(YourturnError):
     code, exit_code, http_status = "invalid", 6, 422
+
+
+class TooLarge(Invalid):
+    code, http_status = "too_large", 413
 
 
 class StillWaiting(YourturnError):

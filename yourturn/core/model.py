@@ -274,6 +274,7 @@ class Action(NamedTuple):
     task: int | None = None
     question: int | None = None
     key: str | None = None  #: idempotency key
+    version: int | None = None  #: the task as the speaker saw it
 
 
 class Decision:

@@ -57,13 +57,13 @@ class Rule(NamedTuple):
     effect: Callable[[Draft], None]
 
 
-#: Who a role can be. `holder` also has to prove the claim.
+#: Who a role can be. `holder` also has to prove the claim; `own` is a person in their own affairs, and an admin in anybody's.
 ROLES: dict[str, frozenset[str]] = {
-    "viewer": frozenset(),
+    "viewer": frozenset({"own"}),
     "agent": frozenset({"any", "holder"}),
-    "member": frozenset({"any", "holder", "human"}),
-    "approver": frozenset({"any", "holder", "human", "approver"}),
-    "admin": frozenset({"any", "holder", "human", "approver", "admin"}),
+    "member": frozenset({"own", "any", "holder", "human"}),
+    "approver": frozenset({"own", "any", "holder", "human", "approver"}),
+    "admin": frozenset({"own", "any", "holder", "human", "approver", "admin"}),
     "system": frozenset({"any", "system"}),
 }
 
@@ -149,8 +149,14 @@ OFFICE: dict[str, str] = {
     "project_set": "admin",
     "user_set": "admin",
     "user_remove": "admin",
-    "token_create": "admin",
-    "token_revoke": "admin",
+    "token_create": "own",
+    "token_revoke": "own",
+    "password_set": "own",
+    "login": "own",
+    "logout": "own",
+    "link_create": "own",
+    "link_use": "own",
+    "prefs_set": "own",
     "restore": "admin",
 }
 

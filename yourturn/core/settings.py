@@ -43,6 +43,7 @@ SETTINGS: dict[str, Setting] = {
     "approvals": Setting("members", fields.choice("members", "approvers"), "who may answer approvals and other gates"),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
     "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
+    "question_rate": Setting(60, fields.integer(1, 100_000), "how many questions over HTTP a task may ask in an hour"),
     "merge": Setting("none", fields.choice("none", "ff", "pr"), "a finished branch is left alone, or goes home: none, ff, pr"),
     "escalate_to": Setting("admin", fields.name, "who is asked when on_timeout is escalate"),
 }

@@ -236,6 +236,80 @@ SELECT name, actor, role, created_at, expires_at, revoked_at, {now} FROM tokens 
 -- name: tokens
 SELECT name, actor, role, created_at, expires_at, revoked_at FROM tokens WHERE workspace_id = :workspace ORDER BY id;
 
+-- name: own_token
+SELECT actor FROM tokens WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
+
+-- name: password
+SELECT password, role FROM users WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
+
+-- name: set_password
+UPDATE users SET password = :password WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
+
+-- name: insert_login
+INSERT INTO logins (workspace_id, actor, role, hash, about, created_at, expires_at)
+VALUES (:workspace, :actor, :role, :hash, :about, :at, :expires);
+
+-- name: login
+SELECT id, actor, role, expires_at, ended_at, {now} FROM logins WHERE workspace_id = :workspace AND hash = :hash;
+
+-- name: logins
+SELECT id, actor, role, about, created_at, expires_at FROM logins
+WHERE workspace_id = :workspace AND ended_at IS NULL AND expires_at > :now ORDER BY id;
+
+-- name: login_of
+SELECT actor FROM logins WHERE workspace_id = :workspace AND id = :id AND ended_at IS NULL;
+
+-- name: end_login
+UPDATE logins SET ended_at = :at WHERE workspace_id = :workspace AND id = :id AND ended_at IS NULL;
+
+-- name: end_logins_of
+UPDATE logins SET ended_at = :at WHERE workspace_id = :workspace AND actor = :actor AND ended_at IS NULL;
+
+-- name: end_logins
+UPDATE logins SET ended_at = :at WHERE workspace_id = :workspace AND ended_at IS NULL;
+
+-- name: drop_logins
+DELETE FROM logins WHERE workspace_id = :workspace AND expires_at <= :before;
+
+-- name: insert_link
+INSERT INTO links (workspace_id, actor, role, hash, created_by, created_at, expires_at)
+VALUES (:workspace, :actor, :role, :hash, :by, :at, :expires);
+
+-- name: link
+SELECT actor, role, expires_at, used_at FROM links WHERE workspace_id = :workspace AND hash = :hash;
+
+-- name: use_link
+UPDATE links SET used_at = :at WHERE workspace_id = :workspace AND hash = :hash AND used_at IS NULL AND expires_at > :at;
+
+-- name: drop_links
+DELETE FROM links WHERE workspace_id = :workspace AND expires_at <= :before;
+
+-- name: drop_links_of
+DELETE FROM links WHERE workspace_id = :workspace AND actor = :actor;
+
+-- name: prefs
+SELECT body FROM prefs WHERE workspace_id = :workspace AND actor = :actor;
+
+-- name: set_prefs
+INSERT INTO prefs (workspace_id, actor, body) VALUES (:workspace, :actor, :body)
+ON CONFLICT (workspace_id, actor) DO UPDATE SET body = excluded.body;
+
+-- name: take_rate
+-- Each use fills up :cost of time; more than :room ahead of now is too much, and then nothing changes.
+INSERT INTO rates (workspace_id, name, used_until) VALUES (:workspace, :name, CAST(:now AS {big}) + CAST(:cost AS {big}))
+ON CONFLICT (workspace_id, name) DO UPDATE
+SET used_until = CASE WHEN rates.used_until > CAST(:now AS {big}) THEN rates.used_until ELSE CAST(:now AS {big}) END + CAST(:cost AS {big})
+WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - CAST(:cost AS {big});
+
+-- name: rate
+SELECT used_until FROM rates WHERE workspace_id = :workspace AND name = :name;
+
+-- name: drop_rate
+DELETE FROM rates WHERE workspace_id = :workspace AND name = :name;
+
+-- name: drop_rates
+DELETE FROM rates WHERE workspace_id = :workspace AND used_until <= :before;
+
 -- name: project_keys
 SELECT key FROM projects WHERE workspace_id = :workspace ORDER BY id;
 

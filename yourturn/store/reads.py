@@ -351,6 +351,13 @@ class Reader:
     def tokens(self) -> list[Any]:
         return self._named("tokens")
 
+    def sessions(self) -> list[Any]:
+        return self._named("logins", now=self.now)
+
+    def prefs(self, actor: str) -> Any:
+        rows = self._named("prefs", actor=actor)
+        return json.loads(rows[0][0]) if rows else {}
+
     def chain(self, seq: int, limit: int = 5000) -> list[Event]:
         return [Event._make(row) for row in self._named("chain", seq=seq, limit=limit)]
 
@@ -420,9 +427,14 @@ _ODD = {
     f"AND t.state NOT IN ({ENDED_STATES}) AND NOT {_ASKS} AND q.reason = 'retry_exhausted')",
     "in_clear": f"""SELECT what FROM (
         SELECT 'token ' || name AS what FROM tokens WHERE workspace_id = :workspace AND length(hash) <> 64
+        UNION ALL SELECT 'session ' || id FROM logins WHERE workspace_id = :workspace AND length(hash) <> 64
+        UNION ALL SELECT 'link ' || id FROM links WHERE workspace_id = :workspace AND length(hash) <> 64
+        UNION ALL SELECT 'the password of ' || name FROM users WHERE workspace_id = :workspace AND password NOT LIKE 'scrypt$%'
         UNION ALL SELECT 'the claim on ' || t.key {_OURS} AND length(t.claim_hash) <> 64
         UNION ALL SELECT 'event ' || e.seq FROM events e
-            WHERE e.workspace_id = :workspace AND e.task_id IS NULL AND e.data LIKE '%"yt!_%' ESCAPE '!'
+            WHERE e.workspace_id = :workspace AND e.task_id IS NULL AND (e.data LIKE '%"yt!_%' ESCAPE '!' OR e.data LIKE '%"ys!_%' ESCAPE '!'
+                 OR e.data LIKE '%"yl!_%' ESCAPE '!'
+                 OR e.data LIKE '%scrypt$%')
         ) AS found""",
 }
 

@@ -2,7 +2,7 @@
 
 Everything that is stored keeps its numbers on the way, because the hashes of the history cover them. Only what a database
 makes for itself stays behind (the slot of an event in the log, the number of the next question), and, unless they are
-asked for, secrets: tokens, and the hashes that prove claims.
+asked for, secrets: tokens, sessions, links, and the hashes that prove passwords and claims.
 """
 
 from __future__ import annotations
@@ -35,8 +35,12 @@ class Table(NamedTuple):
 TABLES: tuple[Table, ...] = (
     Table("workspaces", ("id",), left_out=("next_question",)),
     Table("projects", ("id",)),
-    Table("users", ("id",)),
+    Table("users", ("id",), secret=("password",)),
     Table("tokens", ("id",), secret=("*",)),
+    Table("logins", ("id",), secret=("*",)),
+    Table("links", ("id",), secret=("*",)),
+    Table("prefs", ("workspace_id", "actor {bytewise}"), numbered=False),
+    Table("rates", ("workspace_id", "name {bytewise}"), numbered=False, secret=("*",)),
     Table("tasks", ("id",), secret=("claim_hash",)),
     Table("deps", ("task_id", "needs_id"), numbered=False),
     Table("questions", ("workspace_id", "id"), numbered=False),

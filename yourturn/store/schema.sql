@@ -51,7 +51,8 @@ CREATE TABLE users (
     name          TEXT NOT NULL,
     role          TEXT NOT NULL CHECK (role IN ('viewer', 'member', 'approver', 'admin')),
     created_at    {big} NOT NULL,
-    removed_at    {big}
+    removed_at    {big},
+    password      TEXT                             -- how it is proven, never what it is: scrypt, with its parameters
 ) {strict};
 CREATE UNIQUE INDEX users_name ON users (workspace_id, name) WHERE removed_at IS NULL;
 
@@ -68,6 +69,49 @@ CREATE TABLE tokens (
     revoked_at    {big}
 ) {strict};
 CREATE UNIQUE INDEX tokens_name ON tokens (workspace_id, name) WHERE revoked_at IS NULL;
+
+-- A person's browser, after they have proven who they are. Only the hash of its secret is kept.
+CREATE TABLE logins (
+    id            {id},
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    actor         TEXT NOT NULL,
+    role          TEXT NOT NULL CHECK (role IN ('viewer', 'member', 'approver', 'admin')),
+    hash          TEXT NOT NULL UNIQUE,
+    about         TEXT NOT NULL DEFAULT '',
+    created_at    {big} NOT NULL,
+    expires_at    {big} NOT NULL,
+    ended_at      {big}
+) {strict};
+CREATE INDEX logins_actor ON logins (workspace_id, actor) WHERE ended_at IS NULL;
+
+-- A link that lets one person in, once.
+CREATE TABLE links (
+    id            {id},
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    actor         TEXT NOT NULL,
+    role          TEXT NOT NULL CHECK (role IN ('viewer', 'member', 'approver', 'admin')),
+    hash          TEXT NOT NULL UNIQUE,
+    created_by    TEXT NOT NULL,
+    created_at    {big} NOT NULL,
+    expires_at    {big} NOT NULL,
+    used_at       {big}
+) {strict};
+
+-- How a person likes things, as JSON. Nothing is decided by it.
+CREATE TABLE prefs (
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    actor         TEXT NOT NULL,
+    body          TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, actor)
+) {strict};
+
+-- How often something was done: the moment until which its allowance is used up. Old rows say nothing any more.
+CREATE TABLE rates (
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    name          TEXT NOT NULL,
+    used_until    {big} NOT NULL,
+    PRIMARY KEY (workspace_id, name)
+) {strict};
 
 CREATE TABLE tasks (
     id                {id},

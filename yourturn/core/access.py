@@ -1,0 +1,147 @@
+"""Who may do what: one table for every surface.
+
+An **operation** is a verb of the rules, a look, or an errand of the office. `NEEDS` says what it takes; `GRANTS` says what a
+role has. A surface names the operation of each of its routes, pages and tools, and asks `may`; the tests fail for one that
+has no row here. What a verb needs is read from the rules themselves, so there is no second place in which it could differ.
+
+    open      nobody has to say who they are
+    look      any credential: people and agents
+    own       a person, in their own affairs; an admin in anybody's
+    any       people and agents, but not those who only look
+    holder    who holds the claim
+    human     a person who does more than look
+    approver  a person who may sign off
+    admin     an admin
+
+This is the first of two doors: whoever comes through may still be refused by the rules, which know the task, the claim and
+the settings.
+"""
+
+from __future__ import annotations
+
+from .errors import NotAllowed, NotKnown
+from .model import SYSTEM, Who
+from .rules import MEANS, OFFICE, ROLES, TRANSITIONS
+
+LEVELS = ("open", "look", "own", "any", "holder", "human", "approver", "admin", "system")
+
+GRANTS: dict[str, frozenset[str]] = {role: frozenset({"open", "look", *found}) for role, found in ROLES.items()}
+
+
+def _least(verb: str) -> str:
+    """What a verb takes in the most generous cell of the table."""
+    named = {who for (_, other), rule in TRANSITIONS.items() if other == MEANS.get((verb, "human"), verb) for who in rule.who}
+    return min(named, key=LEVELS.index)
+
+
+_LOOKS: dict[str, str] = {
+    # what everybody with a credential sees
+    "tasks": "look",
+    "questions": "look",
+    "events": "look",
+    "projects": "look",
+    "stats": "look",
+    "output": "look",
+    "page": "look",
+    # what is no agent's business
+    "users": "own",
+    "sessions": "own",
+    "prefs": "own",
+    "tokens": "own",
+    # everything at once
+    "export": "admin",
+    "backup": "admin",
+    "import_all": "admin",
+    "audit": "human",
+    "reconcile": "any",
+    "trial": "any",
+    # what anybody may ask, to find out whether we are there, or to say who they are
+    "health": "open",
+    "document": "open",
+    "enter": "open",
+    "metrics": "look",
+    "mcp": "look",
+}
+
+#: operation -> what it takes.
+NEEDS: dict[str, str] = {
+    **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in MEANS}},
+    **OFFICE,
+    **_LOOKS,
+}
+
+#: Methods of the client, by operation. A method that is not here has the name of its operation.
+METHODS: dict[str, str] = {
+    **dict.fromkeys(
+        ("list", "ready", "next", "show", "tree", "counts", "holds_up", "steps", "program", "patch", "now", "claim_is_for"), "tasks"
+    ),
+    **dict.fromkeys(("inbox", "wait_for"), "questions"),
+    **dict.fromkeys(("history", "log", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
+    "check_question": "trial",
+    "claim_next": "claim",
+    "await_person": "flag",
+    "respond": "answer",
+    "depend": "dep_add",
+    "undepend": "dep_remove",
+    "record": "step",
+    "write_output": "holder",
+    "keep_patch": "holder",
+    "create_project": "project_create",
+    "set": "project_set",
+    "set_user": "user_set",
+    "remove_user": "user_remove",
+    "create_token": "token_create",
+    "revoke_token": "token_revoke",
+    "set_password": "password_set",
+    "login": "enter",
+    "use_link": "enter",
+    "logout": "logout",
+    "end_session": "logout",
+    "create_link": "link_create",
+    "preferences": "prefs",
+    "set_preferences": "prefs_set",
+    "import_": "import_all",
+}
+
+NEEDS["holder"] = "any"
+
+
+def operation(method: str) -> str:
+    """The operation behind a method of the client."""
+    return METHODS.get(method, method)
+
+
+def may(who: Who | None, name: str) -> bool:
+    """`who` is None for somebody who has not said who they are."""
+    need = NEEDS[name]
+    return need == "open" if who is None else need in GRANTS[who.role]
+
+
+def check(who: Who | None, name: str) -> None:
+    """Raises what somebody should be told who may not."""
+    if may(who, name):
+        return
+    if who is None:
+        raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
+    need, words = NEEDS[name], name.replace("_", " ")
+    if need in ("own", "human") and who.role == "agent":
+        why = "that is a person's business"
+    elif who.role == "viewer":
+        why = "a viewer only looks"
+    else:
+        why = f"only {_a(need)} can, and {who.name} is {_a(who.role)}"
+    raise NotAllowed(f"{who.name} cannot use {words}" if name in _LOOKS else f"{who.name} cannot {words}", reason=why)
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def owns(who: Who, actor: str) -> bool:
+    """Is this their own affair?"""
+    return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)
+
+
+def at_most(role: str, other: str) -> bool:
+    """Has the first nothing that the second has not?"""
+    return GRANTS[role] <= GRANTS[other]
