@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent.parent / "docs"
 
-_PEOPLE = ("any", "holder", "human", "approver", "admin", "system")
+_PEOPLE = ("own", "any", "holder", "human", "approver", "admin", "system")
 
 
 def page() -> str:
@@ -186,13 +186,14 @@ def _signals() -> list[str]:
 
 
 def _roles() -> list[str]:
-    rows = [(f"`{role}`", _people(can) or "nobody: it only reads") for role, can in ROLES.items()]
+    rows = [(f"`{role}`", _people(can) or "nobody") for role, can in ROLES.items()]
     fields: dict[str, list[str]] = {}
     for field, who in FIELDS.items():
         fields.setdefault(who, []).append(field)
     return [
         "## Roles",
-        "Which of the words under *who* a role may be. The holder of a claim also has to prove it.",
+        "Which of the words under *who* a role may be. The holder of a claim also has to prove it. A viewer only reads; `own` "
+        "is a person in their own affairs, and an admin in anybody's.",
         _table(("role", "counts as"), rows),
         "Fields of `update`, and who may change them:",
         _table(("who", "fields"), [(who, _code(names)) for who, names in fields.items()]),

@@ -34,6 +34,8 @@ RETURNS = {s for s in (*ASKABLE, "blocked") if s != "human"}
 EXPECTED = {
     "users": [("role", set(ROLES) - {"system", "agent"})],
     "tokens": [("role", set(ROLES) - {"system"})],
+    "logins": [("role", set(ROLES) - {"system", "agent"})],
+    "links": [("role", set(ROLES) - {"system", "agent"})],
     "tasks": [
         ("state", set(STATES)), ("return_state", RETURNS), ("outcome", {"back", "done"}), ("requires", set(REQUIRES)),
         ("failure", set(FAILURES)), ("state", {"working", "human"}), ("state", set(ENDED)), ("state", {"human", "deferred"}),

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import wire
 from ..core.errors import KeyReused, NotKnown
+from ..core.fields import NAME
 from ..core.model import DAY, MINUTE, Who
 from ..store.reads import Reader
 from .names import Names
@@ -80,10 +81,12 @@ class Managing(Names):
         if address:
             rates.take(self.desk, "login from", address, FROM_HERE, 15 * MINUTE, "Too many tries to log in from there")
         rates.take(self.desk, "login as", name[:200], TRIES, 15 * MINUTE, "Too many tries to log in with that name")
-        with self.desk.store.reading() as run:
-            row = run(self.desk.store.query["password"], {"workspace": self.desk.workspace, "name": name[:200]}).fetchone()
+        row = None
+        if NAME.fullmatch(name):
+            with self.desk.store.reading() as run:
+                row = run(self.desk.store.query["password"], {"workspace": self.desk.workspace, "name": name}).fetchone()
         proof = row[0] if row else None
-        if not passwords.proves(password, proof):
+        if not passwords.proves(password, proof) or row is None:
             raise NotKnown("The name or the password is not right")
         rates.forget(self.desk, "login as", name[:200])
         return self._enter("login", Who(f"human:{name}", row[1]), about, lasts, user=name, proof=proof)

@@ -72,9 +72,8 @@ NEEDS: dict[str, str] = {
 
 #: Methods of the client, by operation. A method that is not here has the name of its operation.
 METHODS: dict[str, str] = {
-    **dict.fromkeys(
-        ("list", "ready", "next", "show", "tree", "counts", "holds_up", "steps", "program", "patch", "now", "claim_is_for"), "tasks"
-    ),
+    **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up"), "tasks"),
+    **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
     **dict.fromkeys(("inbox", "wait_for"), "questions"),
     **dict.fromkeys(("history", "log", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
     "check_question": "trial",

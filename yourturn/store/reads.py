@@ -432,7 +432,8 @@ _ODD = {
         UNION ALL SELECT 'the password of ' || name FROM users WHERE workspace_id = :workspace AND password NOT LIKE 'scrypt$%'
         UNION ALL SELECT 'the claim on ' || t.key {_OURS} AND length(t.claim_hash) <> 64
         UNION ALL SELECT 'event ' || e.seq FROM events e
-            WHERE e.workspace_id = :workspace AND e.task_id IS NULL AND (e.data LIKE '%"yt!_%' ESCAPE '!' OR e.data LIKE '%"ys!_%' ESCAPE '!'
+            WHERE e.workspace_id = :workspace AND e.task_id IS NULL
+            AND (e.data LIKE '%"yt!_%' ESCAPE '!' OR e.data LIKE '%"ys!_%' ESCAPE '!'
                  OR e.data LIKE '%"yl!_%' ESCAPE '!'
                  OR e.data LIKE '%scrypt$%')
         ) AS found""",
