@@ -456,13 +456,18 @@ class Desk:
 
     def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[tuple[str, Event]]:
         """Events as they happen, for ever or for so long."""
+        for found in self.batches(after, seconds):
+            yield from found
+
+    def batches(self, after: str | None = None, seconds: float | None = None) -> Iterator[list[tuple[str, Event]]]:
+        """The same, as many together as there are."""
         cursor = self.cursor() if after is None else after
         ends = None if seconds is None else time.monotonic() + seconds
         hurry = 0
         while True:
             found, cursor = self.events(cursor)
-            yield from found
             if found:
+                yield found
                 hurry = 0
                 continue
             left = 60.0 if ends is None else ends - time.monotonic()

@@ -77,6 +77,7 @@ COMMANDS: dict[str, Command] = {
     "resume": Command("runs", "resume", _W, "let a run go on: after a failure, a changed script, or a worker's end", ("turn resume 42", "turn resume 42 --accept-new-code", "turn resume 42 --from 3", "turn resume 42 --detach")),
     "stop": Command("claims", "stop", _W, "a person ends a run or a task as stuck", ('turn stop 42 --reason "Decided against it"',)),
     # the desk
+    "serve": Command("yourturn.server.command", "serve", _D, "the desk for people and agents elsewhere, over HTTP", ("turn serve", "turn serve --port 9000", "turn serve --host 0.0.0.0 --public-url https://turn.example.org --workers 4")),
     "init": Command("office", "init", _D, "make a desk here", ("turn init", "turn init --key PROJ", "turn init --upgrade")),
     "project": Command("office", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),
     "user": Command("office", "user", _D, "people: roles, passwords, one-time links, sessions", ("turn user add ana --role approver", "turn user list", "turn user password ana", "turn user link ana", "turn user sessions", "turn user logout 3", "turn user remove ana")),

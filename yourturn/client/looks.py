@@ -63,6 +63,13 @@ class Looks(Names):
         where = self._within(project)
         return self.desk.read(lambda r: r.counts(where))
 
+    def stats(self, project: str | None = None, *, days: int = 30) -> dict[str, Any]:
+        """How many tasks and questions, how fast people answer, how often nobody did: of the last so many days."""
+        from ..stats import summed
+
+        where = self._within(project)
+        return self.desk.read(lambda r: summed(r.counts(where), r.asked_since(where, r.now - days * 86_400_000_000), r.now, days))
+
     def inbox(
         self,
         *,

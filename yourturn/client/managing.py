@@ -116,9 +116,7 @@ class Managing(Names):
         self._may("sessions")
         names = ("id", "actor", "role", "about", "created_at", "expires_at")
         rows = self.desk.look(lambda r: r.sessions())
-        return [
-            dict(zip(names, [*row[:4], *map(wire.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])
-        ]
+        return [dict(zip(names, [*row[:4], *map(wire.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])]
 
     def logout(self, session: str) -> None:
         """End the session with this secret."""
@@ -147,9 +145,7 @@ class Managing(Names):
         self._may("tokens")
         names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at")
         rows = self.desk.read(lambda r: r.tokens())
-        return [
-            dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in rows if owns(self.who, row[1])
-        ]
+        return [dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in rows if owns(self.who, row[1])]
 
     def create_token(
         self, name: str, role: str = "agent", *, actor: str | None = None, expires: Any = None, key: str | None = None

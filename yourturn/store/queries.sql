@@ -236,6 +236,18 @@ SELECT name, actor, role, created_at, expires_at, revoked_at, {now} FROM tokens 
 -- name: tokens
 SELECT name, actor, role, created_at, expires_at, revoked_at FROM tokens WHERE workspace_id = :workspace ORDER BY id;
 
+-- name: home_of_token
+SELECT w.name FROM tokens t JOIN workspaces w ON w.id = t.workspace_id WHERE t.hash = :hash;
+
+-- name: home_of_login
+SELECT w.name FROM logins l JOIN workspaces w ON w.id = l.workspace_id WHERE l.hash = :hash;
+
+-- name: home_of_link
+SELECT w.name FROM links l JOIN workspaces w ON w.id = l.workspace_id WHERE l.hash = :hash;
+
+-- name: workspaces
+SELECT name FROM workspaces ORDER BY id;
+
 -- name: own_token
 SELECT actor FROM tokens WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
 

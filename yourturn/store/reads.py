@@ -272,6 +272,16 @@ class Reader:
         question = Question._make(self._named("question", id=number)[0])
         return question, self._all("SELECT t.key FROM tasks t WHERE t.id = :id", id=question.task_id)[0][0]
 
+    def asked_since(self, project: str | None, since: int) -> list[Any]:
+        """task, kind, status, asked, responded: questions asked since then, and those that are still open."""
+        ours = " AND p.key = :project" if project else ""
+        return self._all(
+            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at FROM questions q JOIN tasks t ON t.id = q.task_id "
+            f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} "
+            "AND (q.status = 'pending' OR q.asked_at >= :since)",
+            since=since, **({"project": project} if project else {}),
+        )  # fmt: skip
+
     # --- the event log ----------------------------------------------------------------------------------------------
 
     def log(

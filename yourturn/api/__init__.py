@@ -1,0 +1,1 @@
+"""The HTTP API: rows of a table (table.py), made into routes (app.py) and into a document (document.py)."""

@@ -1,0 +1,199 @@
+"""Questions of jobs, in camelCase: a job is a task. For programs that know jobs, questions with a type, and their events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ..core.errors import Invalid, NotFound
+from ..core.model import ENDED, HUMAN
+from ..core.rules import KINDS
+from ..http.limits import may_ask
+from .calls import Answer, Call
+
+#: type -> kind, and does it hold the job up?
+TYPES: dict[str, tuple[str, bool]] = {
+    "blocking": ("input", True),
+    "non_blocking": ("input", False),
+    "approval": ("permission", True),
+    "error_recovery": ("recovery", True),
+}
+#: What a job's status is called, by the state of its task.
+STATUS = {
+    "created": "pending", "ready": "pending", "blocked": "pending", "deferred": "pending", "working": "running",
+    "review": "waiting_for_approval", "done": "completed", "failed": "failed", "cancelled": "cancelled",
+}  # fmt: skip
+RESPONSE_TYPES = ("text", "choice", "boolean", "approval")
+_BODY = ("question", "type", "response_type", "options", "context", "timeout_minutes", "default_response")
+
+
+def type_of(kind: str, blocking: bool) -> str:
+    if not blocking:
+        return "non_blocking"
+    if kind == "recovery":
+        return "error_recovery"
+    return "approval" if KINDS[kind].response_type == "approval" else "blocking"
+
+
+def status_of(state: str, awaiting: str | None) -> str:
+    """A job that waits for a person says for what."""
+    if state != HUMAN:
+        return STATUS[state]
+    return "waiting_for_approval" if awaiting and KINDS[awaiting].response_type == "approval" else "waiting_for_input"
+
+
+def question(q: dict[str, Any], workspace: str) -> dict[str, Any]:
+    response = q["response"]
+    return {
+        "id": q["id"],
+        "jobId": q["task"],
+        "workspaceId": workspace,
+        "projectId": q["task"].rpartition("-")[0],
+        "type": type_of(q["kind"], q["blocking"]),
+        "question": q["text"],
+        "context": q["context"],
+        "status": q["status"],
+        "responseType": q["response_type"],
+        "options": q["options"],
+        "response": None if response is None else answered(response),
+        "respondedBy": q["responded_by"],
+        "respondedAt": q["responded_at"],
+        "timeoutAt": q["timeout_at"],
+        "defaultResponse": None if q["default"] is None else {"type": q["response_type"], "value": q["default"]},
+        "metadata": q["metadata"],
+        "createdAt": q["asked_at"],
+    }
+
+
+def answered(response: dict[str, Any]) -> dict[str, Any]:
+    """A rejection without a value is a no."""
+    value = response["value"]
+    if value is None:
+        value = response["verdict"] == "approved" if response["type"] in ("approval", "boolean") else response["text"]
+    found = {"type": response["type"], "value": value}
+    return {**found, "text": response["text"]} if response.get("text") else found
+
+
+# --- routes -----------------------------------------------------------------------------------------------------------
+
+
+def job(call: Call) -> Answer:
+    task = _job(call)
+    return Answer(
+        {"id": task["key"], "status": status_of(task["state"], task["awaiting"]), "projectId": task["key"].rpartition("-")[0]}
+    )
+
+
+def _job(call: Call) -> dict[str, Any]:
+    _here(call)
+    found = call.client.show(call.path["id"])
+    if "key" not in found:
+        raise NotFound(f"There is no job {call.path['id'][:60]}")
+    return found
+
+
+def _here(call: Call) -> None:
+    """A workspace that is not theirs is none."""
+    wanted = call.query.get("workspace_id")
+    if wanted is not None and wanted != call.client.desk.workspace_name:
+        raise NotFound(f"There is no workspace {wanted[:60]!a}")
+
+
+def asked(call: Call) -> Answer:
+    task = _job(call)
+    body = call.body(*_BODY)
+    for name in ("question", "type", "response_type"):
+        if not isinstance(body.get(name), str):
+            raise Invalid(f"{name} must be given, as text")
+    if body["type"] not in TYPES:
+        raise Invalid(f"There is no type {body['type'][:40]!a}", hint=f"Choose one of: {', '.join(TYPES)}.")
+    if body["response_type"] not in RESPONSE_TYPES:
+        raise Invalid(
+            f"There is no responseType {body['response_type'][:40]!a}", hint=f"Choose one of: {', '.join(RESPONSE_TYPES)}."
+        )
+    kind, blocking = TYPES[body["type"]]
+    fields: dict[str, Any] = {"response_type": body["response_type"], "blocking": blocking}
+    context, options = body.get("context"), body.get("options", [])
+    if not isinstance(options, list):
+        raise Invalid("options must be a list")
+    if options and body["response_type"] != "choice":  # what they say is for the reader; the answer is yes, no or words
+        context, options = {**(context if isinstance(context, dict) else {}), "options": options}, []
+    minutes = body.get("timeout_minutes")
+    if minutes is not None:
+        if isinstance(minutes, bool) or not isinstance(minutes, (int, float)):
+            raise Invalid("timeoutMinutes must be a number")
+        fields["timeout"] = minutes * 60
+    default = body.get("default_response")
+    if default is not None:
+        if not isinstance(default, dict) or "value" not in default:
+            raise Invalid("defaultResponse needs a value")
+        fields["default"] = default["value"]
+    from .routes import settings_of
+
+    may_ask(call.client, task["key"], settings_of(call, task["key"]))
+    made = call.client.ask(task["key"], body["question"], kind, options, context=context, key=call.key, **fields)
+    return Answer(
+        {"questionId": made["id"], "timeoutAt": made["timeout_at"]}, 201, (("Location", f"/api/questions/{made['id']}"),)
+    )
+
+
+def of_job(call: Call) -> Answer:
+    task = _job(call)
+    return Answer({"questions": [question(q, call.client.desk.workspace_name) for q in task["questions"]]})
+
+
+def pending(call: Call) -> Answer:
+    call.only("workspace_id", "type", "project_id", "limit", "cursor")
+    _here(call)
+    wanted = call.text("type")
+    if wanted is not None and wanted not in TYPES:
+        raise Invalid(f"There is no type {wanted[:40]!a}", hint=f"Choose one of: {', '.join(TYPES)}.")
+    limit = call.limit()
+    found = call.client.inbox(project=call.text("project_id"), after=call.text("cursor"), limit=limit)
+    shown = [question(q, call.client.desk.workspace_name) for q in found]
+    more = found[-1]["id"] if len(found) == limit else None
+    return Answer({"questions": [q for q in shown if wanted in (None, q["type"])], "nextCursor": more})
+
+
+def answer(call: Call, before: dict[str, Any]) -> Answer:
+    given = call.body("response", "restart")["response"]
+    if not isinstance(given, dict) or given.get("value") is None or not isinstance(given.get("text", ""), str):
+        raise Invalid("response needs a value", hint='Like {"response": {"type": "text", "value": "Use JWT"}}.')
+    if given.get("type", before["response_type"]) != before["response_type"]:
+        raise Invalid(f"{before['id']} takes a response of type {before['response_type']}", hint="The question is still open.")
+    if before["id"] == before["task"]:
+        no = str(given["value"]).lower() in ("false", "no", "reject", "rejected")
+        task = (call.client.reject if no else call.client.approve)(before["task"], given.get("text", ""), key=call.key)
+    else:
+        call.client.answer(before["id"], given["value"], given.get("text", ""), key=call.key)
+        task = call.client.show(before["task"])
+    return Answer({"success": True, "jobResumed": task["state"] not in (HUMAN, *ENDED)})
+
+
+# --- events -----------------------------------------------------------------------------------------------------------
+
+
+def frames(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What an event of the log means for a job: (name, data)."""
+    data, job = event["data"], event["task"]
+    if job is None:
+        return
+    for q in data.get("opened", ()):
+        yield "question_asked", {
+            "type": "question_asked", "questionId": q["id"], "jobId": job,
+            "question": {
+                "question": q["text"], "type": type_of(q["kind"], bool(q["blocking"])), "responseType": q["response_type"],
+                "options": q.get("options", []), "context": q.get("context"), "timeoutAt": q.get("timeout_at"),
+            },
+        }  # fmt: skip
+    for q in data.get("closed", ()):
+        name = {"answered": "question_answered", "timeout": "question_timeout", "cancelled": "question_cancelled"}.get(
+            q["status"]
+        )
+        if name is not None:
+            response = q.get("response")
+            found = {"type": name, "questionId": q["id"], "jobId": job, "response": answered(response) if response else None}
+            yield name, {**found, "respondedBy": q.get("responded_by"), "reason": q.get("close_reason")}
+    if data.get("from") != data.get("to"):
+        awaiting = next((q["kind"] for q in data.get("opened", ()) if q["blocking"]), None)
+        yield "status", {"type": "status", "jobId": job, "status": status_of(data["to"], awaiting), "state": data["to"]}

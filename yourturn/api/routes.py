@@ -1,0 +1,330 @@
+"""Tasks, questions and what is around them. Each handler says one thing to the client and shows what came of it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ..core.actions import VERBS
+from ..core.errors import Invalid, NotFound
+from ..core.model import PENDING
+from ..http.limits import may_ask
+from . import jobs
+from .calls import Answer, Call, page
+
+# --- tasks ------------------------------------------------------------------------------------------------------------
+
+#: Filters of the list of tasks.
+TASK_FILTERS = (
+    "state",
+    "awaiting",
+    "epic",
+    "parent",
+    "project",
+    "role",
+    "label",
+    "type",
+    "priority",
+    "requires",
+    "search",
+    "ready",
+)
+CREATE = tuple(name for name in VERBS["create"].args if name not in ("program",))
+
+
+def list_tasks(call: Call) -> Answer:
+    call.only(*TASK_FILTERS, "cursor", "limit", "workspace_id")
+    limit = call.limit()
+    plain = {
+        name: call.text(name) for name in ("state", "epic", "parent", "project", "role", "label", "type", "requires", "search")
+    }
+    filters: dict[str, Any] = {name: value for name, value in plain.items() if value is not None}
+    if "awaiting" in call.query:
+        filters["awaiting"] = call.query["awaiting"] if call.query["awaiting"] not in ("", "true") else True
+    if "priority" in call.query:
+        filters["priority"] = call.number("priority", 0, 4, 2)
+    if call.query.get("ready") in ("", "1", "true", "yes"):
+        filters["workable"] = True
+    found = call.client.list(after=call.text("cursor"), limit=limit, **filters)
+    return Answer(page(found, limit, "tasks", "key"))
+
+
+def create_task(call: Call) -> Answer:
+    body = call.body(*CREATE)
+    title = body.pop("title", None)
+    if title is None:
+        raise Invalid("A task needs a title")
+    needs = _names(body.pop("depends_on", []), "depends_on")
+    for name in ("parent", "project"):
+        if name in body and not isinstance(body[name], str):
+            raise Invalid(f"{name} must be text")
+    made = call.client.create(title, depends_on=needs, key=call.key, **body)
+    return Answer(made, 201, (("Location", f"/api/tasks/{made['key']}"),))
+
+
+def show_task(call: Call) -> Answer:
+    return Answer(_task(call))
+
+
+def _task(call: Call) -> dict[str, Any]:
+    """A task, not a question: their names differ, and so do their routes."""
+    found = call.client.show(call.path["key"])
+    if "key" not in found:
+        raise NotFound(f"There is no task {call.path['key'][:60]}", hint="A question is at /api/questions/…")
+    return found
+
+
+def task_events(call: Call) -> Answer:
+    call.only("cursor", "limit")
+    limit = call.limit()
+    found = call.client.history(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
+    return Answer(page(found, limit, "events", "seq"))
+
+
+def task_output(call: Call) -> Answer:
+    call.only("cursor", "limit")
+    limit = call.limit()
+    found = call.client.output(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
+    return Answer(page(found, limit, "lines", "id"))
+
+
+# --- every verb -------------------------------------------------------------------------------------------------------
+
+
+class Deed(NamedTuple):
+    """How a verb is said: the client's method, the names of what it takes, and under which the claim's token goes."""
+
+    method: str
+    takes: tuple[str, ...] = ()
+    claim: str = ""
+    shows: str = "task"  #: task, question or both (a task and a claim)
+
+
+_QUESTION = tuple(name for name in VERBS["ask"].args if name not in ("claim", "worker", "step"))
+_STEPS = ("steps", "journal")
+
+#: A task's verb in the path, how it is said.
+DEEDS: dict[str, Deed] = {
+    "vet": Deed("vet"),
+    "claim": Deed("claim", ("worker", "lease"), shows="both"),
+    "heartbeat": Deed("heartbeat", ("worker",), "proof"),
+    "release": Deed("release", ("reason", "worker"), "proof"),
+    "park": Deed("park", ("until", "worker", "steps"), "proof"),
+    "complete": Deed("complete", ("summary", "worker", *_STEPS), "proof"),
+    "fail": Deed("fail", ("reason", "failure", "worker", *_STEPS), "proof"),
+    "decompose": Deed("decompose", ("children", "worker"), "proof"),
+    "ask": Deed("ask", (*_QUESTION, "worker"), "claim", "question"),
+    "flag": Deed("flag", (*(n for n in _QUESTION if n != "blocking"), "worker"), "claim"),
+    "answer": Deed("answer", ("value", "text", "verdict", "restart"), shows="question"),
+    "approve": Deed("approve", ("text", "value")),
+    "reject": Deed("reject", ("text",)),
+    "withdraw": Deed("withdraw", ("reason", "worker"), "claim", "question"),
+    "use": Deed("use", ("by", "action", "digest", "worker"), "claim", "question"),
+    "assign": Deed("assign", ("reviewer",), shows="question"),
+    "hand_back": Deed("hand_back"),
+    "resolve": Deed("resolve", ("reason",)),
+    "accept": Deed("accept", ("reason",)),
+    "stop": Deed("stop", ("reason",)),
+    "cancel": Deed("cancel", ("reason",)),
+    "close": Deed("close", ("reason",)),
+    "defer": Deed("defer", ("until", "reason")),
+    "wake": Deed("wake"),
+    "reopen": Deed("reopen", ("reason",)),
+    "note": Deed("note", ("text",)),
+    "update": Deed("update", tuple(name for name in VERBS["create"].args if name in ("title", "description", "labels", "acceptance", "priority", "type", "complexity", "requires", "role", "max_retries", "branch")), "claim"),
+    "dep_add": Deed("depend", ("needs",)),
+    "dep_remove": Deed("undepend", ("needs",)),
+    "step": Deed("record", ("steps", "program"), "claim"),
+    "rewind": Deed("rewind", ("to", "spare"), "claim"),
+}  # fmt: skip
+
+#: What a method wants as text; everything else is checked where the verb is said.
+_TEXTS = ("reason", "text", "summary", "reviewer", "by", "digest", "worker", "claim", "verdict", "failure", "kind")
+_NEEDED = {
+    "claim": ("worker",), "decompose": ("children",), "ask": ("text",), "flag": ("text",), "use": ("by",), "assign": ("reviewer",),
+    "note": ("text",), "dep_add": ("needs",), "dep_remove": ("needs",),
+}  # fmt: skip
+
+
+def act(call: Call) -> Answer:
+    action = call.path["action"].replace("-", "_")
+    deed = DEEDS.get(action)
+    if deed is None:
+        raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(DEEDS)}.")
+    task = _task(call)
+    return Answer(said(call, action, task["key"], task))
+
+
+def said(call: Call, action: str, named: str, task: dict[str, Any] | None = None) -> Any:
+    """Say a verb with what stands in the body."""
+    deed = DEEDS[action]
+    body = call.body(*deed.takes, *(["claim"] if deed.claim else []))
+    for name in _TEXTS:
+        if name in body and not isinstance(body[name], str):
+            raise Invalid(f"{name} must be text")
+    for name in _NEEDED.get(action, ()):
+        if name not in body:
+            raise Invalid(f"{action} needs {'an' if name[0] in 'aeiou' else 'a'} {name}")
+    for name in ("steps", "children", "options"):
+        if name in body and not isinstance(body[name], list):
+            raise Invalid(f"{name} must be a list")
+    if action == "answer" and not body.keys() & {"value", "text", "verdict"}:
+        raise Invalid("An answer needs a value, a text or a verdict")
+    if action == "update" and not body.keys() - {"claim"}:
+        raise Invalid("Nothing to update was given", hint=f"Give one of: {', '.join(deed.takes)}.")
+    if "until" in body and not isinstance(body["until"], str):
+        raise Invalid("until must be a time", hint="Like 2d or 2026-12-24T18:00Z.")
+    if "to" in body:
+        body["to"] = str(body["to"])
+    if action in ("ask", "flag") and task is not None:
+        may_ask(call.client, task["key"], settings_of(call, task["key"]))
+    args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
+    if action == "step":
+        args, named = [], {"task": named, "token": body.pop("claim", "")}  # type: ignore[assignment]
+    elif "claim" in body:
+        body[deed.claim] = body.pop("claim")
+    found = getattr(call.expecting(), deed.method)(named, *args, key=call.key, **body)
+    return call.client.show(task["key"]) if found is None and task is not None else found
+
+
+def settings_of(call: Call, key: str) -> dict[str, Any]:
+    project = key.rpartition("-")[0]
+    desk = call.client.desk
+    own, shared = desk.look(lambda r: next(row[2:4] for row in r.projects() if row[0] == project))
+    return desk.store.settings(own, shared)
+
+
+def _names(value: Any, field: str) -> list[str]:
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise Invalid(f"{field} must be keys of tasks")
+    return found
+
+
+def claim_next(call: Call) -> Answer:
+    """The next task and a claim on it; null where there is nothing to do."""
+    body = call.body("worker", "project", "epic", "role", "host", "lease")
+    for name in ("worker", "project", "epic", "role", "host"):
+        if name in body and not isinstance(body[name], str):
+            raise Invalid(f"{name} must be text")
+    if "worker" not in body:
+        raise Invalid("claim needs a worker")
+    return Answer(call.client.claim_next(body.pop("worker"), key=call.key, **body))
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def list_questions(call: Call) -> Answer:
+    call.only("status", "kind", "project", "reviewer", "urgency", "task", "cursor", "limit", "workspace_id")
+    limit = call.limit()
+    status = call.text("status") or PENDING
+    if status not in ("pending", "answered", "timeout", "cancelled", "all"):
+        raise Invalid(f"There is no status {status[:40]!a}", hint="Choose one of: pending, answered, timeout, cancelled, all.")
+    filters = {name: call.text(name) for name in ("reviewer", "urgency") if call.text(name) is not None}
+    found = call.client.inbox(
+        status=status, kind=call.text("kind"), project=call.text("project"), task=call.text("task"), after=call.text("cursor"),
+        limit=limit, **filters,
+    )  # fmt: skip
+    return Answer(page(found, limit, "questions", "id"))
+
+
+def task_questions(call: Call) -> Answer:
+    return Answer({"questions": _task(call)["questions"], "next_cursor": None})
+
+
+def ask_about(call: Call) -> Answer:
+    task = _task(call)
+    made = said(call, "ask", task["key"], task)
+    return Answer(made, 201, (("Location", f"/api/questions/{made['id']}"),))
+
+
+def show_question(call: Call) -> Answer:
+    return Answer(question(call))
+
+
+def question(call: Call) -> dict[str, Any]:
+    """A question by its id; the key of finished work stands for the question whether to accept it."""
+    named = call.path["id"]
+    found = call.client.show(named)
+    if "key" not in found:
+        return found
+    waiting = call.client.inbox(task=found["key"])
+    if len(waiting) != 1:
+        raise NotFound(f"{found['key']} has {len(waiting)} open questions", hint="A question is named like Q17.")
+    return waiting[0]
+
+
+def answer_question(call: Call) -> Answer:
+    """In our words, or as a job's question is answered: then it is told whether the job goes on."""
+    before = question(call)
+    call.unchanged(before)
+    if "response" in call.body():
+        return jobs.answer(call, before)
+    action = "answer"
+    if before["id"] == before["task"]:  # finished work: yes or no
+        body = call.body("value", "text", "verdict")
+        no = body.get("verdict") == "rejected" or body.get("value") in (False, "no", "reject", "rejected")
+        said_yes = body.get("verdict") == "approved" or body.get("value") in (True, "yes", "approve", "approved")
+        if not no and not said_yes:
+            raise Invalid(f"{before['task']} is finished: say yes or no", hint='Like {"verdict": "approved"}.')
+        words = body.get("text", "")
+        if not isinstance(words, str):
+            raise Invalid("text must be text")
+        return Answer((call.client.reject if no else call.client.approve)(before["task"], words, key=call.key))
+    return Answer(said(call, action, before["id"]))
+
+
+def cancel_question(call: Call) -> Answer:
+    before = question(call)
+    call.unchanged(before)
+    return Answer({**said(call, "withdraw", before["id"]), "success": True})
+
+
+def assign_question(call: Call) -> Answer:
+    before = question(call)
+    call.unchanged(before)
+    return Answer(said(call, "assign", before["id"]))
+
+
+# --- around -----------------------------------------------------------------------------------------------------------
+
+
+def me(call: Call) -> Answer:
+    from ..core.access import GRANTS
+
+    who = call.client.who
+    return Answer(
+        {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": call.client.desk.workspace_name}
+    )
+
+
+def projects(call: Call) -> Answer:
+    return Answer({"projects": call.client.projects()})
+
+
+def stats(call: Call) -> Answer:
+    call.only("project", "days", "workspace_id")
+    return Answer(call.client.stats(call.text("project"), days=call.number("days", 1, 3650, 30)))
+
+
+def metrics(call: Call) -> Answer:
+    """For Prometheus."""
+    found = call.client.stats(days=1)
+    lines = [
+        "# HELP yourturn_tasks Tasks by state.", "# TYPE yourturn_tasks gauge",
+        *(f'yourturn_tasks{{state="{state}"}} {count}' for state, count in sorted(found["tasks"].items())),
+        "# HELP yourturn_questions_pending Open questions by kind.", "# TYPE yourturn_questions_pending gauge",
+        *(f'yourturn_questions_pending{{kind="{kind}"}} {row["pending"]}' for kind, row in sorted(found["kinds"].items())),
+        "# HELP yourturn_questions_day Questions of the last day, by kind and what became of them.",
+        "# TYPE yourturn_questions_day gauge",
+        *(f'yourturn_questions_day{{kind="{kind}",status="{status}"}} {row[status]}'
+          for kind, row in sorted(found["kinds"].items()) for status in ("answered", "timeout", "cancelled")),
+        "# HELP yourturn_oldest_question_seconds How long the oldest open question has been waiting.",
+        "# TYPE yourturn_oldest_question_seconds gauge", f"yourturn_oldest_question_seconds {found['oldest_pending'] or 0}",
+    ]  # fmt: skip
+    for name in ("median", "p90"):
+        if found["answer_seconds"][name] is not None:
+            lines.append(
+                f'yourturn_answer_seconds{{quantile="{0.5 if name == "median" else 0.9}"}} {found["answer_seconds"][name]}'
+            )
+    return Answer(text="\n".join(lines) + "\n", media="text/plain; version=0.0.4; charset=utf-8")

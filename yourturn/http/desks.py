@@ -1,0 +1,90 @@
+"""The desks of a server: one database, a client for each who asks, and the threads in which they work.
+
+A principal belongs to one workspace: their credential says which, and from then on there is no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from ..client import Client
+from ..config import open_store
+from ..core.canon import secret_hash
+from ..core.errors import NotKnown
+from ..core.model import Who
+from ..desk import Clock, Desk
+from ..store import schema
+
+NOBODY = Who("nobody", "viewer")
+#: SQLite lets one write at a time, and a connection costs memory: a few threads are enough.
+THREADS = 8
+
+
+class Desks:
+    def __init__(self, address: str, *, clock: Clock | None = None, threads: int = THREADS) -> None:
+        self.address = address
+        self.store = open_store(address)
+        try:
+            schema.check(self.store)
+        except BaseException:
+            self.store.close()
+            raise
+        self._clock = clock
+        self._desks: dict[str, Desk] = {}
+        self._homes: dict[str, str] = {}
+        self._pool = ThreadPoolExecutor(threads, "yourturn-http")
+
+    def workspaces(self) -> list[str]:
+        with self.store.reading() as run:
+            return [row[0] for row in run(self.store.query["workspaces"]).fetchall()]
+
+    def desk(self, workspace: str = "default") -> Desk:
+        found = self._desks.get(workspace)
+        if found is None:
+            found = self._desks[workspace] = Desk(self.store, NOBODY, workspace=workspace, clock=self._clock)
+        return found
+
+    def client(self, who: Who = NOBODY, workspace: str = "default") -> Client:
+        return Client(self.desk(workspace).as_(who))
+
+    def home(self, sort: str, secret: str) -> str:
+        """The workspace that a token, a login or a link belongs to."""
+        known = secret_hash(secret)
+        found = self._homes.get(known)
+        if found is None:
+            with self.store.reading() as run:
+                row = run(self.store.query[f"home_of_{sort}"], {"hash": known}).fetchone()
+            if row is None:
+                raise NotKnown(f"The {_WORDS[sort]} is not known here", hint=_HINTS[sort])
+            if len(self._homes) > 10_000:
+                self._homes.clear()
+            found = self._homes[known] = str(row[0])
+        return found
+
+    def by_token(self, token: str) -> Client:
+        desk = self.desk(self.home("token", token))
+        return Client(desk.as_(desk.identify(token)))
+
+    def by_session(self, secret: str) -> Client:
+        desk = self.desk(self.home("login", secret))
+        return Client(desk.as_(desk.session(secret)[1]))
+
+    async def run(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+        """In one of our threads. What has begun is finished, even if nobody waits for it any more."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(function, *args, **named))
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+        self.store.close()
+
+
+_WORDS = {"token": "token", "login": "session", "link": "link"}
+_HINTS = {
+    "token": "Ask an admin for one: turn token create NAME --role agent",
+    "login": "Log in again.",
+    "link": "Ask for a new one.",
+}

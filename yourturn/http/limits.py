@@ -1,0 +1,41 @@
+"""How much, and how often."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import rates
+from ..client import Client
+from ..core.errors import TooLarge, Usage
+from ..core.model import HOUR
+
+#: Bytes of a request.
+BODY = 1_000_000
+
+
+async def body(scope: Any, receive: Any, limit: int = BODY) -> bytes:
+    """The whole body of a request, or an error before more of it is read than we take."""
+    said = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    if said and (not said.isdigit() or int(said[:20]) > limit):
+        raise _too_large(limit)
+    chunks, size = [], 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Usage("The request ended in the middle")
+        chunks.append(message.get("body", b""))
+        size += len(chunks[-1])
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body", False):
+            return b"".join(chunks)
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge("The request is too large", reason=f"at most {limit:,} bytes", hint="Send less, or in parts.")
+
+
+def may_ask(client: Client, task: str, project_settings: dict[str, Any]) -> None:
+    """A task asks people only so often; all processes count together."""
+    count = project_settings["question_rate"]
+    rates.take(client.desk, "questions of", task, count, HOUR, f"{task} asks too many questions")

@@ -1,0 +1,1 @@
+"""`turn serve`: everything that speaks HTTP, in one process or several."""

@@ -1,0 +1,122 @@
+"""One application of all that speaks HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.exceptions import HTTPException
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from ..api import jobs
+from ..api.endpoint import Endpoint
+from ..api.table import rows
+from ..client.managing import SESSION
+from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
+from ..desk import Clock
+from ..http import auth, errors
+from ..http.desks import Desks
+from ..http.gate import Gate, answer, refuse
+from ..http.site import Site
+from ..version import __version__
+
+
+def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | None = None, clockwork: bool = True) -> FastAPI:
+    """The server for the desk at an address. `app.state.site` is what its parts share."""
+    site = Site(Desks(address, clock=clock), here or auth.Place(), jobs.frames)
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        if clockwork:
+            site.start()
+        try:
+            yield
+        finally:
+            site.quiet()
+            site.close()
+
+    app = FastAPI(title="Yourturn", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app.state.site = site
+    app.add_middleware(Gate, site=site)
+    app.add_exception_handler(HTTPException, _plainly)  # type: ignore[arg-type]
+    app.add_exception_handler(YourturnError, _said)  # type: ignore[arg-type]
+    by_path: dict[str, list[Any]] = {}
+    for row in rows():
+        by_path.setdefault(row.path, []).append(row)
+    for path in sorted(by_path, key=lambda path: path.count("{")):  # a word before what stands for any
+        app.router.routes.append(Route(path, endpoint=Endpoint(site, by_path[path])))
+    app.router.routes.append(Route("/healthz", endpoint=_Alive(site, deep=False)))
+    app.router.routes.append(Route("/readyz", endpoint=_Alive(site, deep=True)))
+    app.router.routes.append(Route("/enter/{link}", endpoint=_Enter(site)))
+    return app
+
+
+def _said(request: Any, error: YourturnError) -> Response:
+    status, headers, body = errors.response(error)
+    return Response(body, status, {name.decode(): value.decode() for name, value in headers})
+
+
+def _plainly(request: Any, error: HTTPException) -> Response:
+    """What the framework refuses, in our shape."""
+    ours: YourturnError = NotFound("There is nothing here", hint="What there is: /openapi.json")
+    if error.status_code != 404:
+        ours = Usage(str(error.detail))
+    _, headers, body = errors.response(ours)
+    told = {name.decode(): value.decode() for name, value in headers}
+    return Response(body, error.status_code, {**told, **(error.headers or {})})
+
+
+class _Alive:
+    """Is the process there; and, where it matters, the database behind it too?"""
+
+    def __init__(self, site: Site, deep: bool) -> None:
+        self.site = site
+        self.deep = deep
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            await refuse_method(send, b"GET, HEAD")
+            return
+        try:
+            if self.deep:
+                if self.site.closing:
+                    raise StoreTrouble("The server is about to stop")
+                await self.site.desks.run(self.site.desks.workspaces)
+        except Exception as error:
+            await refuse(send, error)
+            return
+        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
+        await answer(send, 200, headers, b'{"status": "ok"}', head=scope["method"] == "HEAD")
+
+
+class _Enter:
+    """A one-time link: whoever opens it is let in, and its secret is out of sight and worthless at once."""
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["method"] != "GET":
+            await refuse_method(send, b"GET")
+            return
+        try:
+            made = await self.site.desks.run(self._enter, scope["path_params"]["link"], scope["yourturn.headers"])
+        except Exception as error:
+            await refuse(send, error)
+            return
+        response = RedirectResponse("/", 303, {"cache-control": "no-store"})
+        response.headers.append("set-cookie", auth.cookie(self.site.here, made["session"], SESSION // 1_000_000))
+        await response(scope, receive, send)
+
+    def _enter(self, link: str, headers: dict[str, str]) -> dict[str, Any]:
+        desks = self.site.desks
+        about = "".join(c for c in headers.get("user-agent", "") if c.isprintable())[:200]
+        return desks.client(workspace=desks.home("link", link[:200])).use_link(link[:200], about=about)
+
+
+async def refuse_method(send: Any, allowed: bytes) -> None:
+    _, headers, body = errors.response(Usage("Not with this method"))
+    await answer(send, 405, [*headers, (b"allow", allowed)], body)

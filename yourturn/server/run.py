@@ -1,0 +1,172 @@
+"""Running the server: sockets, processes, and a stop that cuts nobody off.
+
+The socket is opened here, before anything else, so that a port that is taken is told in our words. With several processes
+each has the whole server, on the same socket; what they share, they share through the database. A process that dies is
+replaced. On a signal, streams end first (who watches comes back elsewhere and goes on where it was), then the requests that
+are being worked on, then the process.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import uvicorn
+
+from ..core.errors import Usage, YourturnError
+from ..http.auth import place
+from .app import create_app
+
+#: Seconds that requests may take to end.
+GRACE = 10
+
+
+class Options(NamedTuple):
+    address: str
+    host: str = "127.0.0.1"
+    port: int = 8321
+    public_url: str = ""
+    allow: tuple[str, ...] = ()
+    tls_cert: str | None = None
+    tls_key: str | None = None
+    workers: int = 1
+    log: bool = False
+
+
+class Server(uvicorn.Server):
+    """Streams are let go before the server waits for what is open."""
+
+    def __init__(self, config: uvicorn.Config, app: Any, began: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._site = app.state.site
+        self._began = began
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.should_exit:
+            self._began()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._site.quiet()
+        await super().shutdown(sockets)
+
+
+def listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    found = socket.socket(family, socket.SOCK_STREAM)
+    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        found.bind((host.strip("[]"), port))
+    except OSError as error:
+        found.close()
+        raise YourturnError(
+            f"Cannot listen on {host}:{port}", reason=error.strerror or str(error), hint="Try another with --port."
+        ) from None
+    found.listen(2048)
+    found.set_inheritable(True)
+    return found
+
+
+def run(options: Options, ready: Callable[[str], None]) -> int:
+    here = place(options.host, options.public_url, bool(options.tls_cert), options.allow)
+    for file in (options.tls_cert, options.tls_key):
+        if file and not os.access(file, os.R_OK):
+            raise Usage(f"{file} cannot be read")
+    bound = listen(options.host, options.port)
+    scheme = "https" if options.tls_cert else "http"
+    name = f"[{options.host}]" if ":" in options.host else options.host
+    url = here.public_url or f"{scheme}://{name}:{bound.getsockname()[1]}"
+    try:
+        if options.workers == 1:
+            return one(options, bound, lambda: ready(url))
+        return several(options, bound, lambda: ready(url))
+    finally:
+        bound.close()
+
+
+def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> int:
+    """This process is the server."""
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.INFO if options.log else logging.WARNING, format="%(asctime)s %(message)s"
+    )
+    here = place(options.host, options.public_url, bool(options.tls_cert), options.allow)
+    app = create_app(options.address, here=here)
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, ssl_certfile=options.tls_cert,
+        ssl_keyfile=options.tls_key, ws="none", server_header=False, date_header=False, timeout_keep_alive=30, lifespan="on",
+    )  # fmt: skip
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    server = Server(config, app, began)
+    server.run(sockets=[bound])
+    return 0 if server.started else 1
+
+
+def several(options: Options, bound: socket.socket, began: Callable[[], None]) -> int:
+    """A parent that holds the socket and minds its children."""
+    stopping = False
+    children: dict[int, float] = {}
+
+    def stop(*_: Any) -> None:
+        nonlocal stopping
+        stopping = True
+        for pid in children:
+            _tell(pid)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    read, write = os.pipe()
+    try:
+        for _ in range(options.workers):
+            _spawn(options, bound, write, children)
+        waited = 0
+        while waited < options.workers and not stopping:
+            waited += len(os.read(read, 64))
+        if not stopping:
+            began()
+        while children:
+            try:
+                pid, _ = os.waitpid(-1, 0)
+            except InterruptedError:
+                continue
+            born = children.pop(pid, None)
+            if not stopping and born is not None:
+                if time.monotonic() - born < 1:
+                    time.sleep(1)
+                _spawn(options, bound, write, children)
+    finally:
+        os.close(read)
+        os.close(write)
+    return 0
+
+
+def _begun(write: int) -> None:
+    os.write(write, b".")
+
+
+def _tell(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        pass
+
+
+def _spawn(options: Options, bound: socket.socket, write: int, children: dict[int, float]) -> None:
+    pid = os.fork()
+    if pid:
+        children[pid] = time.monotonic()
+        return
+    code = 1
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        code = one(options, bound, lambda: _begun(write))
+    except BaseException as error:
+        logging.getLogger("yourturn.http").critical("a process of the server ends: %s", error)
+    finally:
+        os._exit(code)
