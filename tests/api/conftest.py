@@ -139,11 +139,9 @@ class Stream:
 
 
 @pytest.fixture(scope="session")
-def new_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def new_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """new_address('sqlite'): a desk that lives as long as the tests."""
     import psycopg
-
-    made: list[tuple[str, str]] = []
 
     def make(dialect: str) -> str:
         if dialect == "sqlite":
@@ -152,16 +150,11 @@ def new_address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
             uri, name = request.getfixturevalue("postgres_server"), f"a_{uuid.uuid4().hex}"
             with psycopg.connect(uri, autocommit=True) as db:
                 db.execute(f"CREATE SCHEMA {name}")
-            made.append((uri, name))
             address = f"{uri}&options={quote(f'-csearch_path={name}')}"
         init(address, "PROJ", None, {"USER": "ana"})[0].close()
         return address
 
-    yield make
-    for uri, name in made:
-        with psycopg.connect(uri, autocommit=True) as db:
-            db.execute("SET client_min_messages = warning")
-            db.execute(f"DROP SCHEMA {name} CASCADE")
+    return make
 
 
 @pytest.fixture(scope="session")
@@ -172,7 +165,7 @@ def sqlite_site(new_address: Any) -> Iterator[Site]:
 
 
 @pytest.fixture(scope="session")
-def postgres_site(new_address: Any) -> Iterator[Site]:
+def postgres_site(postgres_server: str, new_address: Any) -> Iterator[Site]:
     found = Site(new_address("postgres"))
     yield found
     found.close()
