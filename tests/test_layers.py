@@ -20,7 +20,7 @@ LAYERS = (
     ("desk", "office", "archive", "intake", "papers", "trackers", "passwords", "rates", "stats"),
     ("wire", "view", "runs"),
     ("client",),
-    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls"),
+    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls", "remote"),
     ("worker", "flow", "notify", "demo", "http"),
     ("testing",),
     SURFACES,

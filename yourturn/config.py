@@ -35,6 +35,15 @@ def locate(db: str | None, env: Mapping[str, str]) -> str:
         folder = above
 
 
+def where(db: str | None, env: Mapping[str, str]) -> str:
+    """The address of a database or a server."""
+    return locate(db or env.get("YOURTURN_URL"), env)
+
+
+def is_server(address: str) -> bool:
+    return address.startswith(("http://", "https://"))
+
+
 def file() -> dict[str, Any]:
     """The nearest .yourturn/config.toml upward; empty when there is none."""
     import tomllib
@@ -75,8 +84,8 @@ def _store(address: str, create: bool) -> Store:
         from .store.postgres import PostgresStore
 
         return PostgresStore(address, create=create)
-    if address.startswith(("http://", "https://")):
-        raise Usage("A server's address goes into YOURTURN_URL", reason="this version opens databases only")
+    if is_server(address):
+        raise Usage(f"{address[:80]!a} is a server", reason="this opens databases only", hint="Run it where the database is.")
     if "://" in address and not address.startswith("sqlite:///"):
         raise Usage(f"{address[:80]!a} is no database", hint="Give a path, sqlite:///path or postgresql://…")
     from .store.sqlite import SqliteStore
@@ -138,11 +147,18 @@ def connect(
     clock: Clock | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Client:
-    """Open a desk. Without an address: YOURTURN_DB, or the nearest .yourturn/yourturn.db upward."""
+    """Open a desk: a database, or a server at http…
+
+    Without an address: YOURTURN_URL, YOURTURN_DB, or the nearest .yourturn/yourturn.db upward.
+    """
     env = os.environ if env is None else env
-    if env.get("YOURTURN_URL") and url is None:
-        raise Usage("YOURTURN_URL names a server", reason="this version opens databases only", hint="Unset it, or give --db.")
-    store = open_store(locate(url, env))
+    address = where(url, env)
+    if is_server(address):
+        from .remote import reach
+
+        given = project or env.get("YOURTURN_PROJECT") or None
+        return reach(address, env.get("YOURTURN_TOKEN", ""), as_=as_, project=given, agent=env.get("YOURTURN_AGENT", ""))
+    store = open_store(address)
     try:
         schema.check(store)
         desk = Desk(store, Who("nobody", "viewer"), clock=clock)

@@ -110,12 +110,12 @@ def _agents(a: Namespace) -> tuple[dict[str, Any], str]:
 
 def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> Any:
     """A worker as the options say. What they leave open, other commands have the same."""
-    from ..config import file, locate
+    from ..config import file, where
     from ..worker.agents import agent_for, exec_agent
     from ..worker.loop import Worker
     from ..worker.progress import Progress
 
-    address = locate(a.db, os.environ)
+    address = where(a.db, os.environ)
     if "://" not in address:
         address = str(Path(address).resolve())
     live = sys.stdout.isatty() and not a.json and os.environ.get("TERM") != "dumb"

@@ -127,6 +127,12 @@ class Looks(Names):
 
     log = history
 
+    def events(self, after: str | None = None, *, limit: int = 500) -> dict[str, Any]:
+        """The events after a cursor, each with its own, and the `cursor` after which to go on."""
+        found, cursor = self.desk.events(after or self.desk.cursor(), limit)
+        told = wire.events([event for _, event in found], self._keys)
+        return {"events": [{**e, "cursor": c} for e, (c, _) in zip(told, found, strict=True)], "cursor": cursor}
+
     def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[dict[str, Any]]:
         """Events as they happen; each carries the `cursor` after which to go on."""
         for cursor, event in self.desk.watch(after, seconds):

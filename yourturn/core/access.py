@@ -19,6 +19,7 @@ the settings.
 
 from __future__ import annotations
 
+from .decide import may_ever
 from .errors import NotAllowed, NotKnown
 from .model import SYSTEM, Who
 from .rules import MEANS, OFFICE, ROLES, TRANSITIONS
@@ -75,7 +76,7 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up"), "tasks"),
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
     **dict.fromkeys(("inbox", "wait_for"), "questions"),
-    **dict.fromkeys(("history", "log", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
+    **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
     "check_question": "trial",
     "claim_next": "claim",
     "await_person": "flag",
@@ -122,6 +123,8 @@ def check(who: Who | None, name: str) -> None:
         return
     if who is None:
         raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
+    if name not in OFFICE and name not in _LOOKS and name != "holder":
+        may_ever(name, who)  # in the words of the rules
     need, words = NEEDS[name], name.replace("_", " ")
     if need in ("own", "human") and who.role == "agent":
         why = "that is a person's business"

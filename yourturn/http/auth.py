@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ..client import Client
 from ..core.errors import NotAllowed, NotKnown, Usage
+from ..core.fields import NAME
 from .desks import Desks
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -121,9 +122,18 @@ def asker(desks: Desks, here: Place, headers: Mapping[str, str]) -> Asker | None
     """None: they have not said who they are. A credential that is worth nothing is an error, also where none is needed."""
     token = bearer(headers)
     if token:
-        return Asker(desks.by_token(token))
+        return Asker(_narrowed(desks.by_token(token), headers.get("yourturn-agent", "")))
     session = cookies(headers).get(here.cookie, "")[:200]
     return Asker(desks.by_session(session), session) if session else None
+
+
+def _narrowed(client: Client, agent: str) -> Client:
+    """A person's worker speaks as an agent, which is less; an agent stays the one that it is."""
+    if not agent or not client.who.is_person:
+        return client
+    if not NAME.fullmatch(agent) or ":" in agent:
+        raise NotAllowed("Yourturn-Agent is not a name", hint="Letters, digits and . _ - @ + / are fine.")
+    return client.as_(client.who._replace(name=f"human:{agent}").as_agent())
 
 
 def csrf_token(session: str) -> str:

@@ -301,7 +301,7 @@ class Worker:
 
     def environment(self, agent: Agent) -> dict[str, str]:
         env = {name: value for name, value in self.env.items() if name not in _OURS}
-        env["YOURTURN_DB"] = self.address
+        env["YOURTURN_URL" if self.address.startswith("http") else "YOURTURN_DB"] = self.address
         env["YOURTURN_TOKEN"] = self._token(agent.name)
         if agent.gate:
             import json
