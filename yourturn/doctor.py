@@ -34,6 +34,7 @@ class Check(NamedTuple):
 
 def examine(client: Client, strict: bool = False) -> list[dict[str, str]]:
     """One line per check: check, status (ok, warn, bad), words, hint. Strict, every event is heard and judged too."""
+    assert client.desk.store  # what is elsewhere cannot be examined from here, and says so
     found = [_examined(client, check) for check in CHECKS]
     if strict:
         from .strict import report

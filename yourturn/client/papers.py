@@ -56,4 +56,4 @@ class Papers(Names):
 
     def _shown(self, claim: Named) -> tuple[int, str]:
         held = self._hold(claim, None, None)
-        return held["task"], held["claim"]
+        return held["task"], held["claim"] or ""
