@@ -117,7 +117,7 @@ def requests(key: str, question: str):
                         not in ("list", "ready", "next", "counts", "inbox", "now", "desk_cursor", "preferences", "stats", "tree")
                         else []
                     )
-                    args += {"note": ["x"], "ask": ["x"], "flag": ["x"], "answer": ["x"], "respond": ["x"], "wait_for": [0], "assign": ["x"], "use": ["x"], "claim": ["w1"], "await_person": ["input"], "decompose": [["x"]], "write_output": [[["a", "b"]]], "keep_patch": ["a", "b"]}.get(name, [])  # fmt: skip  # noqa: E501
+                    args += {"note": ["x"], "ask": ["x"], "flag": ["x"], "answer": ["x"], "respond": ["x"], "wait_for": [0], "assign": ["x"], "use": ["x"], "claim": ["w1"], "await_person": ["input"], "decompose": [["x"]], "write_output": [[["a", "b"]]], "keep_patch": ["a", "b"]}.get(name, [])  # fmt: skip
                 yield access.operation(name), "POST", path.replace("{method}", name), {"args": args}
         elif row.method == "POST":
             body = {"title": "x"} if path == "/api/tasks" else {"worker": "w"} if path == "/api/claims" else {"text": "x"}
@@ -195,7 +195,7 @@ def test_another_workspace_looks_like_nothing(sqlite_site, scene):
         for at in (0, 1):
             path = "/api/tasks/" if at == 0 else "/api/questions/"
             theirs, nothing = (site.get(path + scene[whose][at], role=principal) for whose in ("other", "gone"))
-            words = [r.raw.decode().replace(scene[w][at], "X").replace(scene[w][at][1:], "X") for r, w in ((theirs, "other"), (nothing, "gone"))]  # fmt: skip  # noqa: E501
+            words = [r.raw.decode().replace(scene[w][at], "X").replace(scene[w][at][1:], "X") for r, w in ((theirs, "other"), (nothing, "gone"))]  # fmt: skip
             assert theirs.status == nothing.status == 404 and words[0] == words[1]
     listed = (
         site.get("/api/tasks?limit=500").raw + site.get("/api/questions?status=all&limit=500").raw + site.get("/api/stats").raw

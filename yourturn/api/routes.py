@@ -155,7 +155,7 @@ def act(call: Call) -> Answer:
 
 
 def said(call: Call, action: str, named: str, task: dict[str, Any] | None = None) -> Any:
-    """Say a verb with what stands in the body."""
+    """Say a verb with what stands in the body. Without a task it is said to a question, which was compared before."""
     deed = DEEDS[action]
     body = call.body(*deed.takes, *(["claim"] if deed.claim else []))
     for name in _TEXTS:
@@ -182,7 +182,8 @@ def said(call: Call, action: str, named: str, task: dict[str, Any] | None = None
         args, named = [], {"task": named, "token": body.pop("claim", "")}  # type: ignore[assignment]
     elif "claim" in body:
         body[deed.claim] = body.pop("claim")
-    found = getattr(call.expecting(), deed.method)(named, *args, key=call.key, **body)
+    client = call.client if task is None else call.expecting()
+    found = getattr(client, deed.method)(named, *args, key=call.key, **body)
     return call.client.show(task["key"]) if found is None and task is not None else found
 
 

@@ -1,0 +1,220 @@
+"""Events as they happen: every watcher hears every event once, in order, also when it was away; and who is slow slows nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import threading
+
+import pytest
+
+from tests.api.conftest import Site
+from yourturn.core.errors import Invalid
+from yourturn.http import hub as hubs
+from yourturn.http.hub import Frame, Told, Watcher, Wish, parse_id
+
+
+def notes(told, key):
+    return [data["data"]["notes"][0]["text"] for _, name, data in told if name == "note" and data["task"] == key]
+
+
+def plain(told):
+    """Without cursors: PostgreSQL's depend on where one began."""
+    return [(name, {k: v for k, v in data.items() if k != "cursor"}) for _, name, data in told]
+
+
+def test_events_come_as_they_happen(site, job):
+    stream = site.stream(f"?task={job}")
+    assert stream.answer.getheader("content-type") == "text/event-stream; charset=utf-8"
+    for at in range(5):
+        site.desk.note(job, f"n{at}")
+    told = stream.take(5)
+    stream.close()
+    assert notes(told, job) == [f"n{at}" for at in range(5)]
+    assert all(data["cursor"] == id_ for id_, _, data in told)
+
+
+def test_who_comes_back_goes_on_without_gaps_or_twice(site, job):
+    """Cut after every frame in turn: what was heard before and after is all there was, once."""
+    first = site.stream(f"?task={job}")
+    question = site.desk.ask(job, "Which?")
+    site.desk.answer(question, "this")
+    site.desk.note(job, "x")
+    everything = first.take(7)  # asked, status, ask; answered, status, answer; note
+    first.close()
+    for cut in range(len(everything)):
+        last = everything[cut][0]
+        again = site.stream(f"?task={job}", last=last)
+        rest = again.take(len(everything) - cut - 1)
+        again.close()
+        assert plain(everything[: cut + 1] + rest) == plain(everything), f"cut after {everything[cut][1]}"
+    by_query = site.stream(f"?task={job}&after={everything[0][0]}")
+    assert plain(by_query.take(2)) == plain(everything[1:3])
+    by_query.close()
+
+
+def test_filters(site, job):
+    other = site.desk.create("Other")["key"]
+    if "EV" not in {p["key"] for p in site.desk.projects()}:
+        site.desk.create_project("EV")
+    away = site.desk.create("Away", project="EV")["key"]
+    mine, project, names, log = (
+        site.stream(query) for query in (f"?task={job}", "?project=EV", "?only=question_asked", f"?task={away}&format=log")
+    )
+    for key in (other, away, job):
+        site.desk.note(key, key)
+    site.desk.ask(away, "Which?", blocking=False, default="x")
+    assert notes(mine.take(1), job) == [job]
+    found = project.take(3)
+    assert [name for _, name, _ in found] == ["note", "question_asked", "ask"] and notes(found, away) == [away]
+    assert names.take(1)[0][2]["jobId"] == away
+    told = log.take(2)
+    assert [name for _, name, _ in told] == ["log", "log"] and [d["action"] for _, _, d in told] == ["note", "ask"]
+    for stream in (mine, project, names, log):
+        stream.close()
+
+
+@pytest.mark.parametrize(
+    ("query", "last", "status"),
+    [
+        ("?task=PROJ-99999", None, 404), ("?project=NONE", None, 404), ("?format=xml", None, 422), ("?nonsense=1", None, 422),
+        ("", "nonsense", 422), ("?after=1.2", None, 422), ("?workspaceId=elsewhere", None, 404), ("?project=a%00b", None, 422),
+    ],
+)  # fmt: skip
+def test_bad_wishes(site, query, last, status):
+    stream = site.stream(query, last=last)
+    assert stream.status == status
+    assert set(json.loads(stream.answer.read())["error"]) == {"code", "message", "hint"}
+    stream.close()
+
+
+def test_many_writers_many_watchers(site):
+    """Several watchers, one of whom comes and goes; several writers; all hear the same, in one order, once."""
+    key = site.desk.create("Busy")["key"]
+    watchers = [site.stream(f"?task={key}&only=note") for _ in range(4)]
+    count = 40
+
+    def write(who: int) -> None:
+        for at in range(count):
+            site.desk.note(key, f"{who}.{at}")
+
+    writers = [threading.Thread(target=write, args=(n,)) for n in range(3)]
+    for writer in writers:
+        writer.start()
+    heard: list = []
+    last = None
+    while len(heard) < 3 * count:
+        guest = site.stream(f"?task={key}&only=note", last=last or watchers[0].id or "0.0.0")
+        for _ in range(min(17, 3 * count - len(heard))):
+            heard.append(guest.next())
+        last = heard[-1][0]
+        guest.close()
+    for writer in writers:
+        writer.join()
+    told = [notes(watcher.take(3 * count), key) for watcher in watchers]
+    for watcher in watchers:
+        watcher.close()
+    assert all(one == told[0] for one in told)
+    assert sorted(told[0]) == sorted(f"{who}.{at}" for who in range(3) for at in range(count))
+    assert notes(heard, key) == [text for text in told[0] if text in set(notes(heard, key))]
+    assert len(set(notes(heard, key))) == 3 * count
+
+
+def test_a_restart_loses_nothing(new_address):
+    address = new_address("sqlite")
+    first = Site(address)
+    key = first.desk.create("A")["key"]
+    stream = first.stream(f"?task={key}")
+    first.desk.note(key, "before")
+    told = stream.take(1)
+    token = first.token("viewer")
+    first.close()
+    assert stream.next() is None, "the stream ended well"
+    stream.close()
+    second = Site(address)
+    second.tokens["viewer"] = token
+    try:
+        second.desk.note(key, "between")
+        again = second.stream(f"?task={key}", last=told[-1][0])
+        second.desk.note(key, "after")
+        assert notes(again.take(2), key) == ["between", "after"]
+        again.close()
+    finally:
+        second.close()
+
+
+def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
+    monkeypatch.setattr(hubs, "QUEUE", 200_000)
+    site = sqlite_site
+    key = site.desk.create("Loud")["key"]
+    lazy = socket.socket()
+    lazy.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    lazy.connect(("127.0.0.1", site.port))
+    token = site.token("viewer")
+    lazy.sendall(f"GET /api/events?task={key} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
+    lazy.settimeout(20)
+    lazy.recv(100)
+    quick = site.stream(f"?task={key}")
+    for at in range(60):
+        site.desk.note(key, f"{at} " + "x" * 100_000)
+        assert quick.take(1)[0][2]["data"]["notes"][0]["text"].startswith(f"{at} ")
+    quick.close()
+    received = 0
+    try:
+        while chunk := lazy.recv(65536):
+            received += len(chunk)
+    except ConnectionError:
+        pass
+    lazy.close()
+    assert received < 6_000_000, "it did not get everything"
+
+
+def test_a_revoked_token_hears_no_more(sqlite_site, monkeypatch):
+    from yourturn.api import events
+
+    monkeypatch.setattr(events, "RECHECK", 0.0)
+    site = sqlite_site
+    key = site.desk.create("A")["key"]
+    made = site.desk.create_token("watcher", "viewer")
+    site.tokens["watcher"] = made["token"]
+    stream = site.stream(f"?task={key}", role="watcher")
+    site.desk.note(key, "one")
+    assert notes(stream.take(1), key) == ["one"]
+    site.desk.revoke_token("watcher")
+    site.desk.note(key, "two")
+    site.desk.note(key, "three")
+    rest = []
+    while (told := stream.next()) is not None:
+        rest.append(told)
+    stream.close()
+    assert len(rest) <= 1
+
+
+# --- the parts --------------------------------------------------------------------------------------------------------
+
+
+def test_ids():
+    assert parse_id("") == ("", 0, 0)
+    assert parse_id("0.1.42") == ("0.1.42", 0, 0)
+    assert parse_id("0.1.42:1") == ("0.1.41", 2, 42)
+    for wrong in ("x", "1.2", "1.2.3.4", "0.1.42:x", "0.1.-1", "٣.1.2", "9" * 30 + ".1.1", ":1"):
+        with pytest.raises(Invalid):
+            parse_id(wrong)
+
+
+def test_a_line_break_in_an_event_makes_no_new_one():
+    told = Told(1, "0.1.1", "PROJ-1", (Frame("note", json.dumps({"text": "a\n\nevent: answer\ndata: {}\r\n\u2028"}).encode()),))
+    assert Wish().text(told).count(b"\n") == 4
+
+
+def test_a_full_queue_ends_the_watcher():
+    async def fill():
+        watcher = Watcher(Wish())
+        watcher.put(b"x" * hubs.QUEUE)
+        assert not watcher.gone
+        watcher.put(b"x")
+        return watcher
+
+    watcher = asyncio.run(fill())
+    assert watcher.gone and watcher.cut
