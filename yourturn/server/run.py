@@ -13,6 +13,7 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -55,6 +56,7 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._site.quiet()
         await super().shutdown(sockets)
+        self._captured_signals.clear()  # we were asked to stop, and have: that is no death by a signal
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -138,11 +140,19 @@ def several(options: Options, bound: socket.socket, began: Callable[[], None]) -
             if not stopping and born is not None:
                 if time.monotonic() - born < 1:
                     time.sleep(1)
-                _spawn(options, bound, write, children)
+                if not stopping:
+                    _spawn(options, bound, write, children)
     finally:
         os.close(read)
         os.close(write)
     return 0
+
+
+def _outlive_nobody(parent: int) -> None:
+    """A process whose parent is gone stops too."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _begun(write: int) -> None:
@@ -157,14 +167,19 @@ def _tell(pid: int) -> None:
 
 
 def _spawn(options: Options, bound: socket.socket, write: int, children: dict[int, float]) -> None:
-    pid = os.fork()
+    signals = {signal.SIGINT, signal.SIGTERM}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # nobody is told to stop before it is known, or with its parent's ears
+    parent, pid = os.getpid(), os.fork()
     if pid:
         children[pid] = time.monotonic()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return
     code = 1
     try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        for number in signals:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+        threading.Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
         code = one(options, bound, lambda: _begun(write))
     except BaseException as error:
         logging.getLogger("yourturn.http").critical("a process of the server ends: %s", error)
