@@ -50,14 +50,16 @@ def address(request, new_address):
 
 def test_serving_and_stopping(address):
     server = Process(address)
-    stream = server.stream()
-    assert stream.status == 200
-    link = server.said["login"].removeprefix(server.url)
-    entered = server.get(link, role=None)
-    assert entered.status == 303 and "set-cookie" in entered.headers
-    assert server.get(link, role=None).status == 401, "once"
-    began = time.monotonic()
-    code, words = server.stop()
+    try:
+        stream = server.stream()
+        assert stream.status == 200
+        link = server.said["login"].removeprefix(server.url)
+        entered = server.get(link, role=None)
+        assert entered.status == 303 and "set-cookie" in entered.headers
+        assert server.get(link, role=None).status == 401, "once"
+    finally:
+        began = time.monotonic()
+        code, words = server.stop()
     assert code == 0 and time.monotonic() - began < 8, words
     while stream.next() is not None:
         pass
@@ -96,7 +98,8 @@ def test_several_processes_are_one_server(new_address, postgres_server):
 
 
 def test_several_servers_on_one_database(address):
-    first, second = Process(address), Process(address)
+    first = Process(address)
+    second = Process(address)
     try:
         second.tokens = first.tokens
         key = first.desk.create("A")["key"]
@@ -113,8 +116,8 @@ def test_several_servers_on_one_database(address):
         made = [server.post("/api/tasks", {"title": "Once"}, headers=once).json["key"] for server in (first, second)]
         assert made[0] == made[1]
     finally:
-        assert first.stop()[0] == 0
-        assert second.stop(signal.SIGINT)[0] == 0
+        codes = [first.stop()[0], second.stop(signal.SIGINT)[0]]
+    assert codes == [0, 0]
 
 
 def turn(*words: str, **env: str) -> subprocess.CompletedProcess[str]:

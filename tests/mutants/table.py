@@ -18,7 +18,8 @@ _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
 _GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
-_RECENT = "tests/store/test_recent.py"
+_RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
+_AUTH, _HTTP_GATE = "yourturn/http/auth.py", "tests/api/test_gate.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
@@ -51,7 +52,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a cell is removed", _RULES, '("stop",        (WORKING, HUMAN, READY, DEFERRED), ', '("stop",        (WORKING, READY, DEFERRED), ', on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
     Mutant("the state is not asked", _DECIDE, "    if rule is None:\n        raise _illegal(d, action.verb)\n", "    if rule is None:\n        rule = next(row for (_, v), row in TRANSITIONS.items() if v == verb)\n", on(_MATRIX, "test_illegal_moves_say_what_is_valid_and_change_nothing")),
     Mutant("an agent is a person", _RULES, '"agent": frozenset({"any", "holder"})', '"agent": frozenset({"any", "holder", "human"})', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
-    Mutant("a viewer is anybody", _RULES, '"viewer": frozenset()', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
+    Mutant("a viewer is anybody", _RULES, '"viewer": frozenset({"own"})', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
     Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
     Mutant("everybody reopens", _RULES, '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
@@ -73,6 +74,24 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("anybody runs the office", _DESK, "if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:", "if False:", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
     Mutant("a removed person answers", _DESK, '"viewer" if row[1] is not None else str(row[0])', "str(row[0])", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
+    # --- people over a network
+    Mutant("any password opens", "yourturn/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
+    Mutant("an unknown name costs nothing", "yourturn/client/managing.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_a_name_that_nobody_has_costs_as_much")),
+    Mutant("an old password lets in", _OFFICE, 'if row is None or row[0] != a["proof"]:', "if row is None:", on(_PEOPLE, "test_a_password_that_changed_meanwhile_lets_nobody_in")),
+    Mutant("everybody owns everything", "yourturn/core/access.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_others_sessions_are_nobodys_business")),
+    Mutant("a token of more than its maker", _OFFICE, 'if not access.at_most(a["role"], a["by"].role):', "if False:", on(_PEOPLE, "test_people_make_tokens_for_themselves")),
+    Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
+    Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
+    Mutant("a session never ends", _DESK, "if row is None or row[4] is not None or row[3] <= self.now(row[5]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
+    Mutant("a session in clear", _OFFICE, '"hash": secret_hash(a["secret"]), "about"', '"hash": a["secret"], "about"', on(_PEOPLE, "test_no_secret_is_stored_nor_told")),
+    Mutant("an allowance has no end", _QUERIES, "WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - CAST(:cost AS {big});", ";", on(_PEOPLE, "test_an_allowance_is_shared_and_comes_back")),
+    Mutant("an old version will do", _DECIDE, "if action.version is not None and task is not None and task.version != action.version:", "if False:", on(_PEOPLE, "test_what_is_said_holds_for_the_version_that_was_seen")),
+    Mutant("any name is ours", _AUTH, "if name in here.hosts or (here.anywhere and _is_address(name)):", "if True:", on(_HTTP_GATE, "test_places", "")),
+    Mutant("any page may change", _AUTH, "if origin.lower() not in {one.lower() for one in ours}:", "if False:", on(_HTTP_GATE, "test_a_page_of_somebody_elses", "null")),
+    Mutant("a cookie alone changes", _AUTH, "if session and not hmac.compare_digest", "if False and not hmac.compare_digest", on(_HTTP_GATE, "test_a_cookie_alone_changes_nothing", "sqlite-0")),
+    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    access.check(asker.client.who if asker else None, operation)\n", "    asker = asker or auth.Asker(site.desks.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-own")),
+    Mutant("what is told twice", "yourturn/http/hub.py", "watcher.put(b\"\".join(wish.text(one) for one in kept if one.seq not in watcher.known))", "watcher.put(b\"\".join(wish.text(one) for one in kept))", on("tests/api/test_events.py", "test_many_writers_many_watchers")),
+    Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
     # --- claims
     Mutant("any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
@@ -210,7 +229,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a late commit is skipped", _POSTGRES, "pg_snapshot_xmin(pg_current_snapshot())", "pg_snapshot_xmax(pg_current_snapshot())", on(_EVENTS, "test_an_event_that_commits_late_is_not_skipped", "postgres")),
     Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
     Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
-    Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),', '"hash": a["secret"],', on(_FENCES, "test_no_secret_is_stored")),
+    Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),\n            "at"', '"hash": a["secret"],\n            "at"', on(_FENCES, "test_no_secret_is_stored")),
     # --- what an agent said, and what it only showed
     Mutant("a tag in inline code is said", _MESSAGE, "return self._span[1] if self._span[0] <= here else 0", "return 0", on(_SAID, "test_a_message", "")),
     Mutant("a tag in a quotation is said", _MESSAGE, "[>|]         # a quotation", "[|]         # a quotation", on(_SAID, "test_a_message", "")),

@@ -119,11 +119,11 @@ def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> 
     if "://" not in address:
         address = str(Path(address).resolve())
     live = sys.stdout.isatty() and not a.json and os.environ.get("TERM") != "dumb"
-    command, where = getattr(a, "command", None), Path.cwd()
+    command, here = getattr(a, "command", None), Path.cwd()
     chosen = {"in_place": "in_place", "turns": "turns", "time_limit": "timeout", "silence_limit": "silence"}
     return Worker(
-        desk, agents, Progress(sys.stderr if a.json else sys.stdout, live), address, root=where, logs=_logs(address),
-        find=lambda name: exec_agent(command, name, where) if command else agent_for(name, file(), where),
+        desk, agents, Progress(sys.stderr if a.json else sys.stdout, live), address, root=here, logs=_logs(address),
+        find=lambda name: exec_agent(command, name, here) if command else agent_for(name, file(), here),
         **{name: getattr(a, option) for name, option in chosen.items() if hasattr(a, option)}, **more,
     )  # fmt: skip
 
