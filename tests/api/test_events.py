@@ -25,7 +25,7 @@ def plain(told):
 
 
 def test_events_come_as_they_happen(site, job):
-    stream = site.stream(f"?task={job}")
+    stream = site.stream(f"?task={job}&only=note")
     assert stream.answer.getheader("content-type") == "text/event-stream; charset=utf-8"
     for at in range(5):
         site.desk.note(job, f"n{at}")
@@ -37,7 +37,7 @@ def test_events_come_as_they_happen(site, job):
 
 def test_who_comes_back_goes_on_without_gaps_or_twice(site, job):
     """Cut after every frame in turn: what was heard before and after is all there was, once."""
-    first = site.stream(f"?task={job}")
+    first = site.stream(f"?task={job}&after={site.desk.desk_cursor()}")
     question = site.desk.ask(job, "Which?")
     site.desk.answer(question, "this")
     site.desk.note(job, "x")
@@ -60,7 +60,13 @@ def test_filters(site, job):
         site.desk.create_project("EV")
     away = site.desk.create("Away", project="EV")["key"]
     mine, project, names, log = (
-        site.stream(query) for query in (f"?task={job}", "?project=EV", "?only=question_asked", f"?task={away}&format=log")
+        site.stream(query)
+        for query in (
+            f"?task={job}&only=note",
+            "?project=EV&only=note,question_asked,ask",
+            "?only=question_asked",
+            f"?task={away}&format=log&only=note,ask",
+        )
     )
     for key in (other, away, job):
         site.desk.note(key, key)
@@ -125,7 +131,7 @@ def test_a_restart_loses_nothing(new_address):
     address = new_address("sqlite")
     first = Site(address)
     key = first.desk.create("A")["key"]
-    stream = first.stream(f"?task={key}")
+    stream = first.stream(f"?task={key}&only=note")
     first.desk.note(key, "before")
     told = stream.take(1)
     token = first.token("viewer")
@@ -136,7 +142,7 @@ def test_a_restart_loses_nothing(new_address):
     second.tokens["viewer"] = token
     try:
         second.desk.note(key, "between")
-        again = second.stream(f"?task={key}", last=told[-1][0])
+        again = second.stream(f"?task={key}&only=note", last=told[-1][0])
         second.desk.note(key, "after")
         assert notes(again.take(2), key) == ["between", "after"]
         again.close()
@@ -155,7 +161,7 @@ def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
     lazy.sendall(f"GET /api/events?task={key} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode())
     lazy.settimeout(20)
     lazy.recv(100)
-    quick = site.stream(f"?task={key}")
+    quick = site.stream(f"?task={key}&only=note")
     for at in range(60):
         site.desk.note(key, f"{at} " + "x" * 100_000)
         assert quick.take(1)[0][2]["data"]["notes"][0]["text"].startswith(f"{at} ")
@@ -178,7 +184,7 @@ def test_a_revoked_token_hears_no_more(sqlite_site, monkeypatch):
     key = site.desk.create("A")["key"]
     made = site.desk.create_token("watcher", "viewer")
     site.tokens["watcher"] = made["token"]
-    stream = site.stream(f"?task={key}", role="watcher")
+    stream = site.stream(f"?task={key}&only=note", role="watcher")
     site.desk.note(key, "one")
     assert notes(stream.take(1), key) == ["one"]
     site.desk.revoke_token("watcher")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from .. import rates
 from ..core.errors import YourturnError
@@ -59,7 +60,18 @@ class Site:
                 log.warning("clockwork: %s", error)
             except Exception as bug:
                 log.error("clockwork: a bug", exc_info=bug)
-            self._stop.wait(max(SOON, pause))
+            self._sleep(pause)
+
+    def _sleep(self, seconds: float) -> None:
+        """Until something is due, or something changed that may be due sooner; never less than a moment."""
+        ends = time.monotonic() + seconds
+        self._stop.wait(SOON)
+        while not self._stop.is_set() and (left := ends - time.monotonic()) > 0:
+            try:
+                if self.desks.store.wait(min(left, SOON)):
+                    return
+            except YourturnError:
+                self._stop.wait(SOON)
 
     def quiet(self) -> None:
         """No more streams: who watches is let go. In the event loop."""

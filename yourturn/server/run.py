@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
 import socket
 import sys
@@ -123,29 +124,35 @@ def several(options: Options, bound: socket.socket, began: Callable[[], None]) -
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     read, write = os.pipe()
+    waiting, deaths = options.workers, 0
     try:
         for _ in range(options.workers):
             _spawn(options, bound, write, children)
-        waited = 0
-        while waited < options.workers and not stopping:
-            waited += len(os.read(read, 64))
-        if not stopping:
-            began()
         while children:
-            try:
-                pid, _ = os.waitpid(-1, 0)
-            except InterruptedError:
-                continue
-            born = children.pop(pid, None)
-            if not stopping and born is not None:
-                if time.monotonic() - born < 1:
-                    time.sleep(1)
+            if waiting > 0 and select.select([read], [], [], 0.1)[0]:
+                waiting -= len(os.read(read, 64))
+                if waiting <= 0 and not stopping:
+                    began()
+            for pid in _dead(children, block=waiting <= 0):
+                early = time.monotonic() - children.pop(pid) < 1
+                deaths += waiting > 0
+                if stopping or deaths > 3 * options.workers:
+                    stop()
+                    continue
+                if early:
+                    time.sleep(0.5)
                 if not stopping:
                     _spawn(options, bound, write, children)
     finally:
         os.close(read)
         os.close(write)
-    return 0
+    return 0 if waiting <= 0 or deaths == 0 else 1
+
+
+def _dead(children: dict[int, float], block: bool) -> list[int]:
+    """Children that have ended; waits for one if there is nothing else to do."""
+    pid, _ = os.waitpid(-1, 0 if block else os.WNOHANG)
+    return [pid] if pid in children else []
 
 
 def _outlive_nobody(parent: int) -> None:
