@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .core.canon import secret_hash
 from .core.errors import TooMany
-from .core.model import DAY, SECOND
+from .core.model import DAY, HOUR, SECOND
 from .desk import Desk
 from .store.tx import Tx
 
@@ -26,10 +26,25 @@ def take(desk: Desk, what: str, whose: str, count: int, span: int, words: str = 
 
     wait = desk._transact("rate", move)
     if wait > 0:
-        error = TooMany(words or f"Too often: {what}", reason=f"at most {count} in {span // SECOND} seconds")
-        error.retry_after = max(1, -(-wait // SECOND))
-        error.hint = f"Try again in {error.retry_after} s."
-        raise error
+        raise _too_many(words or f"Too often: {what}", count, span, wait)
+
+
+def _too_many(words: str, count: int, span: int, wait: int) -> TooMany:
+    error = TooMany(words, reason=f"at most {count} in {span // SECOND} seconds")
+    error.retry_after = max(1, -(-wait // SECOND))
+    error.hint = f"Try again in {error.retry_after} s."
+    return error
+
+
+def asked(desk: Desk, task: int) -> None:
+    """A task asks only so many questions in an hour. They stand in the database, so nothing has to be counted beside them."""
+    with desk.store.reading() as run:
+        key, own, shared, database = run(desk.store.query["task_settings"], {"id": task}).fetchone()
+        count = desk.store.settings(own, shared)["question_rate"]
+        row = run(desk.store.query["asked_before"], {"id": task, "back": count - 1}).fetchone()
+    wait = row[0] + HOUR - desk.now(database) if row else 0
+    if wait > 0:
+        raise _too_many(f"{key} asks too many questions", count, HOUR, wait)
 
 
 def forget(desk: Desk, what: str, whose: str) -> None:

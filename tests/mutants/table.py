@@ -92,6 +92,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    access.check(asker.client.who if asker else None, operation)\n", "    asker = asker or auth.Asker(site.desks.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-own")),
     Mutant("what is told twice", "yourturn/http/hub.py", "watcher.put(b\"\".join(wish.text(one) for one in kept if one.seq not in watcher.known))", "watcher.put(b\"\".join(wish.text(one) for one in kept))", on("tests/api/test_events.py", "test_many_writers_many_watchers")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
+    Mutant("questions without end", "yourturn/rates.py", "    wait = row[0] + HOUR - desk.now(database) if row else 0\n", "    wait = 0\n", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
+    Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),
     # --- claims
     Mutant("any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),

@@ -18,9 +18,7 @@ from ..client import Client
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.fields import project_key
-from ..http.limits import may_ask
 from .calls import Answer, Call
-from .routes import settings_of
 
 #: Methods that are not said over HTTP: they speak of files and connections here, or last.
 HERE = frozenset(
@@ -98,9 +96,7 @@ def speak(call: Call) -> Answer:
             raise Invalid("version must be a number")
         client = client.at_version(version)
     if method in ("ask", "flag"):
-        task = client.show(bound.arguments["task"])
-        key = task.get("key") or task["task"]
-        may_ask(client, key, settings_of(call, key))
+        client.may_ask(bound.arguments["task"])
     return Answer({"result": getattr(client, method)(*bound.args[1:], **bound.kwargs)})
 
 

@@ -8,7 +8,6 @@ from typing import Any
 from ..core.errors import Invalid, NotFound
 from ..core.model import ENDED, HUMAN
 from ..core.rules import KINDS
-from ..http.limits import may_ask
 from .calls import Answer, Call
 
 #: type -> kind, and does it hold the job up?
@@ -100,7 +99,8 @@ def _here(call: Call) -> None:
 
 
 def asked(call: Call) -> Answer:
-    task = _job(call)
+    _here(call)
+    job = call.path["id"]
     body = call.body(*_BODY)
     for name in ("question", "type", "response_type"):
         if not isinstance(body.get(name), str):
@@ -128,10 +128,8 @@ def asked(call: Call) -> Answer:
         if not isinstance(default, dict) or "value" not in default:
             raise Invalid("defaultResponse needs a value")
         fields["default"] = default["value"]
-    from .routes import settings_of
-
-    may_ask(call.client, task["key"], settings_of(call, task["key"]))
-    made = call.client.ask(task["key"], body["question"], kind, options, context=context, key=call.key, **fields)
+    call.client.may_ask(job)
+    made = call.client.ask(job, body["question"], kind, options, context=context, key=call.key, **fields)
     return Answer(
         {"questionId": made["id"], "timeoutAt": made["timeout_at"]}, 201, (("Location", f"/api/questions/{made['id']}"),)
     )

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
-from ..http.limits import may_ask
 from . import jobs
 from .calls import Answer, Call, page
 
@@ -150,12 +149,11 @@ def act(call: Call) -> Answer:
     deed = DEEDS.get(action)
     if deed is None:
         raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(DEEDS)}.")
-    task = _task(call)
-    return Answer(said(call, action, task["key"], task))
+    return Answer(said(call, action, call.path["key"], of="task"))
 
 
-def said(call: Call, action: str, named: str, task: dict[str, Any] | None = None) -> Any:
-    """Say a verb with what stands in the body. Without a task it is said to a question, which was compared before."""
+def said(call: Call, action: str, named: str, of: str = "question") -> Any:
+    """Say a verb with what stands in the body. A question was compared with If-Match before."""
     deed = DEEDS[action]
     body = call.body(*deed.takes, *(["claim"] if deed.claim else []))
     for name in _TEXTS:
@@ -175,23 +173,16 @@ def said(call: Call, action: str, named: str, task: dict[str, Any] | None = None
         raise Invalid("until must be a time", hint="Like 2d or 2026-12-24T18:00Z.")
     if "to" in body:
         body["to"] = str(body["to"])
-    if action in ("ask", "flag") and task is not None:
-        may_ask(call.client, task["key"], settings_of(call, task["key"]))
+    if action in ("ask", "flag"):
+        call.client.may_ask(named)
     args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
     if action == "step":
         args, named = [], {"task": named, "token": body.pop("claim", "")}  # type: ignore[assignment]
     elif "claim" in body:
         body[deed.claim] = body.pop("claim")
-    client = call.client if task is None else call.expecting()
+    key, client = named, call.expecting() if of == "task" else call.client
     found = getattr(client, deed.method)(named, *args, key=call.key, **body)
-    return call.client.show(task["key"]) if found is None and task is not None else found
-
-
-def settings_of(call: Call, key: str) -> dict[str, Any]:
-    project = key.rpartition("-")[0]
-    desk = call.client.desk
-    own, shared = desk.look(lambda r: next(row[2:4] for row in r.projects() if row[0] == project))
-    return desk.store.settings(own, shared)
+    return call.client.show(key) if found is None else found
 
 
 def _names(value: Any, field: str) -> list[str]:
@@ -234,8 +225,7 @@ def task_questions(call: Call) -> Answer:
 
 
 def ask_about(call: Call) -> Answer:
-    task = _task(call)
-    made = said(call, "ask", task["key"], task)
+    made = said(call, "ask", call.path["key"], of="task")
     return Answer(made, 201, (("Location", f"/api/questions/{made['id']}"),))
 
 

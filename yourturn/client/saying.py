@@ -251,6 +251,12 @@ class Saying(Names):
         own, shared = next(row[2:4] for row in rows if row[0] == self.project)
         trial(args, self.desk.store.settings(own, shared))
 
+    def may_ask(self, task: Named) -> None:
+        """Has the task asked too often in the last hour? Raises TooMany. Who comes over a network asks this first."""
+        from .. import rates
+
+        rates.asked(self.desk, self._task(task))
+
     def flag(
         self,
         task: Named,

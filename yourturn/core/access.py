@@ -77,7 +77,7 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
     **dict.fromkeys(("inbox", "wait_for"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
-    "check_question": "trial",
+    **dict.fromkeys(("check_question", "may_ask"), "trial"),
     "claim_next": "claim",
     "await_person": "flag",
     "respond": "answer",

@@ -1,13 +1,10 @@
-"""How much, and how often."""
+"""How much. How often is said in the database (rates.py), because there all processes count together."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import rates
-from ..client import Client
 from ..core.errors import TooLarge, Usage
-from ..core.model import HOUR
 
 #: Bytes of a request.
 BODY = 1_000_000
@@ -33,9 +30,3 @@ async def body(scope: Any, receive: Any, limit: int = BODY) -> bytes:
 
 def _too_large(limit: int) -> TooLarge:
     return TooLarge("The request is too large", reason=f"at most {limit:,} bytes", hint="Send less, or in parts.")
-
-
-def may_ask(client: Client, task: str, project_settings: dict[str, Any]) -> None:
-    """A task asks people only so often; all processes count together."""
-    count = project_settings["question_rate"]
-    rates.take(client.desk, "questions of", task, count, HOUR, f"{task} asks too many questions")

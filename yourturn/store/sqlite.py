@@ -99,6 +99,8 @@ class SqliteStore(Store):
         self._create = create
         self._local = threading.local()
         self._all = PerThread()
+        self._pid = os.getpid()
+        self.queue = threading.Lock()  # threads of this process queue here: SQLite lets the others sleep, and wakes them late
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
         if path != ":memory:" and not create and not os.path.exists(path):  # noqa: PTH110
@@ -109,6 +111,8 @@ class SqliteStore(Store):
     def connection(self) -> sqlite3.Connection:
         local = self._local
         if getattr(local, "pid", None) != os.getpid():
+            if self._pid != os.getpid():  # whoever stood in the queue when we were forked is not here
+                self._pid, self.queue = os.getpid(), threading.Lock()
             with trouble(self.path):
                 local.connection = self._connect()
             local.pid = os.getpid()
@@ -227,22 +231,38 @@ class SqliteStore(Store):
 class _Transaction:
     """`with` one of these, the thread's connection is in a transaction; at the end it is committed, or rolled back."""
 
-    __slots__ = ("begin", "run", "store")
+    __slots__ = ("begin", "queued", "run", "store")
 
     def __init__(self, store: SqliteStore, begin: str) -> None:
         self.store = store
         self.begin = begin
+        self.queued = False
 
     def __enter__(self) -> _Run:
         self.run = run = _Run(self.store.connection())
         if self.begin:
+            self.queued = self.begin.endswith("IMMEDIATE") and self.store.queue.acquire(timeout=self.store._busy)
             try:
                 run.execute(self.begin)
-            except _TROUBLE as error:
-                raise _in_our_words(self.store.path, error) from error
+            except BaseException as error:
+                self._next()
+                if isinstance(error, _TROUBLE):
+                    raise _in_our_words(self.store.path, error) from error
+                raise
         return run
 
+    def _next(self) -> None:
+        if self.queued:
+            self.queued = False
+            self.store.queue.release()
+
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            self._end(error)
+        finally:
+            self._next()
+
+    def _end(self, error: BaseException | None) -> None:
         if error is None and self.begin:
             try:
                 self.run.execute("COMMIT")
