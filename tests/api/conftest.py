@@ -116,6 +116,7 @@ class Stream:
             if text == b"":
                 return None
             line = text.decode().rstrip("\n")
+            assert line != ": still here", "nothing came"
             if line.startswith("id: "):
                 self.id = line[4:]
             elif line.startswith("event: "):

@@ -142,7 +142,7 @@ def test_bad_questions_are_refused(site, job, wrong):
 
 
 def test_the_events_of_a_job(site, job):
-    stream = site.stream(f"?task={job}&only=question_asked,question_answered,status")
+    stream = site.stream(f"?task={job}&only=question_asked,question_answered,status&after={site.desk.desk_cursor()}")
     assert stream.status == 200
     question = asked(site, job)
     site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "dev"}})

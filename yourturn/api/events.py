@@ -39,11 +39,14 @@ async def stream(site: Site, scope: Any, receive: Any, send: Any) -> None:
     if scope["method"] == "HEAD":
         await answer(send, 200, headers, b"", head=True)
         return
+    texts = site.hub(asker.client.desk.workspace_name).watch(wish, after, site.desks.run)
+    first = await anext(texts)  # who reads the headers is being told already
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     gone = asyncio.ensure_future(_gone(receive, asyncio.current_task()))
     checked = time.monotonic()
     try:
-        async with aclosing(site.hub(asker.client.desk.workspace_name).watch(wish, after, site.desks.run)) as texts:
+        async with aclosing(texts):
+            await send({"type": "http.response.body", "body": first, "more_body": True})
             async for text in texts:
                 await send({"type": "http.response.body", "body": text, "more_body": True})
                 if time.monotonic() - checked > RECHECK:
