@@ -9,7 +9,7 @@ import time
 
 COLOUR = False
 #: Controls, and signs that hide or turn text: bidi, zero-width, soft hyphen, line separators, tags.
-_HIDDEN = re.compile(
+HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
 _NAMES = {"\x1b": "ESC", "\x07": "BEL", "\x08": "BS", "\x7f": "DEL", "\r": "CR", "\x9b": "CSI"}
@@ -19,7 +19,12 @@ def safe(text: str) -> str:
     """Harmless on any terminal; line ends and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
-    return _HIDDEN.sub(lambda m: f"<{_NAMES.get(m[0]) or f'U+{ord(m[0]):04X}'}>", text.replace("\r\n", "\n"))
+    return HIDDEN.sub(lambda m: f"<{name_of(m[0])}>", text.replace("\r\n", "\n"))
+
+
+def name_of(sign: str) -> str:
+    """What a sign is called that cannot be seen: ESC, U+202E."""
+    return _NAMES.get(sign) or f"U+{ord(sign):04X}"
 
 
 def one_line(text: str) -> str:

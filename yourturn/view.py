@@ -6,11 +6,13 @@ no text can move the cursor, change colours or hide behind invisible signs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Any
 
 from .core.rules import outcome
-from .screen import ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, seconds_from_now, width
+from .core.words import iso
+from .screen import ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
 from .screen import quoted as behind_bar
 
 ICONS = {
@@ -156,12 +158,24 @@ def _waits(q: dict[str, Any]) -> str:
     return f"holds up {q['holds_up']}" if q.get("holds_up") else ""
 
 
+#: The inbox's groups and their order; what is left of a question's time when it runs out.
+GROUPS = ("Running out", "Work is waiting", "No hurry")
+SOON = 30 * 60_000_000
+
+
 def inbox_groups(items: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """Running out (within 15 minutes), Work is waiting, No hurry."""
-    groups: dict[str, list[dict[str, Any]]] = {"Running out": [], "Work is waiting": [], "No hurry": []}
+    """By what is urgent: see GROUPS."""
+    return grouped(items, iso(time.time_ns() // 1000 + SOON))
+
+
+def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[str, Any]]]:
+    """`soon`: what ends before is running out. Times are texts of one form, so they compare as they are."""
+    groups: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUPS}
     for q in items:
-        soon = q["timeout_at"] is not None and q["on_timeout"] != "keep" and seconds_from_now(q["timeout_at"]) < 900
-        groups["Running out" if soon else "Work is waiting" if q["blocking"] else "No hurry"].append(q)
+        if q["timeout_at"] is not None and q["on_timeout"] != "keep" and q["timeout_at"] < soon:
+            groups["Running out"].append(q)
+        else:
+            groups["Work is waiting" if q["blocking"] and not q.get("accept_at") else "No hurry"].append(q)
     groups["Running out"].sort(key=lambda q: q["timeout_at"])
     groups["Work is waiting"].sort(key=lambda q: -(q.get("holds_up") or 0))
     return groups

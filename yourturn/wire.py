@@ -124,7 +124,26 @@ def question(q: Question, key: str) -> dict[str, Any]:
 
 def asked(item: Asked) -> dict[str, Any]:
     """A question in an inbox also says which task it is about and how many others wait for that."""
-    return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting}
+    return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting, "workflow": item.workflow}
+
+
+_WAITING = (
+    "id", "task", "project", "kind", "response_type", "blocking", "urgency", "timeout_at", "on_timeout", "reviewer", "asked_by",
+    "holds_up",
+)  # fmt: skip
+
+
+def waiting(row: Any) -> dict[str, Any]:
+    """A question without its words."""
+    found = dict(zip(_WAITING, row, strict=True))
+    found["id"], found["blocking"], found["timeout_at"] = f"Q{row[0]}", bool(row[5]), time(row[7])
+    return found
+
+
+def ended(q: dict[str, Any]) -> dict[str, Any]:
+    """Finished work without its words."""
+    found = {name: q.get(name) for name in _WAITING}
+    return {**found, "project": q["task"].rpartition("-")[0], "accept_at": q["accept_at"]}
 
 
 def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
@@ -137,7 +156,7 @@ def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
         "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
         "response": None, "close_reason": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
         "responded_at": None, "used_by": None, "step": None, "journal": None, "title": t.title,
-        "holds_up": waiting, "accept_at": time(t.accept_at),
+        "holds_up": waiting, "workflow": t.workflow, "accept_at": time(t.accept_at),
     }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from .. import wire
 from ..core.errors import Invalid
 from ..core.fields import duration
+from ..core.model import Task
 from ..store.reads import Reader
 from .names import Named, Names
 
@@ -79,9 +80,12 @@ class Looks(Names):
         status: str = "pending",
         after: Named | None = None,
         limit: int = 500,
+        only: Iterable[str] | None = None,
         **filters: Any,
     ) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person: open questions, and finished work to accept."""
+        """Everything that waits for a person: open questions, and finished work to accept. `only`: of these ids."""
+        if only is not None:
+            return self._these(builtins.list(only))
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
         where = self._within(project)
@@ -97,9 +101,37 @@ class Looks(Names):
                 ids = None if number is None else [number]
                 left = limit - len(shown)
                 tasks = r.tasks(states=("review",), project=where, ids=ids, after=finished, limit=left)
-                waits, by = r.holds_up(task.id for task in tasks), r.finished_by(task.id for task in tasks)
-                shown += [wire.to_accept(task, by.get(task.id, "system"), len(waits.get(task.id, ()))) for task in tasks]
+                shown += self._finished(r, tasks)
             return shown
+
+        return self.desk.read(look)
+
+    def _these(self, ids: builtins.list[str]) -> builtins.list[dict[str, Any]]:
+        """In that order; what is not there any more is left out."""
+        numbers = [number for one in ids if (number := self._question(one)) is not None]
+        keys = [self._task(one) for one in ids if self._question(one) is None]
+
+        def look(r: Reader) -> dict[str, dict[str, Any]]:
+            asked = r.inbox(only=numbers, status="all", limit=len(numbers)) if numbers else []
+            tasks = r.tasks(states=("review",), ids=keys, limit=len(keys)) if keys else []
+            shown = [wire.asked(item) for item in asked] + self._finished(r, tasks)
+            return {q["id"]: q for q in shown}
+
+        found = self.desk.read(look)
+        return [found[one] for one in ids if one in found]
+
+    def _finished(self, r: Reader, tasks: Iterable[Task]) -> builtins.list[dict[str, Any]]:
+        tasks = builtins.list(tasks)
+        waits, by = r.holds_up(task.id for task in tasks), r.finished_by(task.id for task in tasks)
+        return [wire.to_accept(task, by.get(task.id, "system"), len(waits.get(task.id, ()))) for task in tasks]
+
+    def waiting(self, *, project: str | None = None, search: str | None = None) -> builtins.list[dict[str, Any]]:
+        """Everything that waits for a person, from above: without its words, so that thousands are no trouble."""
+        where = self._within(project)
+
+        def look(r: Reader) -> builtins.list[dict[str, Any]]:
+            tasks = r.tasks(states=("review",), project=where, search=search, limit=10_000)
+            return [wire.waiting(row) for row in r.waiting(where, search)] + [wire.ended(q) for q in self._finished(r, tasks)]
 
         return self.desk.read(look)
 

@@ -8,13 +8,12 @@ from typing import Any
 
 from fastapi import FastAPI
 from starlette.exceptions import HTTPException
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ..api import jobs
 from ..api.endpoint import Endpoint
 from ..api.table import rows
-from ..client.managing import SESSION
 from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
 from ..desk import Clock
 from ..http import auth, errors
@@ -22,6 +21,8 @@ from ..http.desks import Desks
 from ..http.gate import Gate, answer, refuse
 from ..http.site import Site
 from ..version import __version__
+from ..web import pages as web
+from ..web import table as web_table
 
 
 def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | None = None, clockwork: bool = True) -> FastAPI:
@@ -50,7 +51,13 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
         app.router.routes.append(Route(path, endpoint=Endpoint(site, by_path[path])))
     app.router.routes.append(Route("/healthz", endpoint=_Alive(site, deep=False)))
     app.router.routes.append(Route("/readyz", endpoint=_Alive(site, deep=True)))
-    app.router.routes.append(Route("/enter/{link}", endpoint=_Enter(site)))
+    pages: dict[str, list[Any]] = {}
+    for page in web_table.rows():
+        pages.setdefault(page.path, []).append(page)
+    for path in sorted(pages, key=lambda path: path.count("{")):
+        app.router.routes.append(Route(path, endpoint=web.Endpoint(site, pages[path])))
+    for path, name in web_table.FILES.items():
+        app.router.routes.append(Route(path, endpoint=web.Files(name)))
     return app
 
 
@@ -65,6 +72,8 @@ def _plainly(request: Any, error: HTTPException) -> Response:
     if error.status_code != 404:
         ours = Usage(str(error.detail))
     _, headers, body = errors.response(ours)
+    if "text/html" in request.headers.get("accept", ""):
+        _, headers, body = web.problem(request.app.state.site, request.scope, ours)
     told = {name.decode(): value.decode() for name, value in headers}
     return Response(body, error.status_code, {**told, **(error.headers or {})})
 
@@ -90,31 +99,6 @@ class _Alive:
             return
         headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
         await answer(send, 200, headers, b'{"status": "ok"}', head=scope["method"] == "HEAD")
-
-
-class _Enter:
-    """A one-time link: whoever opens it is let in, and its secret is out of sight and worthless at once."""
-
-    def __init__(self, site: Site) -> None:
-        self.site = site
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["method"] != "GET":
-            await refuse_method(send, b"GET")
-            return
-        try:
-            made = await self.site.desks.run(self._enter, scope["path_params"]["link"], scope["yourturn.headers"])
-        except Exception as error:
-            await refuse(send, error)
-            return
-        response = RedirectResponse("/", 303, {"cache-control": "no-store"})
-        response.headers.append("set-cookie", auth.cookie(self.site.here, made["session"], SESSION // 1_000_000))
-        await response(scope, receive, send)
-
-    def _enter(self, link: str, headers: dict[str, str]) -> dict[str, Any]:
-        desks = self.site.desks
-        about = "".join(c for c in headers.get("user-agent", "") if c.isprintable())[:200]
-        return desks.client(workspace=desks.home("link", link[:200])).use_link(link[:200], about=about)
 
 
 async def refuse_method(send: Any, allowed: bytes) -> None:

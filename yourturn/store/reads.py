@@ -33,6 +33,7 @@ class Asked(NamedTuple):
     key: str
     title: str
     waiting: int  #: how many tasks wait for this one
+    workflow: str | None  #: the script, where its task is a run
 
 
 class Reader:
@@ -235,10 +236,14 @@ class Reader:
         urgency: str | None = None,
         status: str = "pending",
         task: int | None = None,
+        only: Iterable[int] | None = None,
         after: int | None = None,
         limit: int = 500,
     ) -> list[Asked]:
         where, args = ["q.workspace_id = :workspace"], dict[str, Any]()
+        if only is not None:
+            where.append(f"q.id {self.store.words['these']}")
+            args["ids"] = _numbers(only)
         if status != "all":
             where.append(f"q.status = '{status}'" if status == "pending" else "q.status = :status")
             args.update({"status": status} if status != "pending" else {})
@@ -259,13 +264,33 @@ class Reader:
             args["after"] = after
         rows = self._all(
             f"SELECT {QUESTION}, t.key, t.title, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
-            f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})) "
+            f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})), t.workflow "
             f"FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {_RANK}, q.id LIMIT :limit",
             limit=limit,
             **args,
         )
         return [Asked(Question._make(row[:_QUESTION]), *row[_QUESTION:]) for row in rows]
+
+    def waiting(self, project: str | None = None, search: str | None = None) -> list[Any]:
+        """Everything that waits, without its words: id, key, project, kind, form, blocking, urgency, until, then, for, by, how
+        many wait for its task."""
+        where, args = ["q.workspace_id = :workspace AND q.status = 'pending'"], dict[str, Any]()
+        if project is not None:
+            where.append("p.key = :project")
+            args["project"] = project
+        if search is not None:
+            found = "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id)"
+            where.append(f"{found} LIKE :search ESCAPE '!'")
+            args["search"] = f"%{_like(search.lower())}%"
+        return self._all(
+            "SELECT q.id, t.key, p.key, q.kind, q.response_type, q.blocking, q.urgency, q.timeout_at, q.on_timeout, q.reviewer, "
+            "q.asked_by, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
+            f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})) "
+            "FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY {_RANK}, q.id",
+            **args,
+        )
 
     def question(self, number: int) -> tuple[Question, str]:
         """A question, and its task's key."""

@@ -1,0 +1,69 @@
+"""The door: who are you? It says nothing about what waits behind it."""
+
+from __future__ import annotations
+
+from ..client.managing import SESSION
+from ..core.errors import NotKnown, TooMany
+from ..http import auth
+from .visit import Go, Page, Shown, Visit
+
+
+def home(visit: Visit) -> Shown:
+    return Go("/inbox")
+
+
+def _back(given: str) -> str:
+    """Only to a page of ours: //elsewhere and \\elsewhere are addresses of others."""
+    fine = given.startswith("/") and not given.startswith(("//", "/\\", "/login", "/logout")) and given.isprintable()
+    return given[:500] if fine else "/inbox"
+
+
+def show(visit: Visit) -> Shown:
+    back = _back(visit.query.get("next", ""))
+    if visit.session:
+        return Go(back)
+    notice = "You were signed out. Nothing was sent." if "out" in visit.query else ""
+    return _door(back, notice=notice, tone="soon")
+
+
+def _door(next: str, name: str = "", wrong: str = "", notice: str = "", tone: str = "", status: int = 200) -> Page:
+    return Page("login.html", {"next": next, "name": name, "wrong": wrong, "notice": notice, "tone": tone, "me": None}, status)
+
+
+def _about(visit: Visit) -> str:
+    return "".join(c for c in visit.headers.get("user-agent", "") if c.isprintable())[:200]
+
+
+def _in(visit: Visit, session: str, where: str) -> Go:
+    return Go(where, (("set-cookie", auth.cookie(visit.site.here, session, SESSION // 1_000_000)),))
+
+
+def enter(visit: Visit) -> Shown:
+    name, back = visit.field("name").strip(), _back(visit.field("next"))
+    client = visit.site.desks.client()
+    try:
+        made = client.login(name, visit.field("password"), address=visit.address, about=_about(visit))
+    except (NotKnown, TooMany) as error:
+        words = f"{error.message}. {error.hint}" if error.hint else f"{error.message}."
+        return _door(back, name[:200], words, status=error.http_status if isinstance(error, TooMany) else 401)
+    return _in(visit, made["session"], back)
+
+
+def link(visit: Visit) -> Shown:
+    """Whoever opens it is let in, and its secret is out of sight and worthless at once."""
+    secret = visit.path["link"][:200]
+    desks = visit.site.desks
+    try:
+        made = desks.client(workspace=desks.home("link", secret)).use_link(secret, about=_about(visit))
+    except NotKnown as error:
+        if visit.session:
+            return Go("/inbox")
+        return _door("/inbox", notice=f"{error.message}. {error.hint}", status=401)
+    return _in(visit, made["session"], "/inbox")
+
+
+def leave(visit: Visit) -> Shown:
+    if visit.session:
+        visit.client.logout(visit.session)
+    gone = (("set-cookie", auth.cookie(visit.site.here, "", 0)), ("clear-site-data", '"cache"'))
+    return Go("/login", gone)

@@ -1,0 +1,245 @@
+"""The inbox: what waits, in the order in which it should be answered; and answers to several at once.
+
+The whole list is read from above, without its words: groups, counts and places come from that. Only the questions of one
+page are read in full, so ten thousand that wait cost little more than ten.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from ..client import Client
+from ..core.access import GRANTS
+from ..core.errors import Invalid, YourturnError
+from ..core.words import iso
+from ..view import GROUPS, SOON, grouped, question_sort
+from . import frame, shape, words
+from .visit import Data, Page, Shown, Visit
+
+#: Questions on one page; and at most so many answers at once.
+PAGE, BATCH = 30, 50
+ABOUT = {"Running out": "answer these first", "Work is waiting": "most unblocked first", "No hurry": "answers are welcome"}
+URGENCY = {"soon": "Running out", "work": "Work is waiting", "later": "No hurry"}
+SORTS = ("permission", "approval", "review", "content", "checkpoint", "choice", "question", "recovery", "escalation", "work")
+Row = dict[str, Any]
+
+
+def is_mine(q: Row, client: Client) -> bool:
+    """For nobody in particular, for me, or for a role that I have."""
+    to = q["reviewer"]
+    me = client.who.name
+    return to is None or to in (me, me.partition(":")[2]) or to in ("anybody", *GRANTS[client.who.role], client.who.role)
+
+
+def waiting_for(client: Client) -> int:
+    return sum(is_mine(q, client) for q in client.waiting())
+
+
+class Wish(NamedTuple):
+    """What of the inbox is shown."""
+
+    whose: str = "mine"
+    kind: str = ""
+    project: str = ""
+    urgency: str = ""
+    search: str = ""
+    start: int = 0
+    at: str = ""  #: the question in the pane
+
+    def url(self, **other: Any) -> str:
+        new = self._replace(**{"start": 0, "at": "", **other})
+        known = {"whose": new.whose if new.whose != "mine" else "", **{n: getattr(new, n) for n in ("kind", "project", "urgency")}}
+        asked = {n: str(v) for n, v in {**known, "search": new.search, "start": new.start or "", "at": new.at}.items() if v}
+        return f"/inbox?{urlencode(asked)}" if asked else "/inbox"
+
+
+def wish_of(query: dict[str, str]) -> Wish:
+    start = query.get("start", "")
+    if start and not (start.isascii() and start.isdigit() and len(start) < 8):
+        raise Invalid("start must be a number")
+    found = Wish(
+        "all" if query.get("whose") == "all" else "mine", query.get("kind", ""), query.get("project", "").upper(), query.get("urgency", ""),
+        query.get("search", "").strip()[:200], int(start or 0), query.get("at", "")[:60],
+    )  # fmt: skip
+    if found.kind and found.kind not in SORTS:
+        raise Invalid(f"There is no kind {found.kind[:40]!a}", hint=f"Choose one of: {', '.join(SORTS)}.")
+    if found.urgency and found.urgency not in URGENCY:
+        raise Invalid(f"There is no urgency {found.urgency[:40]!a}", hint=f"Choose one of: {', '.join(URGENCY)}.")
+    return found
+
+
+class Survey(NamedTuple):
+    """What waits, from above."""
+
+    mine: int
+    all: int
+    others: dict[str, int]  #: for whom else, how many
+    kinds: dict[str, int]
+    projects: dict[str, int]
+    urgencies: dict[str, int]
+    order: list[tuple[str, Row]]  #: group and question, of what is wished for
+
+
+def survey(client: Client, wish: Wish, now: int) -> Survey:
+    rows = client.waiting(search=wish.search or None)
+    mine = [q for q in rows if is_mine(q, client)]
+    others: dict[str, int] = {}
+    for q in rows:
+        if not is_mine(q, client):
+            others[q["reviewer"]] = others.get(q["reviewer"], 0) + 1
+    here = mine if wish.whose == "mine" else rows
+    groups = grouped(here, iso(now + SOON))
+    order = [(name, q) for name in GROUPS for q in groups[name]]
+    kinds: dict[str, int] = {}
+    projects: dict[str, int] = {}
+    for q in here:
+        sort = question_sort(q)
+        kinds[sort] = kinds.get(sort, 0) + 1
+        projects[q["project"]] = projects.get(q["project"], 0) + 1
+    wanted = [
+        (name, q)
+        for name, q in order
+        if (not wish.kind or question_sort(q) == wish.kind)
+        and (not wish.project or q["project"] == wish.project)
+        and (not wish.urgency or name == URGENCY[wish.urgency])
+    ]
+    urgencies = {short: len(groups[name]) for short, name in URGENCY.items()}
+    return Survey(len(mine), len(rows), others, kinds, dict(sorted(projects.items())), urgencies, wanted)
+
+
+def new_key() -> str:
+    return f"web-{os.urandom(9).hex()}"
+
+
+def show(visit: Visit) -> Shown:
+    from .question import article
+
+    client, wish = visit.client, wish_of(visit.query)
+    now = shape.now_of(client)
+    found = survey(client, wish, now)
+    slice_ = found.order[wish.start : wish.start + PAGE]
+    asked = {q["id"]: q for q in client.inbox(only=[q["id"] for _, q in slice_])}
+    groups: list[tuple[str, str, list[shape.Row]]] = []
+    for name, short in slice_:
+        q = asked.get(short["id"])
+        if q is None:
+            continue
+        if not groups or groups[-1][0] != name:
+            groups.append((name, ABOUT[name], []))
+        groups[-1][2].append(shape.row(q, now, client.who.name, words.script(q), new_key()))
+    ids = [row.id for _, _, rows in groups for row in rows]
+    at = wish.at or (ids[0] if ids else "")
+    pane = article(visit, at, now, place="pane") if at else None
+    ends = min(len(found.order), wish.start + PAGE)
+    return Page(
+        "inbox.html",
+        {
+            "here": "inbox", "wish": wish, "survey": found, "groups": groups, "at": at, "pane": pane, "waiting": found.mine,
+            "filters": _filters(found, wish), "chips": _chips(wish), "start": wish.start, "ends": ends, "total": len(found.order),
+            "more": wish.url(start=wish.start + PAGE) if ends < len(found.order) else "",
+            "less": wish.url(start=max(0, wish.start - PAGE)) if wish.start else "",
+            "working": client.counts().get("working", 0) if not found.order else 0, "may": _may(client),
+        },
+    )  # fmt: skip
+
+
+def _may(client: Client) -> bool:
+    return "human" in GRANTS[client.who.role]
+
+
+def _filters(found: Survey, wish: Wish) -> list[tuple[str, list[tuple[str, str, int, bool]]]]:
+    """Heading, and its lines: words, address, how many, is it on."""
+    kinds = [(s.capitalize(), wish.url(kind=s), n, wish.kind == s) for s in SORTS if (n := found.kinds.get(s))]
+    projects = [(p, wish.url(project=p), n, wish.project == p) for p, n in found.projects.items()]
+    urgency = [(name, wish.url(urgency=s), found.urgencies[s], wish.urgency == s) for s, name in URGENCY.items()]
+    return [("Kind", kinds), ("Project", projects), ("Urgency", [u for u in urgency if u[2]])]
+
+
+def _chips(wish: Wish) -> list[tuple[str, str]]:
+    found = []
+    if wish.kind:
+        found.append((wish.kind.capitalize(), wish.url(kind="")))
+    if wish.project:
+        found.append((wish.project, wish.url(project="")))
+    if wish.urgency:
+        found.append((URGENCY[wish.urgency], wish.url(urgency="")))
+    if wish.search:
+        found.append((f"“{wish.search}”", wish.url(search="")))
+    return found
+
+
+def counts(visit: Visit) -> Shown:
+    """For a page that is open: how many wait, and is it still the same server?"""
+    found = visit.client.waiting()
+    return Data({"mine": sum(is_mine(q, visit.client) for q in found), "all": len(found), "boot": frame.BOOT})
+
+
+# --- several at once --------------------------------------------------------------------------------------------------
+
+
+class Planned(NamedTuple):
+    id: str
+    task: str
+    text: str
+    kind: shape.Kind
+    say: str
+    then: str
+    action: Any
+    key: str
+
+
+def _planned(visit: Visit, ids: list[str]) -> tuple[list[Planned], list[tuple[str, str, str]]]:
+    """What will be said to each; and who has to be asked alone, with the reason."""
+    from .evidence import action
+
+    plan: list[Planned] = []
+    alone: list[tuple[str, str, str]] = []
+    ids = list(dict.fromkeys(ids))
+    if len(ids) > BATCH:
+        raise Invalid(f"At most {BATCH} answers at once", reason=f"{len(ids)} were selected")
+    for q in visit.client.inbox(only=ids):
+        run = words.script(q)
+        say = words.batch_verb(q, run)
+        if q["status"] != "pending":
+            alone.append((q["id"], q["text"], words.result(q, visit.client.who.name)))
+        elif say is None:
+            alone.append((q["id"], q["text"], "It needs words or a choice."))
+        else:
+            it = action(q["action"], q["digest"]) if q["action"] is not None else None
+            plan.append(Planned(q["id"], q["task"], q["text"], shape.kind(q), say.verb, say.effect, it, new_key()))
+    return plan, alone
+
+
+def preview(visit: Visit) -> Shown:
+    plan, alone = _planned(visit, [i[:60] for i in visit.fields("pick")])
+    return Page("batch.html", {"here": "inbox", "plan": plan, "alone": alone, "done": None, "sum": _sum(plan)})
+
+
+def _sum(plan: list[Planned]) -> str:
+    done = sum(p.then.endswith(" is done") for p in plan)
+    on = len(plan) - done
+    parts = [f"{words.plural(done, 'task')} {'is' if done == 1 else 'are'} done" if done else "", f"{on} go{'es' * (on == 1)} on" if on else ""]
+    return ", ".join(filter(None, parts))
+
+
+def send(visit: Visit) -> Shown:
+    """Each on its own: who was slower than somebody else is told, and the others still count."""
+    from .question import say
+
+    done = []
+    for pair in visit.fields("send")[:BATCH]:
+        number, _, key = pair.partition(" ")
+        try:
+            found = next(iter(visit.client.inbox(only=[number[:60]])), None)
+            if found is None:
+                raise YourturnError("It does not wait any more")
+            said = words.batch_verb(found, words.script(found))
+            if said is None:
+                raise Invalid("It needs words or a choice")
+            say(visit.client, found, {"verdict": "approved"}, key[:200] or None)
+            done.append((number, found["text"], f"{said.verb}: {said.effect}.", True))
+        except YourturnError as error:
+            done.append((number, "", f"{error}.", False))
+    return Page("batch.html", {"here": "inbox", "plan": [], "alone": [], "done": done, "sum": ""})

@@ -1,0 +1,277 @@
+"""View models: what a template shows, as plain values. Takes the values of wire.py and the time; returns small tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from ..client import Client
+from ..core.words import iso
+from ..screen import micros
+from ..view import person, question_sort
+from . import words
+
+MINUTE, HOUR, DAY = 60, 3600, 86400
+#: A kind's picture and weight: decide (grey), sign off (blue), gate (amber), trouble (red).
+WEIGHTS = {
+    "work": "", "approval": "sign", "review": "sign", "content": "sign", "checkpoint": "sign", "permission": "gate", "question": "",
+    "choice": "", "recovery": "trouble", "escalation": "trouble",
+}  # fmt: skip
+#: A task's state: its word, picture and weight.
+STATES = {
+    "created": ("New", "ready", ""), "ready": ("Ready", "ready", ""), "blocked": ("Blocked", "blocked", ""),
+    "working": ("Working", "working", "sign"), "human": ("Needs human", "work", "gate"), "review": ("Review", "review", "sign"),
+    "done": ("Done", "check", "good"), "failed": ("Failed", "x", "trouble"), "cancelled": ("Cancelled", "x", ""),
+    "deferred": ("Deferred", "clock", ""),
+}  # fmt: skip
+
+
+class Who(NamedTuple):
+    name: str
+    letter: str
+    agent: bool
+    role: str = ""
+
+
+class Kind(NamedTuple):
+    name: str
+    label: str
+    icon: str
+    weight: str
+
+
+class Time(NamedTuple):
+    """A countdown. `seconds` is None where none runs."""
+
+    words: str
+    seconds: int | None = None
+    of: int = 0
+    share: int = 0
+    level: str = ""
+
+
+class Moment(NamedTuple):
+    words: str
+    iso: str
+    full: str
+
+
+class Tag(NamedTuple):
+    label: str
+    icon: str
+    weight: str
+
+
+def who(actor: str | None, role: str = "") -> Who:
+    """human:ana is round, agent:coder is square, and the system is Yourturn itself."""
+    actor = actor or "system"
+    name = "Yourturn" if actor == "system" else person(actor)
+    return Who(name, next((c for c in name.upper() if c.isalnum()), "?"), not actor.startswith("human:"), role)
+
+
+def kind(q: Mapping[str, Any]) -> Kind:
+    sort = question_sort(dict(q))
+    return Kind(sort, sort.capitalize(), sort, WEIGHTS[sort])
+
+
+def state(name: str) -> Tag:
+    return Tag(*STATES[name])
+
+
+def now_of(client: Client) -> int:
+    """What time it is at the desk, in microseconds."""
+    return micros(client.now())
+
+
+def seconds_until(moment: str, now: int) -> int:
+    return (micros(moment) - now) // 1_000_000
+
+
+def span(seconds: float) -> str:
+    """'4:12' under an hour, then hours, then days."""
+    if seconds < HOUR:
+        return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} days"
+
+
+def short(seconds: float) -> str:
+    """How long something has been: '22 min', '2 h', '3 days'."""
+    if seconds < MINUTE:
+        return "a moment"
+    if seconds < HOUR:
+        return f"{int(seconds // MINUTE)} min"
+    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} days"
+
+
+def level(seconds: float) -> str:
+    return "last" if seconds < 2 * MINUTE else "soon" if seconds < 10 * MINUTE else ""
+
+
+def countdown(q: Mapping[str, Any], now: int) -> Time:
+    ends = q.get("accept_at") or (q["timeout_at"] if q["on_timeout"] != "keep" else None)
+    if q["status"] == "timeout":
+        return Time(f"timed out {ago(q['responded_at'], now)}")
+    if ends is None or q["status"] != "pending":
+        return Time("no limit" if q["blocking"] else "no hurry")
+    left = max(0, seconds_until(ends, now))
+    if left == 0:
+        return Time("time is up")
+    of = max(left, 1, (micros(ends) - micros(q["asked_at"])) // 1_000_000)
+    return Time(span(left), left, of, round(100 * left / of), level(left))
+
+
+def ago(moment: str, now: int) -> str:
+    """'11 min ago', '2 h ago', 'yesterday', 'Tuesday', '3 November'."""
+    seconds = max(0, -seconds_until(moment, now))
+    if seconds < 45:
+        return "just now"
+    if seconds < HOUR:
+        return f"{max(1, seconds // MINUTE)} min ago"
+    if seconds < 20 * HOUR:
+        return f"{seconds // HOUR} h ago"
+    then, today = datetime.fromisoformat(moment).astimezone(), datetime.fromisoformat(iso(now)).astimezone()
+    days = (today.date() - then.date()).days
+    if days <= 1:
+        return "yesterday"
+    return f"{then:%A}" if days < 7 else f"{then.day} {then:%B}" + (f" {then.year}" if then.year != today.year else "")
+
+
+def clock(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%H:%M}"
+
+
+def at(moment: str, now: int) -> Moment:
+    there = datetime.fromisoformat(moment).astimezone()
+    return Moment(ago(moment, now), moment, f"{there:%Y-%m-%d %H:%M:%S %Z}")
+
+
+class Choice(NamedTuple):
+    """A quick answer in a row."""
+
+    verb: str
+    effect: str
+    verdict: str
+    option: str
+    send: str
+
+
+class Row(NamedTuple):
+    """A question in a list."""
+
+    id: str
+    href: str
+    title: str
+    kind: Kind
+    who: Who
+    task: str
+    facts: tuple[str, ...]
+    time: Time
+    then: str
+    proof: str
+    proof_is_error: bool
+    quick: tuple[Choice, ...]
+    result: str
+    batch: bool
+    key: str
+
+
+def row(q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "") -> Row:
+    pending = q["status"] == "pending"
+    proof, wrong = _proof(q)
+    waits = f"waits {short(max(0, -seconds_until(q['asked_at'], now)))}"
+    time = countdown(q, now)
+    return Row(
+        q["id"], f"/questions/{q['id']}", q["text"], kind(q), who(f"agent:{run}" if run else q["asked_by"]), q["task"], _facts(q),
+        time, words.silence(q, run, short=True) or waits, proof, wrong,
+        quick(q, run) if pending else (), "" if pending else words.result(q, me), pending, key,
+    )  # fmt: skip
+
+
+def _facts(q: Mapping[str, Any]) -> tuple[str, ...]:
+    found = []
+    if q.get("holds_up"):
+        found.append(f"{words.plural(q['holds_up'], 'task')} wait{'s' * (q['holds_up'] == 1)}")
+    if q["kind"] == "recovery" and q["options"]:
+        found.append(f"{words.plural(len(q['options']), 'way')} out")
+    if q["step"]:
+        found.append(f"step {q['step']}")
+    if q["reviewer"]:
+        found.append(f"for {q['reviewer']}")
+    return tuple(found)
+
+
+def _proof(q: Mapping[str, Any]) -> tuple[str, bool]:
+    """The one line of evidence that a row shows, cut where it ends; and is it an error?"""
+    from .evidence import command_of, error_of
+
+    if q["kind"] == "permission" and q["action"] is not None:
+        return " ".join(command_of(q["action"])[:300].split()), False
+    error = error_of(q["context"])
+    return (" ".join(error.split())[:200], True) if error else ("", False)
+
+
+#: Kinds that are never answered in a row: what they ask has to be read whole.
+SLOW = frozenset({"permission", "recovery", "escalation", "work"})
+#: Characters of an option's label that still fit a button in a row.
+BRIEF = 24
+
+
+def quick(q: Mapping[str, Any], run: str) -> tuple[Choice, ...]:
+    """Two answers that may be given in a row, or none. Never one that ends a task."""
+    who_ = name_ = run or words.name(q["asked_by"])
+    if not q["blocking"]:
+        return _keep(q, name_)
+    if q["kind"] in SLOW or "\n" in q["text"].strip():
+        return ()
+    said = words.answers(q, run)
+    yes = said.yes[0]
+    if q["response_type"] == "approval" and said.no is not None and said.no.verdict:
+        both = ((said.no, "rejected"), (yes, "approved"))
+        send = {"approved": _sends(yes, q), "rejected": said.no.verb}
+        return tuple(Choice(_brief_verb(say), f"{say.effect[0].upper()}{say.effect[1:]}.", v, "", send[v]) for say, v in both)
+    if q["response_type"] == "boolean":
+        return tuple(Choice(s.verb, f"{s.effect[0].upper()}{s.effect[1:]}.", "approved", s.value, f"Send “{s.verb}”") for s in said.yes)
+    if q["response_type"] == "choice" and not q["multi"] and not q["allow_other"] and len(q["options"]) == 2:
+        labels = [str(o["label"]) for o in q["options"]]
+        if all(len(one) <= BRIEF and one.isprintable() for one in labels):
+            return tuple(
+                Choice(one, f"{who_} goes on with {one}.", "approved", str(at_), f"Send “{one}”") for at_, one in enumerate(labels)
+            )
+    return ()
+
+
+def _brief_verb(say: words.Say) -> str:
+    return {"Approve and finish": "Approve", "Approve the PR": "Approve", "Approve the text": "Approve"}.get(say.verb, say.verb)
+
+
+def _sends(yes: words.Say, q: Mapping[str, Any]) -> str:
+    return f"{yes.verb} {q['task']}" if yes.verb == "Approve and finish" else yes.verb
+
+
+def _keep(q: Mapping[str, Any], who_: str) -> tuple[Choice, ...]:
+    """What the agent went on with can be kept with a tap; another answer of two short ones, too."""
+    if q["response_type"] not in ("choice", "boolean") or q["multi"]:
+        return ()
+    pairs = (
+        [(str(o["label"]), o["value"], str(i)) for i, o in enumerate(q["options"])]
+        if q["response_type"] == "choice"
+        else [("Yes", True, "yes"), ("No", False, "no")]
+    )
+    if len(pairs) != 2 or not all(len(one) <= BRIEF and one.isprintable() for one, _, _ in pairs):
+        return ()
+    out = []
+    for text, value, option in sorted(pairs, key=lambda pair: pair[1] != q["default"]):
+        kept = value == q["default"]
+        told = f"{who_} stays with it." if kept else f"{who_} is told, and changes what it wrote."
+        out.append(Choice(f"Keep “{text}”" if kept else text, told, "approved", option, f"Keep “{text}”" if kept else f"Send “{text}”"))
+    return tuple(out)
+
+
+def wishes(client: Client) -> dict[str, Any]:
+    """How this person likes their pages."""
+    if not client.who.is_person:
+        return {}
+    found = client.preferences()
+    theme = found.get("theme")
+    return {"theme": theme if theme in ("light", "dark") else "", "keyless": found.get("keys") is False}
