@@ -59,7 +59,7 @@ def link(visit: Visit) -> Shown:
         if visit.session:
             return Go("/inbox")
         return _door("/inbox", notice=f"{error.message}. {error.hint}", status=401)
-    return _in(visit, made["session"], "/inbox")
+    return _in(visit, made["session"], "/")
 
 
 def leave(visit: Visit) -> Shown:
