@@ -6,7 +6,7 @@ An action and a kept diff are what Yourturn knows. Whatever stands in a question
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.questions import EDITABLE
@@ -100,13 +100,15 @@ def diff_of(context: Any) -> str:
     return next((context[name] for name in DIFFS if isinstance(context.get(name), str) and context[name].strip()), "")
 
 
-def own_words(context: Any) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What the agent says, and what else it gives: all but what has a place of its own."""
+def own_words(context: Any, options: Iterable[str] = ()) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """What the agent says, and what else it gives: all but what has a place of its own (its choice is a tag at the option)."""
     if not context:
         return "", ()
     if not isinstance(context, dict):
         return as_text(context), ()
     taken = {next((n for n in names if context.get(n)), "") for names in (ERRORS, DIFFS)}
+    known = set(options)
+    taken |= {name for name in CHOICES if str(context.get(name)) in known}
     said = [as_text(context[name]) for name in WORDS if isinstance(context.get(name), str) and context[name].strip()]
     rest = [
         (name.replace("_", " "), as_text(value))

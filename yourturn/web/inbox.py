@@ -114,7 +114,7 @@ def new_key() -> str:
 
 
 def show(visit: Visit) -> Shown:
-    from .question import article
+    from .question import pane, words_sent
 
     client, wish = visit.client, wish_of(visit.query)
     now = shape.now_of(client)
@@ -131,12 +131,16 @@ def show(visit: Visit) -> Shown:
         groups[-1][2].append(shape.row(q, now, client.who.name, words.script(q), new_key()))
     ids = [row.id for _, _, rows in groups for row in rows]
     at = wish.at or (ids[0] if ids else "")
-    pane = article(visit, at, now, place="pane") if at else None
+    shown = pane(visit, at, now) if at else None
+    sent = ""
+    if visit.query.get("sent"):
+        answered = next(iter(client.inbox(only=[visit.query["sent"][:60]])), None)
+        sent = f"Sent. {words_sent(client, answered)}" if answered and answered["status"] != "pending" else "Sent."
     ends = min(len(found.order), wish.start + PAGE)
     return Page(
         "inbox.html",
         {
-            "here": "inbox", "wish": wish, "survey": found, "groups": groups, "at": at, "pane": pane, "waiting": found.mine,
+            "here": "inbox", "wish": wish, "survey": found, "groups": groups, "at": at, "pane": shown, "sent": sent, "waiting": found.mine,
             "filters": _filters(found, wish), "chips": _chips(wish), "start": wish.start, "ends": ends, "total": len(found.order),
             "more": wish.url(start=wish.start + PAGE) if ends < len(found.order) else "",
             "less": wish.url(start=max(0, wish.start - PAGE)) if wish.start else "",

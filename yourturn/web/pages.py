@@ -134,4 +134,6 @@ class Files:
             return
         forever = not self.name and scope["path_params"]["build"] == assets.BUILD
         status, told, body = assets.served(asset, headers, forever)
+        if name == "sw.js":  # a worker's own policy says what it may fetch
+            told = [*told, (b"content-security-policy", b"default-src 'none'; connect-src 'self'; frame-ancestors 'none'")]
         await answer(send, status, told, body, head=scope["method"] == "HEAD")

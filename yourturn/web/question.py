@@ -49,6 +49,9 @@ class Draft(NamedTuple):
     wrong: str = ""
 
 
+NOTHING = Draft()
+
+
 class Article(NamedTuple):
     id: str
     slug: str
@@ -87,6 +90,7 @@ class Article(NamedTuple):
     can_hand_back: bool
     over: str
     sent: str
+    next: str
     key: str
     draft: Draft
     word: str  #: what the small field beside a choice says
@@ -105,16 +109,15 @@ def find(client: Client, named: str) -> Asked:
     return found
 
 
-def article(visit: Visit, named: str, now: int, place: str = "page", draft: Draft = Draft(), sent: str = "") -> Article | None:
+def pane(visit: Visit, named: str, now: int) -> Article | None:
+    """For the inbox; None where there is none of that name any more."""
     try:
-        return made(visit.client, find(visit.client, named), now, place, draft, sent)
+        return made(visit.client, find(visit.client, named), now, "pane")
     except NotFound:
-        if place == "page":
-            raise
         return None
 
 
-def made(client: Client, q: Asked, now: int, place: str, draft: Draft = Draft(), sent: str = "") -> Article:
+def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING, sent: str = "", next: str = "") -> Article:
     task = client.show(q["task"])
     run = words.script(task)
     me, pending = client.who, q["status"] == PENDING
@@ -124,7 +127,7 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = Draft(),
         more = ""
     response = q["response"] or {}
     changed = evidence.action(response["value"], response["digest"]) if "digest" in response else None
-    said, rest = evidence.own_words(q["context"])
+    said, rest = evidence.own_words(q["context"], [str(o[n]) for o in q["options"] for n in ("id", "value", "label")])
     refused = refusal(client, q, task) if pending else ""
     answers = words.answers(q, run) if pending else None
     default = words.label(q, q["default"]) if q["default"] is not None else ""
@@ -140,7 +143,7 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = Draft(),
         _log(client, q["task"]), answers, pending and not refused and "human" in GRANTS[me.role], refused,
         q["kind"] == "permission" and evidence.editable(q["action"]) is not None,
         pending and q["kind"] == "work" and not run, pending and q["kind"] == "work", "" if pending else words.result(q, me.name),
-        sent, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
+        sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
         f"{q['confidence']:.0%} sure" if q["confidence"] is not None else "", default,
     )  # fmt: skip
 
@@ -214,7 +217,9 @@ def show(visit: Visit) -> Shown:
     now = shape.now_of(visit.client)
     context = {"csrf": visit.csrf, "may": "human" in GRANTS[visit.client.who.role]}
     if part in ("pane", "sheet"):
-        found = made(visit.client, find(visit.client, named), now, part)
+        q = find(visit.client, named)
+        told = f"Sent. {words_sent(visit.client, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
+        found = made(visit.client, q, now, part, sent=told, next=neighbours(visit, q["id"], now).after if told else "")
         return Part(frame.part("article.html", "article", found, **context))
     if part in ("row", "toast"):
         q = find(visit.client, named)
@@ -224,11 +229,13 @@ def show(visit: Visit) -> Shown:
     return _page(visit, named, now)
 
 
-def _page(visit: Visit, named: str, now: int, draft: Draft = Draft(), status: int = 200, **more: Any) -> Page:
+def _page(visit: Visit, named: str, now: int, draft: Draft = NOTHING, status: int = 200, **more: Any) -> Page:
     q = find(visit.client, named)
-    sent = words_sent(visit.client, q) if "sent" in visit.query and q["responded_by"] == visit.client.who.name else ""
-    found = made(visit.client, q, now, "page", draft, sent)
     around = neighbours(visit, q["id"], now)
+    sent = f"Sent. {words_sent(visit.client, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
+    if "kept" in visit.query:
+        sent = f"Kept as a note on {q['task']}."
+    found = made(visit.client, q, now, "page", draft, sent, around.after)
     return Page("question.html", {"here": "inbox", "q": found, "around": around, "ending": None, "waiting": around.mine, **more}, status)
 
 
@@ -318,7 +325,7 @@ def say(client: Client, q: Asked, given: dict[str, Any], key: str | None) -> Non
 
 def answer(visit: Visit) -> Shown:
     q = find(visit.client, visit.path["id"])
-    draft = Draft()
+    draft, given = NOTHING, dict[str, Any]()
     try:
         given, draft = read(visit, q)
         if q["status"] == PENDING:

@@ -1,1 +1,51 @@
-// keys
+// One key chooses, Enter sends. No single key ever answers.
+import { $, $$, typing } from "./dom.js";
+import { current, list, move, picked } from "./list.js";
+
+const on = () => !document.documentElement.classList.contains("keyless");
+const places = { i: "/inbox", t: "/tasks", a: "/activity", s: "/stats" };
+let going = false;
+
+// The question that keys speak to: the sheet's, else the page's or the pane's.
+const article = () => $("dialog[open] .q") ?? $(".main > .q") ?? $(".pane .q");
+const shown = (at) => at && at.getClientRects().length > 0;
+
+function turn(step) {
+  const link = $(`[data-turn=${step > 0 ? "j" : "k"}]`);
+  if (link) location.assign(link.href); else move(step);
+}
+function choose(key) {
+  if (key === "a" && picked().length) { $("#batch").requestSubmit($(".pickbar .btn.go")); return; }
+  const button = $$(`[data-key=${key}]`, article() ?? undefined).find(shown);
+  if (button && article()) { button.focus(); return; }
+  const row = list && current();
+  const radio = row && $$(".quick input[type=radio]", row).find((r) => r.value.startsWith(key === "a" ? "approved" : "rejected"));
+  if (radio && shown(radio.nextElementSibling)) { radio.checked = true; radio.focus(); }
+}
+const keys = {
+  j: () => turn(1),
+  k: () => turn(-1),
+  a: () => choose("a"),
+  r: () => choose("r"),
+  e: () => choose("e"),
+  x: () => { const row = list && current(); if (row) { $(".pick", row)?.click(); } },
+  "/": () => $("[type=search]")?.focus(),
+  "?": () => $("#keys")?.showModal(),
+};
+
+addEventListener("keydown", (e) => {
+  if (e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return;
+  if (typing(e.target)) { if (e.key === "Escape" && !e.target.closest("dialog")) e.target.blur(); return; }
+  if (!on() || $("#keys")?.open) return;
+  if (/^[1-9]$/.test(e.key)) {
+    const boxes = $$(".opt input", article() ?? undefined), box = boxes[e.key - 1];
+    if (box && article()) { e.preventDefault(); box.focus(); box.checked = box.type === "checkbox" ? !box.checked : true; box.dispatchEvent(new Event("change", { bubbles: true })); }
+    return;
+  }
+  if (going && places[e.key]) { location.assign(places[e.key]); return; }
+  going = e.key === "g";
+  const sheet = $("dialog.sheet[open]");
+  if (sheet && (e.key === "j" || e.key === "k" || e.key === "x" || e.key === "/")) return;
+  const run = keys[e.key];
+  if (run) { e.preventDefault(); run(); }
+});
