@@ -127,17 +127,18 @@ def asked(item: Asked) -> dict[str, Any]:
     return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting, "workflow": item.workflow}
 
 
-_WAITING = (
-    "id", "task", "project", "kind", "response_type", "blocking", "urgency", "timeout_at", "on_timeout", "reviewer", "asked_by",
-    "holds_up",
-)  # fmt: skip
+_WAITING = ("id", "task", "kind", "response_type", "blocking", "urgency", "timeout_at", "on_timeout", "reviewer", "asked_by", "holds_up")
 
 
-def waiting(row: Any) -> dict[str, Any]:
-    """A question without its words."""
-    found = dict(zip(_WAITING, row, strict=True))
-    found["id"], found["blocking"], found["timeout_at"] = f"Q{row[0]}", bool(row[5]), time(row[7])
-    return found
+def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Questions without their words. There may be thousands."""
+    return [
+        {
+            "id": f"Q{r[0]}", "task": r[1], "project": r[2], "kind": r[3], "response_type": r[4], "blocking": r[5] == 1, "urgency": r[6],
+            "timeout_at": None if r[7] is None else iso(r[7]), "on_timeout": r[8], "reviewer": r[9], "asked_by": r[10], "holds_up": r[11],
+        }
+        for r in rows
+    ]  # fmt: skip
 
 
 def ended(q: dict[str, Any]) -> dict[str, Any]:

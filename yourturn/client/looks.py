@@ -131,7 +131,7 @@ class Looks(Names):
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
             tasks = r.tasks(states=("review",), project=where, search=search, limit=10_000)
-            return [wire.waiting(row) for row in r.waiting(where, search)] + [wire.ended(q) for q in self._finished(r, tasks)]
+            return wire.waiting(r.waiting(where, search)) + [wire.ended(q) for q in self._finished(r, tasks)]
 
         return self.desk.read(look)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 from .. import rates
 from ..core.errors import YourturnError
@@ -25,6 +26,7 @@ class Site:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.closing = False
+        self.memory: dict[Any, Any] = {}  #: what a surface has worked out and may use again
 
     def hub(self, workspace: str) -> Hub:
         found = self._hubs.get(workspace)

@@ -21,6 +21,7 @@ from ..http.desks import Desks
 from ..http.gate import Gate, answer, refuse
 from ..http.site import Site
 from ..version import __version__
+from ..web import frame
 from ..web import pages as web
 from ..web import table as web_table
 
@@ -31,6 +32,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        frame.warm()
         if clockwork:
             site.start()
         try:

@@ -94,3 +94,9 @@ def render(template: str, **context: Any) -> str:
 def part(template: str, name: str, *args: Any, **context: Any) -> str:
     """One macro of a template."""
     return str(getattr(_ENV.get_template(template).make_module(context), name)(*args))
+
+
+def warm() -> None:
+    """Read all templates before anybody waits for them."""
+    for name in _ENV.list_templates():
+        _ENV.get_template(name)

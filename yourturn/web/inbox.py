@@ -7,6 +7,8 @@ page are read in full, so ten thousand that wait cost little more than ten.
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
@@ -20,6 +22,8 @@ from .visit import Data, Page, Shown, Visit
 
 #: Questions on one page; and at most so many answers at once.
 PAGE, BATCH = 30, 50
+#: Seconds for which what was worked out holds, if nothing happens.
+FRESH = 2.0
 ABOUT = {"Running out": "answer these first", "Work is waiting": "most unblocked first", "No hurry": "answers are welcome"}
 URGENCY = {"soon": "Running out", "work": "Work is waiting", "later": "No hurry"}
 SORTS = ("permission", "approval", "review", "content", "checkpoint", "choice", "question", "recovery", "escalation", "work")
@@ -33,8 +37,23 @@ def is_mine(q: Row, client: Client) -> bool:
     return to is None or to in (me, me.partition(":")[2]) or to in ("anybody", *GRANTS[client.who.role], client.who.role)
 
 
-def waiting_for(client: Client) -> int:
-    return sum(is_mine(q, client) for q in client.waiting())
+def remembered(visit: Visit, name: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """What was worked out before, as long as nothing has happened since; and never for long, because time passes too."""
+    memory, desk = visit.site.memory, visit.client.desk
+    key = (desk.workspace_name, *name)
+    cursor, now = desk.cursor(), time.monotonic()
+    before = memory.get(key)
+    if before is not None and before[0] == cursor and now - before[1] < FRESH:
+        return before[2]
+    found = make()
+    if len(memory) > 200:
+        memory.clear()
+    memory[key] = (cursor, now, found)
+    return found
+
+
+def waiting_for(visit: Visit) -> int:
+    return survey(visit, Wish(), shape.now_of(visit.client)).mine
 
 
 class Wish(NamedTuple):
@@ -82,12 +101,20 @@ class Survey(NamedTuple):
     order: list[tuple[str, Row]]  #: group and question, of what is wished for
 
 
-def survey(client: Client, wish: Wish, now: int) -> Survey:
-    rows = client.waiting(search=wish.search or None)
-    mine = [q for q in rows if is_mine(q, client)]
+def survey(visit: Visit, wish: Wish, now: int) -> Survey:
+    client, asked = visit.client, wish._replace(start=0, at="")
+    found: Survey = remembered(visit, ("survey", client.who, asked), lambda: _survey(visit, asked, now))
+    return found
+
+
+def _survey(visit: Visit, wish: Wish, now: int) -> Survey:
+    client = visit.client
+    rows: list[Row] = remembered(visit, ("waiting", wish.search), lambda: client.waiting(search=wish.search or None))
+    ours = {q["reviewer"]: is_mine(q, client) for q in rows}
+    mine = [q for q in rows if ours[q["reviewer"]]]
     others: dict[str, int] = {}
-    for q in rows:
-        if not is_mine(q, client):
+    for q in rows if len(mine) < len(rows) else ():
+        if not ours[q["reviewer"]]:
             others[q["reviewer"]] = others.get(q["reviewer"], 0) + 1
     here = mine if wish.whose == "mine" else rows
     groups = grouped(here, iso(now + SOON))
@@ -118,7 +145,7 @@ def show(visit: Visit) -> Shown:
 
     client, wish = visit.client, wish_of(visit.query)
     now = shape.now_of(client)
-    found = survey(client, wish, now)
+    found = survey(visit, wish, now)
     slice_ = found.order[wish.start : wish.start + PAGE]
     asked = {q["id"]: q for q in client.inbox(only=[q["id"] for _, q in slice_])}
     groups: list[tuple[str, str, list[shape.Row]]] = []
@@ -176,8 +203,8 @@ def _chips(wish: Wish) -> list[tuple[str, str]]:
 
 def counts(visit: Visit) -> Shown:
     """For a page that is open: how many wait, and is it still the same server?"""
-    found = visit.client.waiting()
-    return Data({"mine": sum(is_mine(q, visit.client) for q in found), "all": len(found), "boot": frame.BOOT})
+    found = survey(visit, Wish(), shape.now_of(visit.client))
+    return Data({"mine": found.mine, "all": found.all, "boot": frame.BOOT})
 
 
 # --- several at once --------------------------------------------------------------------------------------------------

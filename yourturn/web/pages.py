@@ -90,7 +90,7 @@ def page(visit: Visit, found: Page) -> str:
         if "waiting" not in found.context:
             from .inbox import waiting_for
 
-            context["waiting"] = waiting_for(visit.client)
+            context["waiting"] = waiting_for(visit)
     return frame.render(found.template, **context | found.context)
 
 

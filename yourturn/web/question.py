@@ -249,7 +249,7 @@ class Around(NamedTuple):
 
 def neighbours(visit: Visit, named: str, now: int) -> Around:
     """Where a question stands in the inbox, and who stands beside it."""
-    found = inbox.survey(visit.client, inbox.Wish(), now)
+    found = inbox.survey(visit, inbox.Wish(), now)
     ids = [q["id"] for _, q in found.order]
     if named not in ids:
         return Around(0, len(ids), "", ids[0] if ids else "", found.mine)
