@@ -21,7 +21,7 @@ from . import frame, shape, words
 from .visit import Data, Page, Shown, Visit
 
 #: Questions on one page; and at most so many answers at once.
-PAGE, BATCH = 30, 50
+PAGE, BATCH = 25, 50
 #: Seconds for which what was worked out holds, if nothing happens.
 FRESH = 2.0
 ABOUT = {"Running out": "answer these first", "Work is waiting": "most unblocked first", "No hurry": "answers are welcome"}

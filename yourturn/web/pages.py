@@ -23,6 +23,7 @@ HTML: Headers = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"private, no-cache"),
     (b"content-security-policy", frame.CSP.encode()),
+    (b"referrer-policy", b"same-origin"),  # with none at all, a browser does not say which page a form comes from
 ]
 Reply = tuple[int, Headers, bytes]
 

@@ -96,22 +96,23 @@ export function over(row, result) {
 }
 
 async function done(form, id, data) {
+  const dialog = form.closest("dialog"), pane = form.closest(".pane"), inRow = form.closest(".row");
   counts({ mine: data.waiting });
   const row = $(`.row[data-id="${id}"]`);
   if (row) over(row, data.result ?? data.sent);
   const sent = `Sent. ${data.sent}`;
   say(data.next ? `${sent} Next: ${data.next}` : sent);
   dispatchEvent(new CustomEvent("yourturn:sent", { detail: { id, data } }));
-  if (form.closest("dialog")) { form.closest("dialog").close(); toast(sent); return; }
-  if (form.closest(".pane")) {
+  if (dialog) { dialog.close(); toast(sent); return; }
+  if (pane) {
     const next = data.next && $(`.row[data-id="${data.next}"] h3 a`);
     const found = await part(`/questions/${id}?as=pane&sent=1`).catch(() => null);
-    if (found) $(".pane").replaceChildren(found);
-    else $(".pane").replaceChildren(el("div", { className: "empty" }, el("h2", {}, sent)));
+    if (found) pane.replaceChildren(found);
+    else pane.replaceChildren(el("div", { className: "empty" }, el("h2", {}, sent)));
     next?.focus({ preventScroll: true });
     return;
   }
-  if (!form.closest(".row")) location.assign(data.next && !$(".q h1") ? `/questions/${data.next}` : /^Q\d/.test(id) ? `/questions/${id}?sent=1` : `/inbox?sent=${id}`);
+  if (!inRow) location.assign(/^Q\d/.test(id) ? `/questions/${id}?sent=1` : `/inbox?sent=${id}`);
 }
 
 addEventListener("change", (e) => { const form = e.target.closest?.("form[data-q]"); if (form) echo(form); });

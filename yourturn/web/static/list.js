@@ -55,7 +55,6 @@ function selection() {
   const some = picked(), bar = $(".pickbar", list);
   for (const box of $$(".pick", list)) box.closest(".row").classList.toggle("picked", box.checked);
   list.classList.toggle("selecting", some.length > 0 || list.dataset.select === "on");
-  bar.hidden = !list.classList.contains("selecting");
   $(".n", bar).textContent = some.length;
   const go = $(".btn.go", bar);
   go.disabled = some.length === 0;

@@ -1,0 +1,148 @@
+"""A real browser at a real server: one browser for each test process; a desk, a server and a context for each test."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.api.conftest import Site
+from tests.web.sample import fill
+from yourturn.client import Client
+from yourturn.config import connect, init
+from yourturn.server.app import create_app
+from yourturn.server.run import Server, listen
+from yourturn.testing import FakeClock
+
+#: Desk and phone.
+SIZES = {1280: 800, 390: 844, 320: 640}
+PATIENCE = 15_000
+DAY = 24 * 3600 * 1_000_000
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"]
+
+
+def chromium() -> str:
+    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    assert found, "these tests need a Chromium: make browser"
+    return found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, str]]:
+    """A filled desk to be copied, its time, and what its questions are called."""
+    address = tmp_path_factory.mktemp("pattern") / "yourturn.db"
+    init(str(address), "API", None, {"USER": "ana"})[0].close()
+    clock = FakeClock(time.time_ns() // 1000 - 2 * DAY)
+    return address, (made := fill(str(address), clock)) and clock.micros, made
+
+
+class Web:
+    """A server over a copy of the pattern, at the time at which it was filled, and the people who look at it."""
+
+    def __init__(self, address: str, clock: FakeClock, made: dict[str, str]) -> None:
+        self.address, self.clock, self.q = address, clock, made
+        self.site = Site(address, clock=clock)
+        self._opened: list[Client] = []
+
+    @property
+    def url(self) -> str:
+        return self.site.url
+
+    @property
+    def desk(self) -> Client:
+        return self.site.desk
+
+    def as_(self, name: str) -> Client:
+        self._opened.append(connect(self.address, as_=name, project="API", env={}, clock=self.clock))
+        return self._opened[-1]
+
+    def link(self, name: str = "ana") -> str:
+        return f"{self.url}/enter/{self.desk.create_link(name)['link']}"
+
+    def ask(self, text: str, kind: str = "input", task: str = "API-4", agent: str = "coder", **more: Any) -> str:
+        """A new question, by an agent, while pages are open."""
+        return str(self.as_(f"agent:{agent}").ask(task, text, kind, **{"on_timeout": "keep", **more})["id"])
+
+    def stop(self) -> None:
+        self.site.server.should_exit = True
+        self.site.thread.join(20)
+        self.site.socket.close()
+
+    def start(self) -> None:
+        """At the same address, from the beginning."""
+        site = self.site
+        site.app = create_app(self.address, clock=self.clock)
+        site.socket = listen("127.0.0.1", site.port)
+        ready = threading.Event()
+        config = uvicorn.Config(site.app, log_config=None, access_log=False, timeout_graceful_shutdown=5, ws="none", lifespan="on")
+        site.server = Server(config, site.app, ready.set)
+        site.thread = threading.Thread(target=site.server.run, kwargs={"sockets": [site.socket]})
+        site.thread.start()
+        assert ready.wait(20)
+
+    def close(self) -> None:
+        for client in self._opened:
+            client.close()
+        self.site.close()
+
+
+@pytest.fixture
+def web(pattern: tuple[Path, int, dict[str, str]], tmp_path: Path) -> Iterator[Web]:
+    source, now, made = pattern
+    address = tmp_path / "yourturn.db"
+    shutil.copy(source, address)
+    found = Web(str(address), FakeClock(now), made)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def visit(web: Web, browser: Browser) -> Iterator[Callable[..., Page]]:
+    """visit('ana', width=390, js=False): somebody's page, logged in. What goes wrong in it fails the test."""
+    contexts: list[BrowserContext] = []
+    trouble: list[str] = []
+
+    def heard(message: Any) -> None:
+        if "Content Security Policy" in message.text or "Trusted" in message.text:
+            trouble.append(message.text)
+
+    def go(name: str = "ana", path: str = "", *, width: int = 1280, js: bool = True, worker: bool = False, **more: Any) -> Page:
+        context = browser.new_context(
+            viewport={"width": width, "height": SIZES.get(width, 800)}, java_script_enabled=js,
+            service_workers="allow" if worker else "block", **more,
+        )  # fmt: skip
+        context.set_default_timeout(PATIENCE)
+        contexts.append(context)
+        page = context.new_page()
+        page.on("pageerror", lambda error: trouble.append(str(error)))
+        page.on("console", heard)
+        page.goto(web.link(name))
+        if path:
+            page.goto(web.url + path)
+        return page
+
+    yield go
+    for context in contexts:
+        context.close()
+    assert not trouble, trouble
+
+
+def live(page: Page) -> Page:
+    """Once it hears what happens."""
+    page.wait_for_function("document.documentElement.dataset.live === 'live'")
+    return page

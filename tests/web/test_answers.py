@@ -1,0 +1,238 @@
+"""Every kind of question, answered with and without JavaScript, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+ways = pytest.mark.parametrize("width", [1280, 390])
+scripts = pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
+
+
+def say(page: Page, name: str) -> None:
+    page.locator(".answer").get_by_role("button", name=name).click()
+
+
+def sent(page: Page, told: str = "Sent.") -> None:
+    expect(page.get_by_text(told).first).to_be_visible()
+
+
+def add_words(page: Page, text: str) -> None:
+    """The field for words lies behind a button where it is not needed."""
+    field = page.locator("textarea[name=text]")
+    if not field.is_visible():
+        page.locator("details.words > summary").click()
+    field.fill(text)
+
+
+@ways
+@scripts
+def test_every_kind_is_answered(web, visit, width, js):
+    page = visit("ana", width=width, js=js)
+
+    def go(name: str) -> str:
+        page.goto(f"{web.url}/questions/{web.q[name]}")
+        return web.q[name]
+
+    def came_of(question: str, told: str = "Sent."):
+        sent(page, told)
+        found = web.desk.show(question)
+        assert found["responded_by"] == "human:ana" and found["status"] == "answered"
+        return found["response"]
+
+    q = go("permission")
+    say(page, "Allow once")
+    assert came_of(q, "Sent. coder goes on with API-1.")["verdict"] == "approved"
+
+    q = go("choice")
+    page.get_by_text("JWT", exact=True).click()
+    page.locator("textarea[name=text]").fill("Keep it short-lived.")
+    say(page, "Send")
+    assert came_of(q) == {"type": "choice", "value": "jwt", "text": "Keep it short-lived.", "verdict": "approved"}
+
+    q = go("recovery")
+    page.get_by_text("Skip tonight").click()
+    say(page, "Send")
+    assert came_of(q)["value"] == "skip"
+
+    q = go("text")
+    page.get_by_label("Your answer").fill("Team Plus\nin all texts")
+    say(page, "Send answer")
+    assert came_of(q)["value"] == "Team Plus\nin all texts"
+
+    q = go("escalation")
+    page.get_by_label("Your answer").fill("Rename first, then split.")
+    say(page, "Send answer")
+    assert came_of(q)["value"] == "Rename first, then split."
+
+    q = go("boolean")
+    say(page, "No")
+    assert came_of(q)["value"] is False
+
+    q = go("checkpoint")
+    add_words(page, "Not on a Friday.")
+    say(page, "Send back")
+    assert came_of(q) == {"type": "approval", "value": None, "text": "Not on a Friday.", "verdict": "rejected"}
+
+    q = go("approval")
+    say(page, "Approve and finish")
+    assert came_of(q, "Sent. WEB-1 is done.") and web.desk.show("WEB-1")["state"] == "done"
+
+    q = go("nonblocking")
+    page.get_by_text("American", exact=True).click()
+    say(page, "Send")
+    assert came_of(q)["value"] == "American"
+
+    q = go("work")
+    say(page, "Mark as done")
+    assert came_of(q)
+
+    key = go("finished")
+    say(page, "Approve and finish")
+    expect(page).to_have_url(re.compile("/inbox"))
+    sent(page)
+    assert web.desk.show(key)["state"] == "done"
+
+
+@ways
+@scripts
+def test_a_number_several_and_something_else(web, visit, width, js):
+    number = web.ask("How many words?", response_type="number")
+    several = web.ask("Which languages?", options=["de", "en", "fr"], multi=True)
+    page = visit("ana", f"/questions/{number}", width=width, js=js)
+    page.get_by_label("A number").fill("800")
+    say(page, "Send answer")
+    sent(page)
+    assert web.desk.show(number)["response"]["value"] == 800
+    page.goto(f"{web.url}/questions/{several}")
+    page.get_by_text("de", exact=True).click()
+    page.get_by_text("fr", exact=True).click()
+    say(page, "Send")
+    sent(page)
+    assert web.desk.show(several)["response"]["value"] == ["de", "fr"]
+    page.goto(f"{web.url}/questions/{web.q['choice']}")
+    page.get_by_text("Something else", exact=True).first.click()
+    page.get_by_placeholder("What instead?").fill("OAuth with our own server")
+    say(page, "Send")
+    sent(page)
+    assert web.desk.show(web.q["choice"])["response"]["value"] == "OAuth with our own server"
+
+
+@ways
+@scripts
+def test_edit_first_shows_both_versions(web, visit, width, js):
+    q = web.q["permission"]
+    page = visit("ana", f"/questions/{q}", width=width, js=js)
+    page.get_by_role("link", name="Edit first").click()
+    page.get_by_label("command").fill("alembic upgrade head")
+    say(page, "Show my version")
+    expect(page.get_by_role("heading", name="Allow this instead?")).to_be_visible()
+    assert page.locator("pre.cmd").count() == 2
+    digests = [page.locator(".digest").nth(at).get_attribute("data-copy") for at in (0, 1)]
+    before = web.desk.show(q)
+    assert before["status"] == "pending" and digests[0] == before["digest"] != digests[1]
+    say(page, "Allow this once")
+    sent(page)
+    response = web.desk.show(q)["response"]
+    assert response["digest"] == digests[1] and response["value"]["input"] == {"command": "alembic upgrade head", "timeout": 120}
+    assert response["value"]["tool"] == "Bash"
+    expect(page.get_by_text("Changed to this")).to_be_visible()
+
+
+@ways
+@scripts
+def test_cancelling_a_task_asks_first(web, visit, width, js):
+    q = web.q["choice"]
+    page = visit("ana", f"/questions/{q}", width=width, js=js)
+    page.get_by_role("link", name="Cancel task").click()
+    expect(page.get_by_text("Cancel API-5?")).to_be_visible()
+    expect(page.locator(".ending")).to_contain_text("API-6 and API-7 stop waiting for it")
+    assert web.desk.show(q)["status"] == "pending"
+    page.get_by_label("Why").fill("We buy it instead.")
+    page.get_by_role("button", name="Cancel task API-5").click()
+    sent(page, "API-5 is cancelled.")
+    assert web.desk.show("API-5")["reason"] == "We buy it instead."
+
+
+@ways
+@scripts
+def test_what_is_wrong_stays_open(web, visit, width, js):
+    page = visit("ana", f"/questions/{web.q['approval']}", width=width, js=js)
+    say(page, "Send back")
+    expect(page.locator(".answer .wrong")).to_contain_text("What should change?")
+    assert web.desk.show(web.q["approval"])["status"] == "pending"
+    add_words(page, "The contrast of the links.")
+    say(page, "Send back")
+    sent(page)
+    assert web.desk.show(web.q["approval"])["response"]["verdict"] == "rejected"
+    if not js:
+        page.goto(f"{web.url}/questions/{web.q['choice']}")
+        say(page, "Send")
+        expect(page.get_by_text("Choose one of: Sessions, JWT")).to_be_visible()
+        assert web.desk.show(web.q["choice"])["status"] == "pending"
+
+
+@scripts
+def test_quick_answers_choose_then_send(web, visit, js):
+    page = visit("ana", width=390, js=js)
+    row = page.locator(f".row[data-id={web.q['approval']}]")
+    assert page.locator(f".row[data-id={web.q['permission']}] .quick").count() == 0
+    assert page.locator(f".row[data-id={web.q['recovery']}] .quick").count() == 0
+    row.get_by_text("Approve", exact=True).click()
+    assert web.desk.show(web.q["approval"])["status"] == "pending", "one tap only chooses"
+    row.get_by_role("button", name="Approve and finish WEB-1").click()
+    sent(page, "You approved this" if js else "WEB-1 is done")
+    assert web.desk.show("WEB-1")["state"] == "done"
+    kept = page.locator(f".row[data-id={web.q['nonblocking']}]")
+    kept.get_by_text("Keep “British”").first.click()
+    kept.get_by_role("button", name="Keep “British”").click()
+    sent(page, "You answered “British”" if js else "writer hears of it")
+
+
+@ways
+def test_a_script_speaks_for_itself(web, visit, width):
+    """In a run, no answer ends the task, and the words speak of the script."""
+    desk = web.desk
+    run = desk.create("Release", workflow="flows/feature.py", project="OPS")["key"]
+    q = desk.ask(run, "Approve deployment?", "approval", on_timeout="keep")["id"]
+    page = visit("ana", f"/questions/{q}", width=width)
+    expect(page.get_by_role("button", name="Continue")).to_contain_text("feature.py goes on")
+    stop = page.get_by_role("button", name="Stop here")
+    expect(stop).to_contain_text("feature.py is told no and decides")
+    assert "ancel" not in page.locator(".answer").inner_text()
+    stop.click()
+    sent(page)
+    assert desk.show(run)["state"] != "cancelled" and desk.show(q)["response"]["verdict"] == "rejected"
+
+
+def test_only_approvers(web, visit):
+    web.desk.set("approvals", "approvers", "API")
+    page = visit("chidi", f"/questions/{web.q['permission']}")
+    expect(page.get_by_text("Only approvers can allow this. Ask ana or ben.")).to_be_visible()
+    assert page.locator(".answer button").count() == 0
+    page = visit("vera", f"/questions/{web.q['choice']}")
+    expect(page.get_by_text("You can look, but not answer.")).to_be_visible()
+    page = visit("ben", f"/questions/{web.q['permission']}")
+    say(page, "Deny")
+    sent(page, "You denied this")
+
+
+@scripts
+def test_several_at_once(web, visit, js):
+    page = visit("ana", js=js)
+    for name in ("approval", "checkpoint", "choice"):
+        row = page.locator(f".row[data-id={web.q[name]}]")
+        row.hover()
+        row.locator(".pick").check()
+    if js:
+        expect(page.locator(".pickbar")).to_contain_text("3 selected")
+    page.get_by_role("button", name=re.compile("Preview")).click()
+    expect(page.get_by_role("heading", name="Answer 2 together")).to_be_visible()
+    expect(page.get_by_text("It needs words or a choice.")).to_be_visible()
+    web.as_("human:ben").approve(web.q["checkpoint"])
+    say(page, "Approve both")
+    expect(page.get_by_role("heading", name="1 sent")).to_be_visible()
+    expect(page.locator(".alert", has_text="human:ben").first).to_be_visible()
+    assert web.desk.show("WEB-1")["state"] == "done" and web.desk.show(web.q["choice"])["status"] == "pending"
