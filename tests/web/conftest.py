@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.api.conftest import Site
 from tests.web.sample import fill
@@ -25,6 +25,7 @@ from yourturn.testing import FakeClock
 SIZES = {1280: 800, 390: 844, 320: 640}
 PATIENCE = 15_000
 DAY = 24 * 3600 * 1_000_000
+expect.set_options(timeout=PATIENCE)
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"]
 
 
@@ -87,6 +88,7 @@ class Web:
         """At the same address, from the beginning."""
         site = self.site
         site.app = create_app(self.address, clock=self.clock)
+        site.app.state.site.boot += "0"  # what another process would say
         site.socket = listen("127.0.0.1", site.port)
         ready = threading.Event()
         config = uvicorn.Config(site.app, log_config=None, access_log=False, timeout_graceful_shutdown=5, ws="none", lifespan="on")
@@ -144,5 +146,13 @@ def visit(web: Web, browser: Browser) -> Iterator[Callable[..., Page]]:
 
 def live(page: Page) -> Page:
     """Once it hears what happens."""
-    page.wait_for_function("document.documentElement.dataset.live === 'live'")
+    expect(page.locator("html")).to_have_attribute("data-live", "live")
     return page
+
+
+def until(page: Page, script: str) -> None:
+    """Until that is so in the page. (Asked from outside: the page itself may not evaluate text.)"""
+    ends = time.monotonic() + PATIENCE / 1000
+    while not page.evaluate(script):
+        assert time.monotonic() < ends, script
+        page.wait_for_timeout(20)

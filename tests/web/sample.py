@@ -59,7 +59,6 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
         ana.create_project(key, name)
     for name, role in (("ana", "admin"), ("ben", "approver"), ("chidi", "member"), ("vera", "viewer")):
         ana.set_user(name, role)
-        ana.set_password(name, f"{name}'s long password")
     tasks: dict[str, list[str]] = {
         project: [ana.create(title, project=project, priority=1 + at % 3)["key"] for at, title in enumerate(titles)]
         for project, titles in TITLES.items()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import socket
 import threading
 import time
 from typing import Any
@@ -15,6 +18,8 @@ from .hub import Hub, Words
 
 #: Seconds between two looks at what is due: at least, and at most.
 SOON, LATE = 1.0, 30.0
+#: When this server began, and on which machine. Processes that it forks say the same.
+BOOT = f"{re.sub('[^A-Za-z0-9-]', '-', socket.gethostname())[:40]}.{time.time_ns() // 1_000_000:x}{os.getpid():x}"
 
 
 class Site:
@@ -26,6 +31,7 @@ class Site:
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self.closing = False
+        self.boot = BOOT
         self.memory: dict[Any, Any] = {}  #: what a surface has worked out and may use again
 
     def hub(self, workspace: str) -> Hub:

@@ -6,10 +6,6 @@ names. A template cannot forget that; where the exact text must come back from a
 
 from __future__ import annotations
 
-import os
-import re
-import socket
-import time
 from typing import Any, NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -23,8 +19,6 @@ CSP = (
     "worker-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types yourturn"
 )
-#: What a page remembers of the server that it came from: its files, its machine, and when it began there.
-BOOT = f"{assets.BUILD}.{re.sub('[^A-Za-z0-9-]', '-', socket.gethostname())[:40]}.{time.time_ns() // 1_000_000:x}{os.getpid():x}"
 
 
 class Item(NamedTuple):
@@ -81,7 +75,7 @@ _ENV = Environment(
     cache_size=-1,
 )
 _ENV.globals |= {
-    "asset": assets.url, "nav": NAV, "boot": BOOT, "modules": assets.MODULES, "here": "", "csrf": "", "waiting": 0, "theme": "",
+    "asset": assets.url, "nav": NAV, "boot": "", "modules": assets.MODULES, "here": "", "csrf": "", "waiting": 0, "theme": "",
     "keyless": False, "me": None,
 }  # fmt: skip
 _ENV.filters |= {"plain": plain, "exact": exact}

@@ -17,7 +17,7 @@ from ..core.access import GRANTS
 from ..core.errors import Invalid, YourturnError
 from ..core.words import iso
 from ..view import GROUPS, SOON, grouped, question_sort
-from . import frame, shape, words
+from . import shape, words
 from .visit import Data, Page, Shown, Visit
 
 #: Questions on one page; and at most so many answers at once.
@@ -204,7 +204,7 @@ def _chips(wish: Wish) -> list[tuple[str, str]]:
 def counts(visit: Visit) -> Shown:
     """For a page that is open: how many wait, and is it still the same server?"""
     found = survey(visit, Wish(), shape.now_of(visit.client))
-    return Data({"mine": found.mine, "all": found.all, "boot": frame.BOOT})
+    return Data({"mine": found.mine, "all": found.all, "boot": visit.boot})
 
 
 # --- several at once --------------------------------------------------------------------------------------------------

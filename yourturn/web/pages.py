@@ -84,7 +84,7 @@ def reply(visit: Visit, found: Shown) -> Reply:
 
 def page(visit: Visit, found: Page) -> str:
     """In its frame, if somebody is known."""
-    context: dict[str, Any] = {"csrf": visit.csrf}
+    context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot}
     if visit.session or visit.client.who.is_person:
         context |= {"me": shape.who(visit.client.who.name, visit.client.who.role)}
         context |= shape.wishes(visit.client)

@@ -12,6 +12,7 @@ from ..core import canon
 from ..core.errors import Invalid, Usage
 from ..http import auth
 from ..http.site import Site
+from . import assets
 
 FIELDS = 2000
 
@@ -82,6 +83,11 @@ class Visit:
 
     def form(self) -> list[tuple[str, str]]:
         return list(self._form)
+
+    @property
+    def boot(self) -> str:
+        """What a page remembers of the server that drew it: its files, its machine, and when it began there."""
+        return f"{assets.BUILD}.{self.site.boot}"
 
     @property
     def csrf(self) -> str:

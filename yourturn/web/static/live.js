@@ -13,7 +13,7 @@ let last = "", leads = false, state = "", wait = 1000;
 
 function connect() {
   const source = new EventSource(`/api/events?only=${WANT.join(",")}${last ? `&after=${encodeURIComponent(last)}` : ""}`);
-  source.onopen = () => { wait = 1000; pulse("live"); };
+  source.onopen = () => { wait = 1000; pulse("live"); recount(); };
   source.onerror = () => {
     pulse("lost");
     if (source.readyState === EventSource.CLOSED) { source.close(); setTimeout(connect, wait); wait = Math.min(wait * 2, 15000); }
@@ -21,13 +21,13 @@ function connect() {
   for (const name of WANT) source.addEventListener(name, (e) => {
     last = e.lastEventId || last;
     const told = { name, data: JSON.parse(e.data) };
-    channel?.postMessage({ told });
+    channel?.postMessage({ told, last });
     hear(told);
   });
   if (!navigator.locks) addEventListener("pagehide", () => source.close(), { once: true });
 }
 if (channel) channel.onmessage = ({ data }) => {
-  if (data.told) hear(data.told);
+  if (data.told) { last = data.last; hear(data.told); }
   if (data.state) pulse(data.state, false);
   if (data.hello && leads) channel.postMessage({ state });
 };

@@ -1,0 +1,246 @@
+"""What happens while a page is open: new questions, faster people, a restart, a time without a network."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import live, until
+from tests.web.test_answers import say, sent
+
+ways = pytest.mark.parametrize("width", [1280, 390])
+
+
+def count(page: Page, number: int) -> None:
+    expect(page.locator(".nav [data-waiting]")).to_have_text(str(number))
+    expect(page).to_have_title(re.compile(rf"^\({number}\)"))
+
+
+def idle(page: Page) -> None:
+    """As if nobody had touched it for a while."""
+    page.evaluate("() => { const now = performance.now.bind(performance); performance.now = () => now() + 5000; }")
+
+
+@ways
+def test_a_new_question_opens_as_a_sheet_when_nobody_is_busy(web, visit, width):
+    page = live(visit("ana", width=width))
+    count(page, 11)
+    idle(page)
+    order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
+    q = web.ask("Delete the old bucket?", "permission", action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old"}, "folder": "."})
+    sheet = page.locator("dialog.sheet")
+    expect(sheet).to_be_visible()
+    expect(sheet.get_by_role("heading", name="Delete the old bucket?")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("New permission from coder, API-4")
+    expect(page.get_by_role("button", name="1 new question", include_hidden=True)).to_have_count(1)
+    assert page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)") == order, "nothing moves"
+    count(page, 12)
+    expect(sheet.locator(":scope > div")).not_to_have_attribute("inert", "")
+    page.keyboard.press("Escape")
+    expect(sheet).to_have_count(0)
+    assert web.desk.show(q)["status"] == "pending"
+
+
+def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit):
+    page = live(visit("ana"))
+    idle(page)
+    page.evaluate("""() => {
+        const later = window.setTimeout;
+        window.setTimeout = (run, ms, ...more) => ms === 600 ? (window.wakeUp = run, 0) : later(run, ms, ...more);
+    }""")
+    q = web.ask("Really?", "approval")
+    button = page.locator("dialog.sheet .say.go")
+    expect(button).to_be_visible()
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    button.click(force=True)
+    assert web.desk.show(q)["status"] == "pending"
+    page.evaluate("() => { window.wakeUp(); }")
+    button.click()
+    expect(page.locator("dialog.sheet")).to_have_count(0)
+    sent(page, "Sent. API-4 is done.")
+    assert web.desk.show(q)["status"] == "answered"
+
+
+@ways
+def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
+    page = live(visit("ana", width=width))
+    page.get_by_placeholder("Search").focus()
+    q = web.ask("Which logo?", options=["round", "square"])
+    toast = page.locator(".toast")
+    expect(toast).to_contain_text("Which logo?")
+    assert page.evaluate("document.activeElement.id") == "search"
+    web.as_("human:ben").answer(q, "round")
+    expect(toast).to_have_count(0)  # an answer anywhere clears it everywhere
+    second = web.ask("Which colour?", options=["red", "blue"])
+    page.locator(".toast").get_by_role("link", name="Answer").click()
+    sheet = page.locator("dialog.sheet")
+    sheet.get_by_text("blue", exact=True).click()
+    sheet.get_by_role("button", name="Send “blue”").click()
+    expect(sheet).to_have_count(0)
+    sent(page)
+    assert web.desk.show(second)["response"]["value"] == "blue"
+
+
+def test_what_is_for_somebody_else_is_only_counted(web, visit):
+    page = live(visit("ana"))
+    web.ask("For ben alone?", response_type="boolean", reviewer="ben")
+    expect(page.locator(".seg [data-all]")).to_have_text("13")
+    expect(page.locator(".toast, dialog[open]")).to_have_count(0)
+    count(page, 11)
+
+
+@ways
+def test_an_answered_row_turns_into_its_result(web, visit, width):
+    page = live(visit("ana", width=width))
+    q = web.q["approval"]
+    order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
+    web.as_("human:ben").approve(q)
+    expect(page.locator(f".row[data-id={q}]")).to_contain_text("ben approved this.")
+    assert page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)") == order
+    count(page, 10)
+    page.reload()
+    expect(page.locator(f".row[data-id={q}]")).to_have_count(0)
+
+
+@pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
+@ways
+def test_two_people_answer_at_once(web, visit, js, width):
+    q = web.q["choice"]
+    ana = visit("ana", f"/questions/{q}", width=width, js=js)
+    ben = visit("ben", f"/questions/{q}", width=width, js=js)
+    ana.get_by_text("Sessions", exact=True).click()
+    ana.locator("textarea[name=text]").fill("Support has to lock an account at once.")
+    ben.get_by_text("JWT", exact=True).click()
+    say(ben, "Send")
+    sent(ben)
+    say(ana, "Send")
+    expect(ana.get_by_text("ben was faster:")).to_be_visible()
+    expect(ana.locator(".alert")).to_contain_text("“JWT”")
+    expect(ana.locator("pre.cmd")).to_contain_text("Support has to lock an account at once.")
+    assert web.desk.show(q)["response"]["value"] == "jwt"
+    say(ana, "Keep it as a note")
+    expect(ana.get_by_text("Kept as a note on API-5.")).to_be_visible()
+    assert web.desk.show("API-5")["notes"][-1]["text"] == f"Late answer to {q}: Sessions\nSupport has to lock an account at once."
+
+
+def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit):
+    q = web.q["choice"]
+    page = visit("ana", f"/questions/{q}", js=False)
+    page.get_by_text("JWT", exact=True).click()
+    web.as_("human:ben").cancel("API-5", "not needed")
+    say(page, "Send")
+    expect(page.get_by_text("is not asked any more")).to_be_visible()
+    say(page, "Restart API-5 with it")
+    assert web.desk.show("API-5")["state"] == "created"
+
+
+@ways
+def test_a_restart_with_a_page_open(web, visit, width):
+    q = web.q["text"]
+    page = live(visit("ana", f"/questions/{q}", width=width))
+    page.get_by_label("Your answer").fill("Team Plus, I th")
+    web.stop()
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
+    if width > 1000:
+        expect(page.get_by_text("Not live, trying again")).to_be_visible()
+    web.start()
+    expect(page.get_by_text("This page is from before the restart.")).to_be_visible()
+    page.get_by_role("button", name="Reload").click()
+    expect(page.get_by_label("Your answer")).to_have_value("Team Plus, I th")
+    live(page)
+    expect(page.get_by_text("This page is from before the restart.")).to_have_count(0)
+    page.get_by_label("Your answer").fill("Team Plus, I think")
+    say(page, "Send answer")
+    sent(page)
+    assert web.desk.show(q)["response"]["value"] == "Team Plus, I think"
+
+
+@ways
+def test_offline_answers_wait_and_are_sent(web, visit, width):
+    q = web.q["choice"]
+    page = live(visit("ana", f"/questions/{q}", width=width))
+    page.context.set_offline(True)
+    page.get_by_text("JWT", exact=True).click()
+    say(page, "Send “JWT”")
+    expect(page.locator(".answer .wrong")).to_have_text("Saved on this device. Sent when you are back.")
+    expect(page.locator(".strip")).to_contain_text("1 answer waits on this device and is sent when you are back.")
+    assert web.desk.show(q)["status"] == "pending"
+    page.context.set_offline(False)
+    sent(page, f"Sent {q}. architect goes on with API-5.")
+    expect(page.locator(".strip")).to_have_count(0)
+    assert web.desk.show(q)["response"]["value"] == "jwt"
+
+
+def test_an_offline_answer_that_came_too_late_says_so(web, visit):
+    q = web.q["choice"]
+    page = live(visit("ana", f"/questions/{q}"))
+    page.context.set_offline(True)
+    page.get_by_text("Sessions", exact=True).click()
+    say(page, "Send “Sessions”")
+    expect(page.locator(".strip")).to_contain_text("1 answer waits")
+    web.as_("human:ben").answer(q, "jwt")
+    page.context.set_offline(False)
+    toast = page.locator(".toast")
+    expect(toast).to_contain_text(f"{q} came too late. ben was faster: “JWT”")
+    toast.get_by_role("button", name="What now?").click()
+    expect(page.get_by_role("button", name="Keep it as a note")).to_be_visible()
+    expect(page.locator("pre.cmd")).to_contain_text("Sessions")
+    assert web.desk.show(q)["response"]["value"] == "jwt"
+
+
+def test_offline_the_pages_that_were_seen_can_be_read(web, visit):
+    page = visit("ana", worker=True)
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    until(page, "navigator.serviceWorker.controller !== null")
+    page.goto(f"{web.url}/questions/{web.q['permission']}")
+    page.goto(f"{web.url}/inbox")
+    page.context.set_offline(True)
+    page.goto(f"{web.url}/questions/{web.q['permission']}")
+    expect(page.get_by_text("This exact action, once")).to_be_visible()
+    expect(page.get_by_text("Not live, trying again")).to_be_visible()
+    say(page, "Deny")
+    expect(page.get_by_text("Saved on this device. Sent when you are back.").first).to_be_visible()
+    page.context.set_offline(False)
+    page.goto(f"{web.url}/inbox")
+    sent(page, f"Sent {web.q['permission']}.")
+    assert web.desk.show(web.q["permission"])["response"]["verdict"] == "rejected"
+
+
+def test_a_draft_survives_a_reload(web, visit):
+    page = visit("ana", f"/questions/{web.q['choice']}")
+    page.get_by_text("JWT", exact=True).click()
+    page.locator("textarea[name=text]").fill("half a thou")
+    page.reload()
+    expect(page.locator("textarea[name=text]")).to_have_value("half a thou")
+    expect(page.get_by_role("radio", name="JWT")).to_be_checked()
+    expect(page.get_by_role("button", name="Send “JWT”")).to_be_visible()
+
+
+def test_a_hidden_page_notifies_without_the_command(web, visit):
+    page = visit("ana", permissions=["notifications"])
+    live(page)
+    page.evaluate("""() => {
+        window.notes = [];
+        window.Notification = class { constructor(title, options) { window.notes.push([title, options.body]); } static permission = "granted"; };
+        Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
+    }""")
+    web.ask("Run this in .?\nrm -rf secret", "permission", action={"tool": "Bash", "input": {"command": "rm -rf secret"}, "folder": "."})
+    until(page, "window.notes.length === 1")
+    assert page.evaluate("window.notes") == [["Permission from coder, API-4", "Asks before it acts."]]
+
+
+def test_one_connection_for_all_tabs(web, visit):
+    first = live(visit("ana"))
+    second = first.context.new_page()
+    second.goto(f"{web.url}/inbox")
+    live(second)
+    assert web.site.app.state.site.watchers == 1
+    q = web.ask("Both hear of it?", response_type="boolean")
+    for page in (first, second):
+        expect(page.locator(".nav [data-waiting]")).to_have_text("12")
+    first.close()
+    web.as_("human:ben").answer(q, True)
+    expect(second.locator(".nav [data-waiting]")).to_have_text("11")
