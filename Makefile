@@ -13,7 +13,7 @@ export PIP_USER = 0
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench torture mutants docs clean venv
+.PHONY: help setup demo test browser screenshots check bench torture mutants docs clean venv
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,18 @@ setup: $(STAMP) ## make .venv with the turn command and all tools; again only wh
 demo: setup ## watch an agent ask, a person answer, the agent go on
 	@$(PY) -m yourturn.demo
 
-test: setup ## run all tests, on SQLite and PostgreSQL
+test: setup browser ## run all tests, on SQLite and PostgreSQL
 	@$(PY) -m pytest -n auto --dist worksteal -p no:cacheprovider
+
+browser: ## a Chromium for the tests of pages; root gets one from the system's packages where none is there
+	@for b in chromium chromium-browser google-chrome; do command -v $$b >/dev/null && exit 0; done; { \
+		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { \
+			echo "The tests of pages need a Chromium: install chromium, then run make again." >&2; exit 1; }; \
+		echo "Installing a Chromium for the tests of pages …"; \
+		{ apt-get install -y chromium || { apt-get update && apt-get install -y chromium; }; } >/dev/null; }
+
+screenshots: setup browser ## write pictures of every page to screenshots/
+	@$(PY) -m tests.web.screenshots
 
 check: setup ## lint, types, and docs that say what the tables say
 	@bad=0; \

@@ -1,0 +1,184 @@
+"""Pages as HTTP sees them: the door, files, forms without a token, filters, sizes. No browser needed."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from urllib.parse import urlencode
+
+import pytest
+
+from tests.web.conftest import Web
+from yourturn.web import assets
+
+FORM = {"Content-Type": "application/x-www-form-urlencoded"}
+
+
+class Caller:
+    """A browser that shows nothing."""
+
+    def __init__(self, web: Web, name: str | None = "ana") -> None:
+        self.web, self.cookie, self.csrf = web, "", ""
+        if name:
+            reply = self.get(web.link(name).removeprefix(web.url))
+            self.cookie = reply.headers["set-cookie"].partition(";")[0]
+            self.csrf = str(re.search(r'name="csrf" value="(\w+)"', self.get("/inbox").raw.decode())[1])  # type: ignore[index]
+
+    def get(self, path: str, **headers: str) -> Any:
+        return self.web.site.get(path, role=None, headers={"Accept": "text/html", "Cookie": self.cookie, **headers})
+
+    def text(self, path: str) -> str:
+        return str(self.get(path).raw.decode())
+
+    def post(self, path: str, csrf: str | None = None, accept: str = "text/html", **fields: Any) -> Any:
+        body = urlencode({"csrf": self.csrf if csrf is None else csrf, **fields}, doseq=True).encode()
+        headers = {**FORM, "Accept": accept, "Cookie": self.cookie, "Origin": self.web.url}
+        return self.web.site.call("POST", path, raw=body, role=None, headers=headers)
+
+
+@pytest.fixture
+def ana(web: Web) -> Caller:
+    return Caller(web)
+
+
+def test_the_door(web):
+    nobody = Caller(web, None)
+    reply = nobody.get("/questions/Q1?x=1")
+    assert reply.status == 303 and reply.headers["location"] == "/login?next=/questions/Q1%3Fx%3D1"
+    assert "Sign in" in nobody.text("/login") and "waits" not in nobody.text("/login").replace("what waits for you", "")
+    web.desk.set_password("ben", "a long password")
+    wrong = nobody.post("/login", name="ben", password="no", next="/inbox")
+    assert wrong.status == 401 and b"The name or the password is not right" in wrong.raw and b'value="ben"' in wrong.raw
+    right = nobody.post("/login", name="ben", password="a long password", next="/questions/Q3")
+    assert right.status == 303 and right.headers["location"] == "/questions/Q3"
+    nobody.cookie = right.headers["set-cookie"].partition(";")[0]
+    assert "HttpOnly" in right.headers["set-cookie"] and "SameSite=Lax" in right.headers["set-cookie"]
+    nobody.csrf = str(re.search(r'data-csrf="(\w+)"', nobody.text("/inbox"))[1])
+    assert nobody.post("/logout", csrf="wrong").status == 403
+    gone = nobody.post("/logout")
+    assert gone.status == 303 and "Max-Age=0" in gone.headers["set-cookie"]
+    assert nobody.get("/inbox").status == 303, "the session is over, not only its cookie"
+
+
+@pytest.mark.parametrize("where", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/login"])
+def test_the_door_leads_only_inside(web, where):
+    web.desk.set_password("ben", "a long password")
+    reply = Caller(web, None).post("/login", name="ben", password="a long password", next=where)
+    assert reply.status == 303 and reply.headers["location"] == "/inbox"
+
+
+def test_a_link_works_once(web):
+    path = web.link("ben").removeprefix(web.url)
+    nobody = Caller(web, None)
+    assert nobody.get(path).status == 303
+    again = nobody.get(path)
+    assert again.status == 401 and b"not good any more" in again.raw and b"Sign in" in again.raw
+
+
+def test_files_are_asked_for_once(web):
+    nobody = Caller(web, None)
+    first = nobody.get(assets.url("style.css"))
+    assert first.status == 200 and "immutable" in first.headers["cache-control"]
+    assert nobody.get(assets.url("style.css"), **{"If-None-Match": first.headers["etag"]}).status == 304
+    small = nobody.get(assets.url("app.js"), **{"Accept-Encoding": "gzip"})
+    assert small.headers["content-encoding"] == "gzip"
+    old = nobody.get("/static/0000000000/style.css")
+    assert old.status == 200 and old.headers["cache-control"] == "no-cache"
+    for path in ("/manifest.webmanifest", "/sw.js"):
+        assert nobody.get(path).headers["cache-control"] == "no-cache"
+    for path in ("/static/x/../frame.py", "/static/x/%2e%2e%2fframe.py", "/static/x/nothing.css"):
+        assert nobody.get(path).status == 404
+
+
+def test_all_that_a_page_loads_is_small(ana):
+    found = sum(len(asset.small or asset.body) for name, asset in assets.ASSETS.items() if not name.endswith(".png"))
+    page = ana.get("/inbox")
+    assert found + len(page.raw) < 80_000
+    assert "'unsafe" not in page.headers["content-security-policy"]
+    text = page.raw.decode()
+    assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?! type=\"module\" src=\"/static/)|https?://", text)
+
+
+def test_forms_need_their_token(web, ana):
+    q = web.q["permission"]
+    for csrf in ("", "wrong", Caller(web, "ben").csrf):
+        assert ana.post(f"/questions/{q}/answer", csrf=csrf, say="approved").status == 403
+    body = urlencode({"csrf": ana.csrf, "say": "approved"}).encode()
+    for origin in ("null", "https://evil.example"):
+        headers = {**FORM, "Cookie": ana.cookie, "Origin": origin, "Accept": "text/html"}
+        assert web.site.call("POST", f"/questions/{q}/answer", raw=body, role=None, headers=headers).status == 403
+    assert web.desk.show(q)["status"] == "pending"
+    assert ana.post(f"/questions/{q}/answer", say="approved").status == 303
+
+
+def test_who_looks_does_not_answer(web):
+    vera = Caller(web, "vera")
+    assert vera.post(f"/questions/{web.q['permission']}/answer", say="approved").status == 403
+    assert vera.post("/inbox/preview", pick=web.q["approval"]).status == 403
+    assert web.desk.show(web.q["permission"])["status"] == "pending"
+    text = vera.text("/inbox")
+    assert 'class="quick"' not in text and 'class="pick"' not in text
+    agent = web.site.call(
+        "POST", f"/questions/{web.q['permission']}/answer", raw=b"say=approved", role="agent", headers={**FORM, "Accept": "text/html"}
+    )
+    assert agent.status == 403
+
+
+def test_an_answer_sent_twice_counts_once(web, ana):
+    q = web.q["checkpoint"]
+    for _ in range(2):
+        assert ana.post(f"/questions/{q}/answer", say="approved", key="k-1").status == 303
+    late = ana.post(f"/questions/{q}/answer", say="rejected", text="no", key="k-2")
+    assert late.status == 409 and b"You answered this before" in late.raw
+    data = ana.post(f"/questions/{q}/answer", accept="application/json", say="rejected", text="no", key="k-3")
+    assert data.status == 409 and data.json["late"]["lead"] == "You answered this before:"
+
+
+def test_filters_search_and_chips(web, ana):
+    def ids(path: str) -> set[str]:
+        return set(re.findall(r'<li class="row[^"]*" data-id="([^"]+)"', ana.text(path)))
+
+    everything = ids("/inbox?whose=all")
+    assert ids("/inbox") == everything - {web.q["for_ben"]} and web.q["finished"] in everything
+    assert ids("/inbox?kind=permission") == {web.q["permission"]}
+    assert ids("/inbox?project=ops") == {web.q[name] for name in ("recovery", "checkpoint", "boolean")}
+    assert ids("/inbox?urgency=later") == {web.q["nonblocking"]}
+    assert ids("/inbox?search=dark+theme") == {web.q["approval"]}
+    assert ids("/inbox?search=100%25_") == set()
+    assert ids("/inbox?urgency=soon&kind=choice") == {web.q["choice"]}
+    assert "Nothing fits" in ana.text("/inbox?search=zzz") and "Remove filter" in ana.text("/inbox?kind=permission")
+    for wrong in ("kind=x", "urgency=x", "start=-1", "start=x"):
+        assert ana.get(f"/inbox?{wrong}").status == 422
+    assert "1–12 of 12" not in ana.text("/inbox")
+
+
+def test_pages_of_a_long_list(web, ana):
+    agent = web.as_("agent:coder")
+    for at in range(40):
+        agent.ask("API-4", f"Question {at}?", blocking=False, default="x", response_type="text")
+    first = ana.text("/inbox")
+    assert first.count('<li class="row') == 25 and "1–25 of 51" in first
+    assert ana.text("/inbox?start=50").count('<li class="row') == 1
+
+
+def test_what_is_not_there(ana):
+    for path in ("/questions/Q999", "/questions/NOPE-1", "/nowhere", "/questions/API-1"):
+        reply = ana.get(path)
+        assert reply.status == 404 and b"<h1>" in reply.raw and reply.headers["content-type"].startswith("text/html")
+    assert ana.get("/nowhere", Accept="application/json").headers["content-type"] == "application/json"
+
+
+def test_hidden_signs_have_names(web, ana):
+    q = web.ask("Safe\u202egnihton\x1b[31m?", "permission", action={"tool": "Bash", "input": {"command": "echo a\u200bb"}, "folder": "."})
+    text = ana.text(f"/questions/{q}")
+    assert "<span class=ctl>U+202E</span>" in text and "<span class=ctl>ESC</span>" in text and "a<span class=ctl>U+200B</span>b" in text
+    assert not re.search("[\u202e\u200b\x1b]", text)
+    edit = ana.text(f"/questions/{q}/edit")
+    assert "as JSON" in edit and "\\u200b" in edit
+
+
+def test_a_wide_diff_is_folded_and_cut(web, ana):
+    body = "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,1 +1,5000 @@\n" + "".join(f"+line {n}\n" for n in range(5000))
+    q = web.ask("Look?", "checkpoint", context={"diff": body})
+    text = ana.text(f"/questions/{q}")
+    assert 'class="fold">' in text and "Given by coder. Not checked." in text and "more lines are not shown" in text

@@ -1,0 +1,58 @@
+"""Everything an agent wrote is text: a corpus in every place that an agent can write to has no effect, anywhere."""
+
+from __future__ import annotations
+
+from playwright.sync_api import expect
+
+CORPUS = (
+    "<script>window.hit=1</script>",
+    "\"><img src=x onerror=window.hit=1>",
+    "'><svg/onload=window.hit=1>",
+    "</textarea><script>window.hit=1</script>",
+    "</title><script>window.hit=1</script>",
+    "<a href=javascript:window.hit=1>x</a>",
+    "{{ 7*7 }}{% raw %}${window.hit=1}",
+    "<style>*{display:none}</style>",
+    "--><iframe srcdoc='<script>parent.hit=1</script>'>",
+    "x\u2028<b onmouseover=window.hit=1>y</b>\u202e",
+    "javascript:window.hit=1",
+    "\" autofocus onfocus=window.hit=1 x=\"",
+)
+
+
+def test_the_corpus_has_no_effect(web, visit):
+    every = " ".join(CORPUS)
+    desk = web.desk
+    key = desk.create(every[:400], description=every)["key"]
+    agent = web.as_("agent:coder")
+    claim = agent.claim(key, "coder-9")["claim"]
+    agent.write_output(claim, [("said", every), ("<b>", every)])
+    agent.keep_patch(claim, "abc", f"diff --git a/{every} b/{every}\n--- a/x\n+++ b/{every}\n@@ -1 +1 @@\n-{every}\n+{every}\n")
+    context = {"text": every, every[:90]: every, "error": every, "diff": f"--- a/x\n+++ b/{every}\n+{every}", "suggestion": CORPUS[1]}
+    options = [{"id": f"o{at}", "label": bad, "description": bad} for at, bad in enumerate(CORPUS)]
+    asked = [
+        agent.ask(key, every, "permission", action={"tool": every, "input": {"command": every, every: every}, "folder": every, every: 1}, context=context, claim=claim, metadata={"rule": every})["id"],
+        agent.ask(key, every, options=options, context=context, claim=claim, default="o1", allow_other=True)["id"],
+        agent.ask(key, every, "approval", context=context, claim=claim)["id"],
+        agent.ask(key, every, response_type="text", context=context, claim=claim, default=every, timeout="20m")["id"],
+    ]  # fmt: skip
+    page = visit("ana")
+    for path in ("/inbox", "/inbox?search=%3Cscript%3Ewindow.hit%3D1%3C/script%3E", *(f"/questions/{q}" for q in asked), f"/questions/{asked[0]}/edit", f"/questions/{asked[1]}/cancel"):
+        page.goto(web.url + path)
+        expect(page.locator("body")).to_be_visible()
+        assert page.evaluate("window.hit") is None, path
+        assert page.locator("iframe, script:not([src^='/static/']), [onerror], [onload], [onfocus], [onmouseover]").count() == 0, path
+        assert page.locator("a[href^='javascript:']").count() == 0, path
+    page.goto(f"{web.url}/questions/{asked[1]}")
+    page.locator(".opt input").nth(1).check()
+    page.locator(".answer .say.go").click()
+    expect(page.get_by_text("Sent.").first).to_be_visible()
+    assert desk.show(asked[1])["response"]["value"] == "o1" and page.evaluate("window.hit") is None
+    # and as it happens: in a toast and in a sheet
+    page.goto(f"{web.url}/inbox")
+    expect(page.locator("html")).to_have_attribute("data-live", "live")
+    page.get_by_placeholder("Search").focus()
+    agent.ask(key, every, "checkpoint", claim=claim)
+    page.locator(".toast").get_by_role("link", name="Answer").click()
+    expect(page.locator("dialog.sheet")).to_be_visible()
+    assert page.evaluate("window.hit") is None
