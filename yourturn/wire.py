@@ -127,15 +127,18 @@ def asked(item: Asked) -> dict[str, Any]:
     return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting, "workflow": item.workflow}
 
 
-_WAITING = ("id", "task", "kind", "response_type", "blocking", "urgency", "timeout_at", "on_timeout", "reviewer", "asked_by", "holds_up")
+_WAITING = (
+    "id", "task", "kind", "response_type", "blocking", "urgency", "timeout_at", "on_timeout", "reviewer", "asked_by", "holds_up",
+)  # fmt: skip
 
 
 def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
     """Questions without their words. There may be thousands."""
     return [
         {
-            "id": f"Q{r[0]}", "task": r[1], "project": r[2], "kind": r[3], "response_type": r[4], "blocking": r[5] == 1, "urgency": r[6],
-            "timeout_at": None if r[7] is None else iso(r[7]), "on_timeout": r[8], "reviewer": r[9], "asked_by": r[10], "holds_up": r[11],
+            "id": f"Q{r[0]}", "task": r[1], "project": r[2], "kind": r[3], "response_type": r[4], "blocking": r[5] == 1,
+            "urgency": r[6], "timeout_at": None if r[7] is None else iso(r[7]), "on_timeout": r[8], "reviewer": r[9],
+            "asked_by": r[10], "holds_up": r[11],
         }
         for r in rows
     ]  # fmt: skip

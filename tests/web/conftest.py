@@ -91,7 +91,9 @@ class Web:
         site.app.state.site.boot += "0"  # what another process would say
         site.socket = listen("127.0.0.1", site.port)
         ready = threading.Event()
-        config = uvicorn.Config(site.app, log_config=None, access_log=False, timeout_graceful_shutdown=5, ws="none", lifespan="on")
+        config = uvicorn.Config(
+            site.app, log_config=None, access_log=False, timeout_graceful_shutdown=5, ws="none", lifespan="on"
+        )
         site.server = Server(config, site.app, ready.set)
         site.thread = threading.Thread(target=site.server.run, kwargs={"sockets": [site.socket]})
         site.thread.start()

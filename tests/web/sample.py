@@ -64,7 +64,14 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
         for project, titles in TITLES.items()
     }
     api, web, ops, doc = tasks["API"], tasks["WEB"], tasks["OPS"], tasks["DOC"]
-    for task, needs in ((api[1], api[0]), (api[2], api[0]), (api[3], api[1]), (api[5], api[4]), (api[6], api[4]), (web[1], web[0])):
+    for task, needs in (
+        (api[1], api[0]),
+        (api[2], api[0]),
+        (api[3], api[1]),
+        (api[5], api[4]),
+        (api[6], api[4]),
+        (web[1], web[0]),
+    ):
         ana.depend(task, needs)
     coder, architect, keeper, writer = (agent(name) for name in ("coder", "architect", "keeper", "writer"))
     made: dict[str, str] = {}
@@ -73,7 +80,9 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
         claim = who.claim(task, f"{who.who.name.partition(':')[2]}-1")["claim"]
         if name == "approval":
             who.keep_patch(claim, "3c1e9d0a77b1", DIFF)
-        who.write_output(claim, [("said", f"Working on {task}"), ("tool", "pytest -q: 41 passed in 12.8 s"), ("said", "I need a person now.")])
+        who.write_output(
+            claim, [("said", f"Working on {task}"), ("tool", "pytest -q: 41 passed in 12.8 s"), ("said", "I need a person now.")]
+        )
         made[name] = who.ask(task, text, kind, claim=claim, **more)["id"]
         if park:
             who.park(claim)
@@ -124,7 +133,9 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
     coder.complete(claim, "Empty states for all lists, with words and a picture.")
     made["finished"] = web[3]
     made["work"] = ana.await_person(doc[2], "work", "Draw the picture of the webhook flow by hand")["questions"][-1]["id"]
-    asked = ana.ask(api[6], "Is the budget for the load test approved?", response_type="boolean", reviewer="ben", on_timeout="keep")
+    asked = ana.ask(
+        api[6], "Is the budget for the load test approved?", response_type="boolean", reviewer="ben", on_timeout="keep"
+    )
     made["for_ben"] = asked["id"]
     for one in opened:
         one.close()

@@ -29,7 +29,9 @@ def test_a_new_question_opens_as_a_sheet_when_nobody_is_busy(web, visit, width):
     count(page, 11)
     idle(page)
     order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
-    q = web.ask("Delete the old bucket?", "permission", action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old"}, "folder": "."})
+    q = web.ask(
+        "Delete the old bucket?", "permission", action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old"}, "folder": "."}
+    )
     sheet = page.locator("dialog.sheet")
     expect(sheet).to_be_visible()
     expect(sheet.get_by_role("heading", name="Delete the old bucket?")).to_be_visible()
@@ -227,7 +229,11 @@ def test_a_hidden_page_notifies_without_the_command(web, visit):
         window.Notification = class { constructor(title, options) { window.notes.push([title, options.body]); } static permission = "granted"; };
         Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
     }""")
-    web.ask("Run this in .?\nrm -rf secret", "permission", action={"tool": "Bash", "input": {"command": "rm -rf secret"}, "folder": "."})
+    web.ask(
+        "Run this in .?\nrm -rf secret",
+        "permission",
+        action={"tool": "Bash", "input": {"command": "rm -rf secret"}, "folder": "."},
+    )
     until(page, "window.notes.length === 1")
     assert page.evaluate("window.notes") == [["Permission from coder, API-4", "Asks before it acts."]]
 

@@ -35,11 +35,13 @@ def test_everything_has_a_name(web, visit):
         page.goto(web.url + path_of(web, name))
         nameless = page.evaluate("""() => [...document.querySelectorAll("input:not([type=hidden]), textarea, select")]
             .filter(at => !at.labels?.length && !at.getAttribute("aria-label")).map(at => at.outerHTML)
-            .concat([...document.querySelectorAll("button, a, summary")].filter(at => !at.textContent.trim() && !at.getAttribute("aria-label")).map(at => at.outerHTML))""")
+            .concat([...document.querySelectorAll("button, a, summary")].filter(at => !at.hidden && !at.textContent.trim() && !at.getAttribute("aria-label")).map(at => at.outerHTML))""")
         assert not nameless, (name, nameless)
         assert page.locator("h1").count() == 1, name
         assert page.locator("main").count() == 1 and page.locator("nav").count() >= 1
-        doubled = page.evaluate("() => { const ids = [...document.querySelectorAll('[id]')].map(at => at.id); return ids.filter((id, at) => ids.indexOf(id) !== at); }")
+        doubled = page.evaluate(
+            "() => { const ids = [...document.querySelectorAll('[id]')].map(at => at.id); return ids.filter((id, at) => ids.indexOf(id) !== at); }"
+        )
         assert not doubled, (name, doubled)
 
 
@@ -70,7 +72,9 @@ def test_contrast(web, visit, scheme):
 
 def test_forced_colours_and_calm_motion(web, visit):
     page: Page = visit("ana", forced_colors="active", reduced_motion="reduce")
-    assert page.evaluate("matchMedia('(forced-colors: active)').matches && matchMedia('(prefers-reduced-motion: reduce)').matches")
+    assert page.evaluate(
+        "matchMedia('(forced-colors: active)').matches && matchMedia('(prefers-reduced-motion: reduce)').matches"
+    )
     assert page.evaluate("getComputedStyle(document.querySelector('.btn')).transitionDuration") in ("0s", "")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"

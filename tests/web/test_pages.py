@@ -60,7 +60,9 @@ def test_the_door(web):
     assert nobody.get("/inbox").status == 303, "the session is over, not only its cookie"
 
 
-@pytest.mark.parametrize("where", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/login"])
+@pytest.mark.parametrize(
+    "where", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/login"]
+)
 def test_the_door_leads_only_inside(web, where):
     web.desk.set_password("ben", "a long password")
     reply = Caller(web, None).post("/login", name="ben", password="a long password", next=where)
@@ -119,7 +121,11 @@ def test_who_looks_does_not_answer(web):
     text = vera.text("/inbox")
     assert 'class="quick"' not in text and 'class="pick"' not in text
     agent = web.site.call(
-        "POST", f"/questions/{web.q['permission']}/answer", raw=b"say=approved", role="agent", headers={**FORM, "Accept": "text/html"}
+        "POST",
+        f"/questions/{web.q['permission']}/answer",
+        raw=b"say=approved",
+        role="agent",
+        headers={**FORM, "Accept": "text/html"},
     )
     assert agent.status == 403
 
@@ -169,9 +175,15 @@ def test_what_is_not_there(ana):
 
 
 def test_hidden_signs_have_names(web, ana):
-    q = web.ask("Safe\u202egnihton\x1b[31m?", "permission", action={"tool": "Bash", "input": {"command": "echo a\u200bb"}, "folder": "."})
+    q = web.ask(
+        "Safe\u202egnihton\x1b[31m?", "permission", action={"tool": "Bash", "input": {"command": "echo a\u200bb"}, "folder": "."}
+    )
     text = ana.text(f"/questions/{q}")
-    assert "<span class=ctl>U+202E</span>" in text and "<span class=ctl>ESC</span>" in text and "a<span class=ctl>U+200B</span>b" in text
+    assert (
+        "<span class=ctl>U+202E</span>" in text
+        and "<span class=ctl>ESC</span>" in text
+        and "a<span class=ctl>U+200B</span>b" in text
+    )
     assert not re.search("[\u202e\u200b\x1b]", text)
     edit = ana.text(f"/questions/{q}/edit")
     assert "as JSON" in edit and "\\u200b" in edit

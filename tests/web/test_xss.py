@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 
 CORPUS = (
     "<script>window.hit=1</script>",
-    "\"><img src=x onerror=window.hit=1>",
+    '"><img src=x onerror=window.hit=1>',
     "'><svg/onload=window.hit=1>",
     "</textarea><script>window.hit=1</script>",
     "</title><script>window.hit=1</script>",
@@ -16,19 +16,25 @@ CORPUS = (
     "--><iframe srcdoc='<script>parent.hit=1</script>'>",
     "x\u2028<b onmouseover=window.hit=1>y</b>\u202e",
     "javascript:window.hit=1",
-    "\" autofocus onfocus=window.hit=1 x=\"",
+    '" autofocus onfocus=window.hit=1 x="',
 )
 
 
 def test_the_corpus_has_no_effect(web, visit):
     every = " ".join(CORPUS)
     desk = web.desk
-    key = desk.create(every[:400], description=every)["key"]
+    key = desk.create(every[:300], description=every)["key"]
     agent = web.as_("agent:coder")
     claim = agent.claim(key, "coder-9")["claim"]
     agent.write_output(claim, [("said", every), ("<b>", every)])
     agent.keep_patch(claim, "abc", f"diff --git a/{every} b/{every}\n--- a/x\n+++ b/{every}\n@@ -1 +1 @@\n-{every}\n+{every}\n")
-    context = {"text": every, every[:90]: every, "error": every, "diff": f"--- a/x\n+++ b/{every}\n+{every}", "suggestion": CORPUS[1]}
+    context = {
+        "text": every,
+        every[:90]: every,
+        "error": every,
+        "diff": f"--- a/x\n+++ b/{every}\n+{every}",
+        "suggestion": CORPUS[1],
+    }
     options = [{"id": f"o{at}", "label": bad, "description": bad} for at, bad in enumerate(CORPUS)]
     asked = [
         agent.ask(key, every, "permission", action={"tool": every, "input": {"command": every, every: every}, "folder": every, every: 1}, context=context, claim=claim, metadata={"rule": every})["id"],
@@ -37,11 +43,19 @@ def test_the_corpus_has_no_effect(web, visit):
         agent.ask(key, every, response_type="text", context=context, claim=claim, default=every, timeout="20m")["id"],
     ]  # fmt: skip
     page = visit("ana")
-    for path in ("/inbox", "/inbox?search=%3Cscript%3Ewindow.hit%3D1%3C/script%3E", *(f"/questions/{q}" for q in asked), f"/questions/{asked[0]}/edit", f"/questions/{asked[1]}/cancel"):
+    for path in (
+        "/inbox",
+        "/inbox?search=%3Cscript%3Ewindow.hit%3D1%3C/script%3E",
+        *(f"/questions/{q}" for q in asked),
+        f"/questions/{asked[0]}/edit",
+        f"/questions/{asked[1]}/cancel",
+    ):
         page.goto(web.url + path)
         expect(page.locator("body")).to_be_visible()
         assert page.evaluate("window.hit") is None, path
-        assert page.locator("iframe, script:not([src^='/static/']), [onerror], [onload], [onfocus], [onmouseover]").count() == 0, path
+        assert (
+            page.locator("iframe, script:not([src^='/static/']), [onerror], [onload], [onfocus], [onmouseover]").count() == 0
+        ), path
         assert page.locator("a[href^='javascript:']").count() == 0, path
     page.goto(f"{web.url}/questions/{asked[1]}")
     page.locator(".opt input").nth(1).check()

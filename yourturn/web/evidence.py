@@ -129,7 +129,7 @@ def diff(text: str, source: str) -> Diff:
                 continue
         if not files:
             files.append(("", []))
-        name, into = files[-1]
+        into = files[-1][1]
         if raw.startswith("@@"):
             old, new = _hunk(raw)
             into.append(Line("hunk", "", "", raw))
@@ -146,7 +146,9 @@ def diff(text: str, source: str) -> Diff:
             into.append(Line("ctx", str(new or ""), "", raw[1:] if raw.startswith(" ") else raw))
             old, new = old + 1, new + 1
     found = tuple(
-        File(name, sum(x.sort == "add" for x in into), sum(x.sort == "del" for x in into), tuple(into)) for name, into in files if into
+        File(name, sum(x.sort == "add" for x in into), sum(x.sort == "del" for x in into), tuple(into))
+        for name, into in files
+        if into
     )
     return Diff(found, source, len(lines) > FLAT or len(found) > 8, max(0, len(lines) - MOST))
 

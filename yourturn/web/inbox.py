@@ -69,7 +69,10 @@ class Wish(NamedTuple):
 
     def url(self, **other: Any) -> str:
         new = self._replace(**{"start": 0, "at": "", **other})
-        known = {"whose": new.whose if new.whose != "mine" else "", **{n: getattr(new, n) for n in ("kind", "project", "urgency")}}
+        known = {
+            "whose": new.whose if new.whose != "mine" else "",
+            **{n: getattr(new, n) for n in ("kind", "project", "urgency")},
+        }
         asked = {n: str(v) for n, v in {**known, "search": new.search, "start": new.start or "", "at": new.at}.items() if v}
         return f"/inbox?{urlencode(asked)}" if asked else "/inbox"
 
@@ -79,8 +82,8 @@ def wish_of(query: dict[str, str]) -> Wish:
     if start and not (start.isascii() and start.isdigit() and len(start) < 8):
         raise Invalid("start must be a number")
     found = Wish(
-        "all" if query.get("whose") == "all" else "mine", query.get("kind", ""), query.get("project", "").upper(), query.get("urgency", ""),
-        query.get("search", "").strip()[:200], int(start or 0), query.get("at", "")[:60],
+        "all" if query.get("whose") == "all" else "mine", query.get("kind", ""), query.get("project", "").upper(),
+        query.get("urgency", ""), query.get("search", "").strip()[:200], int(start or 0), query.get("at", "")[:60],
     )  # fmt: skip
     if found.kind and found.kind not in SORTS:
         raise Invalid(f"There is no kind {found.kind[:40]!a}", hint=f"Choose one of: {', '.join(SORTS)}.")
@@ -141,7 +144,8 @@ def new_key() -> str:
 
 
 def show(visit: Visit) -> Shown:
-    from .question import pane, words_sent
+    from .article import pane
+    from .question import words_sent
 
     client, wish = visit.client, wish_of(visit.query)
     now = shape.now_of(client)
@@ -167,8 +171,9 @@ def show(visit: Visit) -> Shown:
     return Page(
         "inbox.html",
         {
-            "here": "inbox", "wish": wish, "survey": found, "groups": groups, "at": at, "pane": shown, "sent": sent, "waiting": found.mine,
-            "filters": _filters(found, wish), "chips": _chips(wish), "start": wish.start, "ends": ends, "total": len(found.order),
+            "here": "inbox", "wish": wish, "survey": found, "groups": groups, "at": at, "pane": shown, "sent": sent,
+            "waiting": found.mine, "filters": _filters(found, wish), "chips": _chips(wish),
+            "start": wish.start, "ends": ends, "total": len(found.order),
             "more": wish.url(start=wish.start + PAGE) if ends < len(found.order) else "",
             "less": wish.url(start=max(0, wish.start - PAGE)) if wish.start else "",
             "working": client.counts().get("working", 0) if not found.order else 0, "may": _may(client),
@@ -251,13 +256,16 @@ def preview(visit: Visit) -> Shown:
 def _sum(plan: list[Planned]) -> str:
     done = sum(p.then.endswith(" is done") for p in plan)
     on = len(plan) - done
-    parts = [f"{words.plural(done, 'task')} {'is' if done == 1 else 'are'} done" if done else "", f"{on} go{'es' * (on == 1)} on" if on else ""]
+    parts = [
+        f"{words.plural(done, 'task')} {'is' if done == 1 else 'are'} done" if done else "",
+        f"{on} go{'es' * (on == 1)} on" if on else "",
+    ]
     return ", ".join(filter(None, parts))
 
 
 def send(visit: Visit) -> Shown:
     """Each on its own: who was slower than somebody else is told, and the others still count."""
-    from .question import say
+    from .answering import say
 
     done = []
     for pair in visit.fields("send")[:BATCH]:

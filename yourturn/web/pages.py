@@ -109,7 +109,9 @@ def problem(site: Site, scope: Any, error: BaseException, status: int | None = N
     ours = error if isinstance(error, YourturnError) else YourturnError("This is a bug in the server", hint="Its log says where.")
     context = {"title": ours.message, "text": ours.reason, "hint": ours.hint, "back": ""}
     try:
-        visit = Visit(site, admitted(site, {**scope, "method": "GET"}, "page"), {**scope, "method": "GET", "query_string": b""}, b"")
+        visit = Visit(
+            site, admitted(site, {**scope, "method": "GET"}, "page"), {**scope, "method": "GET", "query_string": b""}, b""
+        )
         html = page(visit, Page("notice.html", context))
     except Exception:  # nobody we know, or nothing works: the bare words
         html = frame.render("bare.html", **context)

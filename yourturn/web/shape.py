@@ -15,8 +15,8 @@ from . import words
 MINUTE, HOUR, DAY = 60, 3600, 86400
 #: A kind's picture and weight: decide (grey), sign off (blue), gate (amber), trouble (red).
 WEIGHTS = {
-    "work": "", "approval": "sign", "review": "sign", "content": "sign", "checkpoint": "sign", "permission": "gate", "question": "",
-    "choice": "", "recovery": "trouble", "escalation": "trouble",
+    "work": "", "approval": "sign", "review": "sign", "content": "sign", "checkpoint": "sign", "permission": "gate",
+    "question": "", "choice": "", "recovery": "trouble", "escalation": "trouble",
 }  # fmt: skip
 #: A task's state: its word, picture and weight.
 STATES = {
@@ -231,12 +231,15 @@ def quick(q: Mapping[str, Any], run: str) -> tuple[Choice, ...]:
         send = {"approved": _sends(yes, q), "rejected": said.no.verb}
         return tuple(Choice(_brief_verb(say), f"{say.effect[0].upper()}{say.effect[1:]}.", v, "", send[v]) for say, v in both)
     if q["response_type"] == "boolean":
-        return tuple(Choice(s.verb, f"{s.effect[0].upper()}{s.effect[1:]}.", "approved", s.value, f"Send “{s.verb}”") for s in said.yes)
+        return tuple(
+            Choice(s.verb, f"{s.effect[0].upper()}{s.effect[1:]}.", "approved", s.value, f"Send “{s.verb}”") for s in said.yes
+        )
     if q["response_type"] == "choice" and not q["multi"] and not q["allow_other"] and len(q["options"]) == 2:
         labels = [str(o["label"]) for o in q["options"]]
         if all(len(one) <= BRIEF and one.isprintable() for one in labels):
             return tuple(
-                Choice(one, f"{who_} goes on with {one}.", "approved", str(at_), f"Send “{one}”") for at_, one in enumerate(labels)
+                Choice(one, f"{who_} goes on with {one}.", "approved", str(at_), f"Send “{one}”")
+                for at_, one in enumerate(labels)
             )
     return ()
 
@@ -264,7 +267,9 @@ def _keep(q: Mapping[str, Any], who_: str) -> tuple[Choice, ...]:
     for text, value, option in sorted(pairs, key=lambda pair: pair[1] != q["default"]):
         kept = value == q["default"]
         told = f"{who_} stays with it." if kept else f"{who_} is told, and changes what it wrote."
-        out.append(Choice(f"Keep “{text}”" if kept else text, told, "approved", option, f"Keep “{text}”" if kept else f"Send “{text}”"))
+        out.append(
+            Choice(f"Keep “{text}”" if kept else text, told, "approved", option, f"Keep “{text}”" if kept else f"Send “{text}”")
+        )
     return tuple(out)
 
 

@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    from . import door, inbox, question
+    from . import answering, door, editing, inbox, question
 
     return [
         Row("GET", "/", "page", door.home),
@@ -27,11 +27,11 @@ def rows() -> list[Row]:
         Row("POST", "/inbox/preview", "answer", inbox.preview),
         Row("POST", "/inbox/send", "answer", inbox.send),
         Row("GET", "/questions/{id}", "questions", question.show),
-        Row("POST", "/questions/{id}/answer", "answer", question.answer),
+        Row("POST", "/questions/{id}/answer", "answer", answering.answer),
         Row("GET", "/questions/{id}/cancel", "questions", question.cancel),
-        Row("GET", "/questions/{id}/edit", "questions", question.edit),
-        Row("POST", "/questions/{id}/edit", "answer", question.edited),
-        Row("POST", "/questions/{id}/late", "answer", question.late),
+        Row("GET", "/questions/{id}/edit", "questions", editing.edit),
+        Row("POST", "/questions/{id}/edit", "answer", editing.edited),
+        Row("POST", "/questions/{id}/late", "answer", answering.late),
         Row("POST", "/questions/{id}/back", "hand_back", question.hand_back),
     ]
 

@@ -50,7 +50,8 @@ DONE = {
 }  # fmt: skip
 UNDONE = {
     "approval": "sent this back", "review": "asked for changes", "content": "asked for changes", "checkpoint": "sent this back",
-    "permission": "denied this", "input": "cancelled the task", "escalation": "cancelled the task", "recovery": "said none of these",
+    "permission": "denied this", "input": "cancelled the task", "escalation": "cancelled the task",
+    "recovery": "said none of these",
 }  # fmt: skip
 REASONS = {
     "irreconcilable_conflict": "A conflict that it cannot solve",
@@ -125,8 +126,10 @@ def effect(q: Mapping[str, Any], verdict: str, run: str) -> str:
         return f"{run} goes on" if verdict == "approved" else f"{run} is told no and decides"
     if verdict == "rejected":
         return BACK[q["kind"]].format(who=who)
-    return f"{who} runs exactly this" if q["kind"] == "permission" else f"{who} goes on" + " with it" * (
-        q["kind"] not in ("checkpoint",)
+    return (
+        f"{who} runs exactly this"
+        if q["kind"] == "permission"
+        else f"{who} goes on" + " with it" * (q["kind"] not in ("checkpoint",))
     )
 
 
@@ -217,9 +220,12 @@ def result(q: Mapping[str, Any], me: str) -> str:
         return f"Taken off the desk{'' if by == 'system' else f' by {by}'}{why}."
     words = f": “{response['text']}”" if response.get("text") and response.get("text") != response.get("value") else ""
     if response.get("verdict") == "rejected":
-        return f"{by} {UNDONE.get(q['kind'], 'said no')}{words}."
+        run = bool(q.get("workflow") or q["step"])
+        ends = outcome(q["kind"], "rejected", q["blocking"], run) == "cancelled"
+        told = UNDONE.get(q["kind"], "said no")
+        return f"{by} {told if ends or told != 'cancelled the task' else 'said no'}{words}."
     value = response.get("value")
-    if value is None or value is True and q["response_type"] == "approval":
+    if value is None or (value is True and q["response_type"] == "approval"):
         return f"{by} {DONE[q['kind']]}{words}."
     if "digest" in response:
         return f"{by} allowed this, changed{words}."

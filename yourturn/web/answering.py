@@ -1,0 +1,170 @@
+"""Answers: what a form says, saying it, and what is told to whoever was too late."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..client import Client
+from ..core.canon import loads
+from ..core.errors import AlreadyClosed, IllegalMove, Invalid, KeyReused, NotAllowed, NotFound, YourturnError
+from ..core.model import ENDED, PENDING
+from ..view import person
+from . import evidence, inbox, shape, words
+from .article import NOTHING, Asked, Draft, ask_whom, find, made
+from .question import neighbours, page, words_sent
+from .visit import Data, Go, Page, Shown, Visit
+
+
+def read(visit: Visit, q: Asked) -> tuple[dict[str, Any], Draft]:
+    """What the form says, as an answer; and as a draft, should it have to be shown again."""
+    verdict, _, short = visit.field("say").partition(" ")
+    text, value = visit.field("text").strip(), visit.field("value").strip()
+    picked, other = visit.fields("option"), visit.field("other").strip()
+    draft = Draft(frozenset(picked), other, value, text)
+    given: dict[str, Any] = {"verdict": verdict or "approved", "text": text}
+    if given["verdict"] not in ("approved", "rejected", "cancel"):
+        raise Invalid("Say yes or no", hint="The question is still open.")
+    if given["verdict"] != "approved":
+        if other and not text:
+            given["text"] = other
+        return given, draft
+    if visit.field("action"):
+        given["value"] = loads(visit.field("action"), "The action")
+    elif q["response_type"] == "choice":
+        given["value"] = _chosen(q, [short] if short else picked, other)
+    elif q["response_type"] == "boolean":
+        given["value"] = short or None
+    elif q["response_type"] in ("text", "number"):
+        given["value"], given["text"] = value or None, text
+        if not value:
+            raise Invalid("Write an answer first", hint="The question is still open.")
+    return given, draft
+
+
+def _chosen(q: Asked, picked: list[str], other: str) -> Any:
+    found = []
+    for one in picked:
+        if one == "other" and q["allow_other"] and other:
+            found.append(other)
+        elif one.isascii() and one.isdigit() and int(one[:6]) < len(q["options"]):
+            found.append(q["options"][int(one)]["value"])
+    if not found:
+        names = ", ".join(str(o["label"]) for o in q["options"])
+        raise Invalid(f"Choose {'some' if q['multi'] else 'one'} of: {names}", hint="The question is still open.")
+    return found if q["multi"] else found[0]
+
+
+def say(client: Client, q: Asked, given: dict[str, Any], key: str | None) -> None:
+    """Answer, in the words of the client."""
+    verdict, text = given["verdict"], given.get("text", "")
+    if verdict == "cancel":
+        client.cancel(q["task"], text, key=key)
+    elif words.is_finished(q):
+        (client.approve if verdict == "approved" else client.reject)(q["task"], text, key=key)
+    else:
+        client.answer(q["id"], given.get("value"), text, verdict, key=key)
+
+
+def answer(visit: Visit) -> Shown:
+    q = find(visit.client, visit.path["id"])
+    draft, given = NOTHING, dict[str, Any]()
+    try:
+        given, draft = read(visit, q)
+        if q["status"] == PENDING:
+            _asks_why(q, given, visit)
+        say(visit.client, q, given, visit.key)
+    except (AlreadyClosed, KeyReused, IllegalMove):
+        return _too_late(visit, q, given)
+    except NotFound:
+        raise
+    except YourturnError as error:
+        if isinstance(error, NotAllowed) and "approvers" in error.reason:
+            error = NotAllowed(
+                f"Only approvers can {'allow' if q['kind'] == 'permission' else 'answer'} this",
+                hint=ask_whom(visit.client).strip(),
+            )
+        if visit.wants_data or error.http_status >= 500:
+            raise error from None
+        wrong = f"{error.message}. {error.hint}".replace(f"{q['id']} takes", "Choose").strip()
+        return page(visit, q["id"], shape.now_of(visit.client), draft._replace(wrong=wrong), error.http_status)
+    return _sent(visit, q)
+
+
+def _asks_why(q: Asked, given: dict[str, Any], visit: Visit) -> None:
+    if given["verdict"] != "rejected" or given["text"]:
+        return
+    no = words.answers(q, words.script(q)).no
+    if no is not None and no.needs_why:
+        raise Invalid(no.why.rstrip("?") + "? Say it in a few words", hint="The question is still open.")
+
+
+def _sent(visit: Visit, q: Asked) -> Shown:
+    now = shape.now_of(visit.client)
+    around = neighbours(visit, q["id"], now)
+    after = next(iter(visit.client.inbox(only=[q["id"]])), None) if not words.is_finished(q) else None
+    told = words_sent(visit.client, after or q)
+    if visit.wants_data:
+        result = words.result(after, visit.client.who.name) if after and after["status"] != PENDING else told
+        return Data({"sent": told, "result": result, "next": around.after, "waiting": around.mine})
+    if visit.field("quick") or words.is_finished(q):
+        return Go(f"/inbox?sent={q['id']}")
+    return Go(f"/questions/{q['id']}?sent=1")
+
+
+# --- too late ---------------------------------------------------------------------------------------------------------
+
+
+def _too_late(visit: Visit, q: Asked, given: dict[str, Any]) -> Shown:
+    now = shape.now_of(visit.client)
+    found = next(iter(visit.client.inbox(only=[q["id"]])), None) or q
+    task = visit.client.show(q["task"])
+    mine = _in_words(found, given)
+    who = person(found["responded_by"] or "system")
+    told = _faster(found, who, now, task["state"], visit.client.who.name)
+    if visit.wants_data:
+        return Data({"late": told, "yours": mine}, 409)
+    shown = made(visit.client, found, now, "page")
+    by = words.name(q["asked_by"])
+    context = {
+        "here": "inbox", "q": shown, "told": told, "mine": mine, "restart": task["state"] in ENDED, "by": by,
+        "key": inbox.new_key(), "around": neighbours(visit, q["id"], now), "note": f"Late answer to {q['id']}: {mine}",
+    }  # fmt: skip
+    return Page("late.html", context, 409)
+
+
+def _in_words(q: Asked, given: dict[str, Any]) -> str:
+    value = given.get("value")
+    first = words.label(q, value) if value is not None and not isinstance(value, dict) else ""
+    if value is not None and isinstance(value, dict):
+        first = evidence.as_text(value)
+    if not first:
+        answers = words.VERBS[q["kind"]]
+        first = answers[0] if given["verdict"] == "approved" else answers[1].rstrip("…") or "No"
+    return "\n".join(filter(None, (first, given.get("text", ""))))
+
+
+def _faster(q: Asked, who: str, now: int, state: str, me: str) -> dict[str, str]:
+    """Who, what and when; and how it stands now."""
+    if words.is_finished(q) or q["status"] == PENDING:
+        return {"lead": f"{q['task']} does not wait any more:", "rest": f"it is {state}.", "at": "", "iso": ""}
+    at = {"at": shape.clock(q["responded_at"]), "iso": q["responded_at"]}
+    ago = shape.ago(q["responded_at"], now)
+    if q["status"] == "timeout":
+        return {"lead": "The time was over:", "rest": f"{words.result(q, me)} That was {ago}.", **at}
+    if q["status"] == "cancelled":
+        return {"lead": f"{q['id']} is not asked any more:", "rest": words.result(q, me), **at}
+    response = q["response"] or {}
+    value = response.get("value")
+    what = f"“{words.label(q, value)}”" if value not in (None, True) and not isinstance(value, dict) else words.result(q, me)
+    lead = "You answered this before:" if q["responded_by"] == me else f"{who} was faster:"
+    return {"lead": lead, "rest": f"{what.rstrip('.')}, {ago}.", **at}
+
+
+def late(visit: Visit) -> Shown:
+    q = find(visit.client, visit.path["id"])
+    text = visit.field("note").strip()
+    if visit.field("do") == "restart":
+        visit.client.answer(q["id"], text=text, restart=True, key=visit.key)
+    elif text:
+        visit.client.note(q["task"], text, key=visit.key)
+    return Go(f"/questions/{q['id']}?kept=1" if not words.is_finished(q) else "/inbox")
