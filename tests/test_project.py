@@ -9,7 +9,7 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TARGETS = ("setup", "demo", "test", "check", "bench", "torture", "mutants", "docs", "clean", "help")
+TARGETS = ("setup", "demo", "test", "browser", "check", "screenshots", "bench", "torture", "mutants", "docs", "clean", "help")
 
 
 def pins() -> dict[str, str]:

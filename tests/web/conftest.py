@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import threading
 import time
@@ -36,11 +37,24 @@ def chromium() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        found = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield found
-        found.close()
+def launched() -> Iterator[tuple[Browser, Any]]:
+    """The browser, and the loop that Playwright leaves running in this thread: other tests run loops of their own."""
+    playwright = sync_playwright().start()
+    loop = asyncio._get_running_loop()
+    found = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+    asyncio._set_running_loop(None)
+    yield found, loop
+    asyncio._set_running_loop(loop)
+    found.close()
+    playwright.stop()
+
+
+@pytest.fixture
+def browser(launched: tuple[Browser, Any]) -> Iterator[Browser]:
+    found, loop = launched
+    asyncio._set_running_loop(loop)
+    yield found
+    asyncio._set_running_loop(None)
 
 
 @pytest.fixture(scope="session")
