@@ -258,7 +258,7 @@ def test_numbers(site):
         site.desk.ask(key, "Two?", kind="permission")
     found = site.get(f"/api/stats?project={name}", role="viewer").json
     assert found["tasks"] == {"human": 1} and found["questions"] == {"pending": 1, "answered": 1, "timeout": 0, "cancelled": 0}
-    assert found["questions_per_task"] == {"mean": 2.0, "most": 2, "tasks": 1}
+    assert found["questions_per_task"] == {"mean": 2.0, "most": 2, "tasks": 1, "spread": [0, 1, 0, 0, 0]}
     assert found["kinds"]["input"]["answer_seconds"]["count"] == 1 and found["kinds"]["input"]["timeout_rate"] == 0
     text = site.get("/metrics", role="viewer").raw.decode()
     assert 'yourturn_questions_pending{kind="permission"}' in text and site.get("/metrics").headers["content-type"].startswith(

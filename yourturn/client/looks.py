@@ -59,6 +59,22 @@ class Looks(Names):
         task = self._task(named)
         return self.desk.read(lambda r: r.holds_up([task])).get(task, [])
 
+    def moves(self, named: Named) -> builtins.list[str]:
+        """The verbs with which you could move a task now, without another word."""
+        from ..core.moves import moves
+
+        task = self._task(named)
+        return self.desk.read(lambda r: moves(r.case(task), self.who, r.now))
+
+    def graph(self, named: Named, *, steps: int = 2, most: int = 24) -> dict[str, Any]:
+        """What a task waits for and what waits for it, so many steps away: `tasks`, and `edges` (who, waits for whom) by key.
+
+        At most so many tasks, the nearest first; `more` says whether there are others."""
+        from ..graph import around
+
+        task = self._task(named)
+        return self.desk.read(lambda r: around(r, task, steps, most))
+
     def counts(self, project: str | None = None) -> dict[str, int]:
         """state -> how many tasks."""
         where = self._within(project)
@@ -66,10 +82,11 @@ class Looks(Names):
 
     def stats(self, project: str | None = None, *, days: int = 30) -> dict[str, Any]:
         """How many tasks and questions, how fast people answer, how often nobody did: of the last so many days."""
-        from ..stats import summed
+        from ..stats import MOST, summed
 
         where = self._within(project)
-        return self.desk.read(lambda r: summed(r.counts(where), r.asked_since(where, r.now - days * 86_400_000_000), r.now, days))
+        span = 2 * days * 86_400_000_000  # this time, and the time before for comparison
+        return self.desk.read(lambda r: summed(r.counts(where), r.asked_since(where, r.now - span, MOST), r.now, days))
 
     def inbox(
         self,
@@ -155,6 +172,8 @@ class Looks(Names):
     ) -> builtins.list[dict[str, Any]]:
         """Events: of one task, or of all."""
         task = self._about(named)["task"] if named is not None else None
+        if filters.get("project"):
+            filters["project"] = self._within(filters["project"])
         return self.desk.look(lambda r: wire.events(r.log(task=task, limit=limit, after=after, **filters), r.keys))
 
     log = history

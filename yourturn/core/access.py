@@ -73,7 +73,7 @@ NEEDS: dict[str, str] = {
 
 #: Methods of the client, by operation. A method that is not here has the name of its operation.
 METHODS: dict[str, str] = {
-    **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up"), "tasks"),
+    **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up", "moves", "graph"), "tasks"),
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
     **dict.fromkeys(("inbox", "waiting", "wait_for"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..core.model import Event, Note, Program, Question, Ref, Step, Task
+from ..core.model import Case, Event, Note, Program, Question, Ref, Step, Task
 from .base import DESCENDANTS, OF_PROJECT, Store
 from .text import ENDED_STATES, QUESTION, STEP, TASK
 
@@ -81,6 +81,7 @@ class Reader:
         search: str | None = None,
         ids: Iterable[int] | None = None,
         after: int | None = None,
+        newest: bool = False,
         limit: int = 500,
     ) -> list[Task]:
         if workable and project is None:
@@ -124,8 +125,8 @@ class Reader:
         if ids is not None:
             only(f"t.id {self.store.words['these']}", ids=_numbers(ids))
         if after is not None:
-            only(_AFTER[workable], after=after)
-        order = "t.priority, t.created_at, t.id" if workable else "t.id"
+            only("t.id < :after" if newest else _AFTER[workable], after=after)
+        order = "t.id DESC" if newest else "t.priority, t.created_at, t.id" if workable else "t.id"
         index = self.store.words["by_state"] if workable else ""
         rows = self._all(
             f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if workable or states else '+'}t.project_id "
@@ -144,6 +145,22 @@ class Reader:
     def task(self, number: int) -> Task:
         row = self._named("task", id=number)[0]
         return Task._make(row[:_TASK])
+
+    def case(self, number: int) -> Case:
+        """A task as a decision sees it, but not locked."""
+        from .tx import Tx
+
+        return Tx(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0])
+
+    def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
+        """(task, what it waits for): of all that wait for these, and all that these wait for."""
+        numbers, these = _numbers(ids), self.store.words["these"]
+        rows = self._all(
+            f"SELECT d.task_id, d.needs_id FROM deps d WHERE d.task_id {these} "
+            f"UNION SELECT d.task_id, d.needs_id FROM deps d WHERE d.needs_id {these}",
+            ids=numbers,
+        )
+        return [(row[0], row[1]) for row in rows]
 
     def keys(self, numbers: Iterable[int]) -> dict[int, str]:
         """What the tasks with these numbers are called."""
@@ -297,15 +314,16 @@ class Reader:
         question = Question._make(self._named("question", id=number)[0])
         return question, self._all("SELECT t.key FROM tasks t WHERE t.id = :id", id=question.task_id)[0][0]
 
-    def asked_since(self, project: str | None, since: int) -> list[Any]:
-        """task, kind, status, asked, responded: questions asked since then, and those that are still open."""
+    def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
+        """task, kind, status, asked, responded: questions that were open at some time since then; of closed ones the newest."""
         ours = " AND p.key = :project" if project else ""
-        return self._all(
+        asked = (
             "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at FROM questions q JOIN tasks t ON t.id = q.task_id "
-            f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} "
-            "AND (q.status = 'pending' OR q.asked_at >= :since)",
-            since=since, **({"project": project} if project else {}),
-        )  # fmt: skip
+            f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} AND "
+        )
+        args = {"project": project} if project else {}
+        closed = f"{asked} q.responded_at >= :since ORDER BY q.responded_at DESC LIMIT :most"
+        return self._all(f"{asked} q.status = 'pending'", **args) + self._all(closed, since=since, most=most, **args)
 
     # --- the event log ----------------------------------------------------------------------------------------------
 
@@ -317,9 +335,10 @@ class Reader:
         actor: str | None = None,
         action: str | None = None,
         after: int | None = None,
+        before: int | None = None,
         limit: int = 500,
     ) -> list[Event]:
-        """The newest `limit` events, oldest first; or those that follow `after`."""
+        """The newest `limit` events, oldest first; or the newest before `before`; or those that follow `after`."""
         where, args = ["e.workspace_id = :workspace"], dict[str, Any]()
         for clause, name, value in (
             ("e.task_id = :task", "task", task),
@@ -327,6 +346,7 @@ class Reader:
             ("e.actor = :actor", "actor", actor),
             ("e.action = :action", "action", action),
             ("e.seq > :after", "after", after),
+            ("e.seq < :before", "before", before),
         ):
             if value is not None:
                 where.append(clause)

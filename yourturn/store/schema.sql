@@ -241,6 +241,7 @@ CREATE TABLE questions (
 CREATE INDEX questions_task  ON questions (task_id, id);
 CREATE INDEX questions_inbox ON questions (workspace_id, (CASE urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END), id)
     WHERE status = 'pending';
+CREATE INDEX questions_closed ON questions (workspace_id, responded_at) WHERE responded_at IS NOT NULL;
 CREATE UNIQUE INDEX questions_exhausted ON questions (task_id)
     WHERE status = 'pending' AND reason = 'retry_exhausted' AND asked_by = 'system';
 

@@ -63,6 +63,10 @@ class Tx:
             raise NotFound(f"There is no task number {task}")
         return self._case(row, question)
 
+    def seen(self, row: Any) -> Case:
+        """The same of a row that was only looked at."""
+        return self._case(row)[0]
+
     def _case(self, row: Any, question: int | None = None) -> tuple[Case, int]:
         """The row is locked, and says what else there is; what is read now is what the lock protects."""
         task, self.known = Task._make(row[:_TASK]), 0.0

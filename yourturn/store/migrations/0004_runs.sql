@@ -72,3 +72,5 @@ CREATE TABLE rates (
     used_until    {big} NOT NULL,
     PRIMARY KEY (workspace_id, name)
 ) {strict};
+
+CREATE INDEX questions_closed ON questions (workspace_id, responded_at) WHERE responded_at IS NOT NULL;

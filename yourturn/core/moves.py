@@ -1,0 +1,30 @@
+"""The moves that a person could make now. Nothing is listed here: the law itself is asked, on trial."""
+
+from __future__ import annotations
+
+from .actions import VERBS, say
+from .decide import decide
+from .errors import YourturnError
+from .model import Case, Who
+from .rules import TRANSITIONS
+
+#: Whom the rules call a person.
+_PEOPLE = frozenset({"human", "admin"})
+#: What is said to a question has its own buttons.
+_TO_QUESTIONS = frozenset({"answer", "withdraw", "assign"})
+
+
+def moves(case: Case, who: Who, now: int) -> list[str]:
+    """Verbs that would take the task elsewhere, said by them without another word, in the order of the rules."""
+    task = case.task
+    assert task is not None
+    found = []
+    for (state, verb), rule in TRANSITIONS.items():
+        if state != task.state or not rule.who & _PEOPLE or rule.to == (state,) or verb in _TO_QUESTIONS or VERBS[verb].required:
+            continue
+        try:
+            decide(case, say(verb, who, task=task.id), now)
+        except YourturnError:
+            continue
+        found.append(verb)
+    return found
