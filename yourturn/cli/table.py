@@ -83,6 +83,7 @@ COMMANDS: dict[str, Command] = {
     "user": Command("office", "user", _D, "people: roles, passwords, one-time links, sessions", ("turn user add ana --role approver", "turn user list", "turn user password ana", "turn user link ana", "turn user sessions", "turn user logout 3", "turn user remove ana")),
     "token": Command("office", "token", _D, "tokens for agents and people", ("turn token create coder --role agent --json", "turn token list", "turn token revoke coder")),
     "reconcile": Command("office", "reconcile", _D, "make what time has made due", ("turn reconcile", "turn reconcile --watch")),
+    "stats": Command("numbers", "stats", _D, "how many questions, how fast people answer, how often nobody did", ("turn stats", "turn stats --days 7", "turn stats -p API --json")),
     "doctor": Command("office", "doctor", _D, "is everything all right?", ("turn doctor", "turn doctor --strict")),
     "audit": Command("office", "audit", _D, "verify the history, or anchor it", ("turn audit verify", "turn audit anchor > anchor.json", "turn audit verify --anchor anchor.json")),
     "export": Command("moving", "export_", _D, "everything in one file of JSON lines, without secrets", ("turn export desk.jsonl", "turn export desk.jsonl.gz", "turn export > desk.jsonl")),
