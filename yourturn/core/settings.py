@@ -14,6 +14,7 @@ class Setting(NamedTuple):
     default: Any
     check: Callable[[str, Any], Any]
     about: str
+    words: tuple[str, ...] = ()  #: all that can be said, where there are only a few
 
 
 def _review(field: str, value: Any) -> Any:
@@ -40,11 +41,18 @@ SETTINGS: dict[str, Setting] = {
     "lease": Setting(HOUR, fields.span, "how long a claim lasts without a heartbeat"),
     "max_lease": Setting(DAY, fields.span, "the longest lease that a claim may ask for"),
     "max_retries": Setting(3, fields.integer(1, 100), "how often a task may be released or expire before a person is asked"),
-    "approvals": Setting("members", fields.choice("members", "approvers"), "who may answer approvals and other gates"),
+    "approvals": Setting(
+        "members", fields.choice("members", "approvers"), "who may answer approvals and other gates", ("members", "approvers")
+    ),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
     "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
     "question_rate": Setting(60, fields.integer(1, 100_000), "how many questions over HTTP a task may ask in an hour"),
-    "merge": Setting("none", fields.choice("none", "ff", "pr"), "a finished branch is left alone, or goes home: none, ff, pr"),
+    "merge": Setting(
+        "none",
+        fields.choice("none", "ff", "pr"),
+        "a finished branch is left alone, or goes home: none, ff, pr",
+        ("none", "ff", "pr"),
+    ),
     "escalate_to": Setting("admin", fields.name, "who is asked when on_timeout is escalate"),
 }
 

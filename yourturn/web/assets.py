@@ -42,7 +42,7 @@ def url(name: str) -> str:
 
 
 #: Modules that a page with a frame loads: named in its head, so that they are not found one after the other.
-MODULES = tuple(name for name in ASSETS if name.endswith(".js") and name not in ("app.js", "door.js", "sw.js"))
+MODULES = tuple(name for name in ASSETS if name.endswith(".js") and name not in ("app.js", "door.js", "sw.js", "work.js"))
 
 MANIFEST = _asset(
     MEDIA[".webmanifest"],

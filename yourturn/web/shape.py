@@ -141,6 +141,49 @@ def clock(moment: str) -> str:
     return f"{datetime.fromisoformat(moment).astimezone():%H:%M}"
 
 
+def seconds(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment).astimezone():%H:%M:%S}"
+
+
+def day(moment: str, now: int) -> str:
+    """A date to come: 'today, 18:00', '24 December'."""
+    then, today = datetime.fromisoformat(moment).astimezone(), datetime.fromisoformat(iso(now)).astimezone()
+    days = (then.date() - today.date()).days
+    if days < 2:
+        return f"{('today', 'tomorrow')[max(0, days)]}, {then:%H:%M}"
+    return f"{then.day} {then:%B}" + (f" {then.year}" if then.year != today.year else "")
+
+
+def length(seconds: float) -> str:
+    """How long something took: '2 min 15 s', '1 h 4 min'."""
+    whole = int(seconds)
+    if whole < MINUTE:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
+    if whole < HOUR:
+        return f"{whole // MINUTE} min" + (f" {whole % MINUTE} s" if whole % MINUTE else "")
+    if whole < 2 * DAY:
+        return f"{whole // HOUR} h" + (f" {whole % HOUR // MINUTE} min" if whole % HOUR // MINUTE else "")
+    return f"{whole // DAY} days"
+
+
+def local(moment: str) -> datetime:
+    return datetime.fromisoformat(moment).astimezone()
+
+
+def parted(seconds: float) -> tuple[str, str]:
+    """A number and its unit: ('6', 'min'), ('1.6', 'h')."""
+    for size, unit in ((DAY, "days"), (HOUR, "h"), (MINUTE, "min"), (1, "s")):
+        if seconds >= size or size == 1:
+            share = seconds / size
+            return (f"{share:.1f}".removesuffix(".0") if share < 10 else str(round(share))), unit
+    raise AssertionError
+
+
+def about(seconds: float) -> str:
+    """Roughly how long: '1.6 min', '34 min', '4.3 h'."""
+    return " ".join(parted(seconds))
+
+
 def at(moment: str, now: int) -> Moment:
     there = datetime.fromisoformat(moment).astimezone()
     return Moment(ago(moment, now), moment, f"{there:%Y-%m-%d %H:%M:%S %Z}")

@@ -14,7 +14,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    from . import answering, door, editing, inbox, question
+    from . import activity, answering, board, door, editing, inbox, moving, numbers, question, settings, task
 
     return [
         Row("GET", "/", "page", door.home),
@@ -33,6 +33,29 @@ def rows() -> list[Row]:
         Row("POST", "/questions/{id}/edit", "answer", editing.edited),
         Row("POST", "/questions/{id}/late", "answer", answering.late),
         Row("POST", "/questions/{id}/back", "hand_back", question.hand_back),
+        Row("GET", "/tasks", "tasks", board.show),
+        Row("GET", "/tasks/new", "create", board.new),
+        Row("POST", "/tasks/new", "create", board.create),
+        Row("GET", "/tasks/{key}", "tasks", task.show),
+        Row("GET", "/tasks/{key}/log", "output", task.log),
+        Row("GET", "/tasks/{key}/live", "output", task.live),
+        Row("POST", "/tasks/{key}/note", "note", task.note),
+        *(Row("GET", f"/tasks/{{key}}/{name}", name, moving.asking(name)) for name, w in moving.WORDS.items() if w.asks),
+        *(Row("POST", f"/tasks/{{key}}/{name}", name, moving.making(name)) for name in moving.WORDS),
+        Row("GET", "/activity", "events", activity.show),
+        Row("GET", "/stats", "stats", numbers.show),
+        Row("GET", "/settings", "page", settings.show),
+        Row("POST", "/settings/looks", "prefs_set", settings.looks),
+        Row("POST", "/settings/notices", "prefs_set", settings.notices),
+        Row("POST", "/settings/password", "password_set", settings.password),
+        Row("POST", "/settings/session", "logout", settings.end_session),
+        Row("POST", "/settings/token", "token_create", settings.create_token),
+        Row("POST", "/settings/revoke", "token_revoke", settings.revoke_token),
+        Row("POST", "/settings/member", "user_set", settings.set_member),
+        Row("POST", "/settings/remove", "user_remove", settings.remove_member),
+        Row("POST", "/settings/link", "link_create", settings.link),
+        Row("POST", "/settings/project", "project_set", settings.set_project),
+        Row("POST", "/settings/newproject", "project_create", settings.create_project),
     ]
 
 

@@ -1,0 +1,245 @@
+"""Tasks: a board of lanes, a list with filters, and a form for a new one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from ..client import Client
+from ..core import access
+from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
+from ..core.errors import Invalid, YourturnError
+from ..core.model import STATES
+from ..core.words import iso
+from ..view import GROUPS, SOON, grouped
+from . import shape
+from .inbox import new_key
+from .visit import Go, Page, Shown, Visit
+
+#: The lanes of the board, in their order; the rest lies below in a fold.
+LANES = ("ready", "blocked", "working", "human", "review", "done")
+REST = ("created", "deferred", "failed", "cancelled")
+#: Cards in a lane, rows of a list.
+CARDS, PAGE = 6, 50
+PRIORITIES = {"0": "0, at once", "1": "1, soon", "2": "2, normal", "3": "3, later", "4": "4, some day"}
+
+
+class Card(NamedTuple):
+    key: str
+    href: str
+    title: str
+    priority: int
+    state: shape.Tag
+    ask: str  #: what a person is asked
+    who: shape.Who | None
+    fact: str
+    time: shape.Time | None
+    when: shape.Moment
+    waits: str
+
+
+class Lane(NamedTuple):
+    name: str
+    tag: shape.Tag
+    many: int
+    cards: list[Card]
+    more: int
+    href: str
+    empty: str
+
+
+class Wish(NamedTuple):
+    """What of the tasks is shown."""
+
+    view: str = "board"
+    project: str = ""
+    state: str = ""
+    priority: str = ""
+    type: str = ""
+    search: str = ""
+    after: str = ""
+
+    def url(self, **other: Any) -> str:
+        new = self._replace(**{"after": "", **other})
+        asked = {name: value for name, value in new._asdict().items() if value and (name, value) != ("view", "board")}
+        return f"/tasks?{urlencode(asked)}" if asked else "/tasks"
+
+
+def wish_of(query: Mapping[str, str]) -> Wish:
+    given = {name: query.get(name, "").strip()[:200] for name in Wish._fields}
+    listed = given["view"] == "list" or any(given[name] for name in ("state", "priority", "type", "search", "after"))
+    found = Wish(**{**given, "view": "list" if listed else "board", "project": given["project"].upper()})
+    for name, words in (("state", (*STATES, "open")), ("priority", PRIORITIES), ("type", TYPES)):
+        value = getattr(found, name)
+        if value and value not in words:
+            raise Invalid(f"There is no {name} {value[:40]!a}", hint=f"Choose one of: {', '.join(words)}.")
+    return found
+
+
+def card(t: Mapping[str, Any], now: int) -> Card:
+    claim = t["claim"]
+    waiting = next((q for q in t["questions"] if q["status"] == "pending" and q["blocking"]), None)
+    who = shape.who(f"agent:{claim['worker']}") if claim and t["state"] == "working" else None
+    ask = f"{shape.kind(waiting).label}: {waiting['text']}" if waiting else ""
+    return Card(
+        t["key"],
+        f"/tasks/{t['key']}",
+        t["title"],
+        t["priority"],
+        shape.state(t["state"]),
+        ask,
+        who,
+        "" if ask else fact(t, now),
+        shape.countdown(waiting, now) if waiting else None,
+        shape.at(t["ended_at"] or t["updated_at"], now),
+        shape.short(max(0, -shape.seconds_until(waiting["asked_at"], now))) if waiting else "",
+    )
+
+
+def fact(t: Mapping[str, Any], now: int) -> str:
+    """The one thing about a task that matters in the state that it is in."""
+    if t["blocked_by"]:
+        rest = len(t["blocked_by"]) - 1
+        return f"waits for {t['blocked_by'][0]}" + (f" and {rest} more" if rest else "")
+    if t["wake_at"]:
+        return f"until {shape.day(t['wake_at'], now)}"
+    if t["ended_at"]:
+        return shape.ago(t["ended_at"], now) + (f", {t['reason']}" if t["reason"] else "")
+    if t["claim"]:
+        return shape.short(max(0, -shape.seconds_until(t["updated_at"], now)))
+    return f"for {t['role']}" if t["role"] else shape.ago(t["updated_at"], now)
+
+
+def _asking(client: Client, project: str, now: int) -> list[Card]:
+    """The lane of people: what runs out first stands first."""
+    rows = [q for q in client.waiting(project=project or None) if q["blocking"] and q["id"] != q["task"]]
+    groups = grouped(rows, iso(now + SOON))
+    order = [q for name in GROUPS for q in groups[name]]
+    first = list(dict.fromkeys(q["task"] for q in order))[:CARDS]
+    return [card(client.show(key), now) for key in first]
+
+
+def show(visit: Visit) -> Shown:
+    wish = wish_of(visit.query)
+    client = visit.client
+    common = {
+        "here": "tasks",
+        "wish": wish,
+        "may": access.may(client.who, "create"),
+        "projects": [p["key"] for p in client.projects()],
+    }
+    return _list(client, wish, common) if wish.view == "list" else _board(client, wish, common)
+
+
+EMPTY = {
+    "ready": "Nothing is ready.",
+    "blocked": "Nothing waits for other tasks.",
+    "working": "No agent is working.",
+    "human": "It's not your turn.",
+    "review": "Nothing to accept.",
+    "done": "Nothing is done yet.",
+}
+
+
+def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
+    project = wish.project or None
+    counts, now = client.counts(project), shape.now_of(client)
+    lanes = []
+    for name in LANES:
+        count = counts.get(name, 0)
+        if not count:
+            cards = []
+        elif name == "human":
+            cards = _asking(client, wish.project, now)
+        else:
+            found = client.ready(project=project, limit=CARDS) if name == "ready" else []
+            found = found or client.list(state=name, project=project, limit=CARDS, newest=name == "done")
+            cards = [card(t, now) for t in found]
+        lanes.append(Lane(name, shape.state(name), count, cards, count - len(cards), wish.url(state=name), EMPTY[name]))
+    rest = [
+        Lane(name, shape.state(name), counts[name], [], counts[name], wish.url(state=name), "")
+        for name in REST
+        if counts.get(name)
+    ]
+    return Page("board.html", {**common, "lanes": lanes, "rest": rest, "none": not counts})
+
+
+def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
+    filters: dict[str, Any] = {name: value for name in ("type", "search") if (value := getattr(wish, name))}
+    if wish.priority:
+        filters["priority"] = int(wish.priority)
+    found = client.list(
+        state=wish.state or None, project=wish.project or None, after=wish.after or None, newest=True, limit=PAGE + 1, **filters
+    )
+    more, found = len(found) > PAGE, found[:PAGE]
+    now, counts = shape.now_of(client), client.counts(wish.project or None)
+    menu = [
+        ("State", [(shape.state(s).label, wish.url(state=s), counts[s], wish.state == s) for s in STATES if counts.get(s)]),
+        ("Priority", [(words, wish.url(priority=p), "", wish.priority == p) for p, words in PRIORITIES.items()]),
+        ("Type", [(t.capitalize(), wish.url(type=t), "", wish.type == t) for t in TYPES]),
+    ]
+    words = {
+        "state": shape.state(wish.state).label if wish.state in STATES else "Open",
+        "priority": f"Priority {wish.priority}",
+        "type": wish.type.capitalize(),
+        "search": f"“{wish.search}”",
+    }
+    chips = [(words[name], wish.url(**{name: "", "view": "list"})) for name in words if getattr(wish, name)]
+    return Page(
+        "tasks.html",
+        {
+            **common,
+            "cards": [card(t, now) for t in found],
+            "menu": menu,
+            "chips": chips,
+            "first": wish.url() if wish.after else "",
+            "more": wish.url(after=found[-1]["key"]) if more else "",
+        },
+    )
+
+
+# --- a new one --------------------------------------------------------------------------------------------------------
+
+FIELDS = ("title", "description", "project", "priority", "type", "complexity", "requires", "depends_on", "labels", "acceptance")
+
+
+def new(visit: Visit) -> Shown:
+    given = {name: visit.query.get(name, "")[:300] for name in ("project", "title")}
+    return _form(visit, {"priority": "2", "type": "task", "complexity": "medium", **{k: v for k, v in given.items() if v}})
+
+
+def _form(visit: Visit, given: dict[str, str], wrong: str = "", hint: str = "", status: int = 200) -> Shown:
+    return Page(
+        "new.html",
+        {
+            "here": "tasks",
+            "given": {**dict.fromkeys(FIELDS, ""), **given},
+            "wrong": wrong,
+            "hint": hint,
+            "key": new_key(),
+            "projects": visit.client.projects(),
+            "types": TYPES,
+            "sizes": COMPLEXITIES,
+            "gates": REQUIRES,
+            "priorities": PRIORITIES,
+        },
+        status,
+    )
+
+
+def create(visit: Visit) -> Shown:
+    given = {name: visit.field(name) for name in FIELDS}
+    args: dict[str, Any] = {
+        name: given[name] for name in ("description", "type", "complexity", "requires", "project", "acceptance") if given[name]
+    }
+    try:
+        if given["priority"]:
+            args["priority"] = int(given["priority"]) if given["priority"] in PRIORITIES else given["priority"]
+        args["labels"] = [word for word in re.split(r"[,\s]+", given["labels"]) if word]
+        args["depends_on"] = [word for word in re.split(r"[,\s]+", given["depends_on"]) if word]
+        made = visit.client.create(given["title"], key=visit.key, draft=bool(visit.field("draft")) or None, **args)
+    except YourturnError as error:
+        return _form(visit, given, f"{error}.", error.hint, error.http_status)
+    return Go(f"/tasks/{made['key']}")

@@ -1,0 +1,292 @@
+"""A task: what it is, what waits, what agents say, what people wrote, and what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..core import access
+from ..core.errors import Invalid, YourturnError
+from ..screen import micros
+from ..view import person
+from . import drawing, frame, shape, telling, words
+from .inbox import new_key
+from .moving import did, moves
+from .visit import Data, Go, Page, Part, Shown, Visit
+
+#: Lines of the log on the page, and on a page of its own; events on the page.
+LINES, WHOLE, EVENTS = 200, 2000, 8
+#: Lines that are marked as trouble.
+BAD = frozenset({"error", "stderr", "failed"})
+#: Events that stand between the lines of the log.
+MARKS = frozenset({"claim", "ask", "flag", "answer", "timeout", "complete", "fail", "expire", "release", "accept", "reject"})
+
+
+class Line(NamedTuple):
+    at: str
+    clock: str
+    source: str
+    text: str
+    tone: str
+
+
+class Asked(NamedTuple):
+    id: str
+    href: str
+    text: str
+    kind: shape.Kind
+    who: shape.Who
+    when: shape.Moment
+    time: shape.Time
+    then: str
+    words: str  #: how it ended
+    bead: str
+    icon: str
+    pending: bool
+
+
+class Step(NamedTuple):
+    number: str
+    name: str
+    icon: str
+    bead: str
+    state: str  #: in a word
+    time: str
+    about: str
+    spare: bool
+
+
+class Note(NamedTuple):
+    who: shape.Who
+    when: shape.Moment
+    text: str
+    agent: bool
+
+
+# --- the log ----------------------------------------------------------------------------------------------------------
+
+
+def lines(client: Any, task: Mapping[str, Any], limit: int) -> tuple[list[Line], str]:
+    """What agents said, and what happened between; and a word that changes when there is more."""
+    key, waiting = task["key"], {q["id"] for q in task["questions"] if q["status"] == "pending"}
+    said = client.output(key, limit=limit)
+    events = client.history(key, limit=limit)
+    since = said[0]["at"] if len(said) == limit else ""
+    found = [(x["at"], 1, _line(x)) for x in said]
+    found += [(e["at"], 0, _mark(e, waiting)) for e in events if e["action"] in MARKS and e["at"] >= since]
+    found.sort(key=lambda item: item[:2])
+    seen = f"{said[-1]['id'] if said else 0}.{events[-1]['seq'] if events else 0}"
+    return [line for _, _, line in found][-limit:], seen
+
+
+def _line(x: Mapping[str, Any]) -> Line:
+    return Line(
+        x["at"],
+        shape.seconds(x["at"]),
+        "" if x["sort"] == "said" else x["sort"],
+        x["text"].rstrip(),
+        "err" if x["sort"] in BAD else "",
+    )
+
+
+def _mark(e: Mapping[str, Any], waiting: set[str]) -> Line:
+    """What waits still stands out."""
+    open_ = any(q["id"] in waiting for q in e["data"].get("opened", ()))
+    text = telling.sentence(e)
+    who = "" if e["action"] in telling.ALONE or e["action"] == "claim" else f"{person(e['actor'])} "
+    return Line(e["at"], shape.seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
+
+
+def live(visit: Visit) -> Shown:
+    """The log for a page that is open; nothing where that has seen it all."""
+    task = _task(visit)
+    if isinstance(task, Go):
+        return task
+    found, seen = lines(visit.client, task, LINES)
+    if visit.query.get("seen") == seen:
+        return Part("")
+    return Part(frame.part("log.html", "lines", found, seen))
+
+
+def log(visit: Visit) -> Shown:
+    task = _task(visit)
+    if isinstance(task, Go):
+        return task
+    after = visit.query.get("after", "")
+    if after and not (after.isascii() and after.isdigit() and len(after) < 19):
+        raise Invalid("after must be the number of a line")
+    said = visit.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
+    more, said = len(said) > WHOLE, said[:WHOLE]
+    href = f"/tasks/{task['key']}/log?after={said[-1]['id']}" if more else ""
+    return Page("wholelog.html", {"here": "tasks", "task": task, "lines": [_line(x) for x in said], "more": href, "after": after})
+
+
+# --- parts ------------------------------------------------------------------------------------------------------------
+
+
+def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
+    pending = q["status"] == "pending"
+    kind = shape.kind(q)
+    rejected = (q["response"] or {}).get("verdict") == "rejected"
+    bead, icon = (
+        ("now", kind.icon)
+        if pending
+        else ("gate", "clock")
+        if q["status"] == "timeout"
+        else ("", "x")
+        if rejected or q["status"] == "cancelled"
+        else ("good", "check")
+    )
+    return Asked(
+        q["id"],
+        f"/questions/{q['id']}",
+        q["text"],
+        kind,
+        shape.who(f"agent:{run}" if run else q["asked_by"]),
+        shape.at(q["asked_at"], now),
+        shape.countdown(q, now),
+        words.silence(q, run, short=True),
+        "" if pending else words.result(q, me),
+        bead,
+        icon,
+        pending,
+    )
+
+
+_STEPS = {"completed": ("good", "check", "done"), "running": ("now", "working", "running"), "waiting": ("gate", "pause", "waits")}
+
+
+def step(s: Mapping[str, Any], now: int) -> Step:
+    bead, icon, word = _STEPS.get(s["status"], ("", "ready", s["status"]))
+    result = s["result"] if isinstance(s["result"], dict) else {}
+    if result.get("status") in ("FAILED", "ERROR", "REJECTED") or "error" in result:
+        bead, icon, word = "trouble", "x", str(result.get("status") or "failed").lower()
+    ends = s["ended_at"]
+    took = (micros(ends) if ends else now) - micros(s["started_at"])
+    time = shape.length(max(0, took) / 1_000_000)
+    return Step(
+        s["index"],
+        s["agent"] or s["name"],
+        icon,
+        bead,
+        word,
+        time if ends else f"{word} {shape.short(took / 1_000_000)}",
+        _about(s, result),
+        s["spare"],
+    )
+
+
+def _about(s: Mapping[str, Any], result: Mapping[str, Any]) -> str:
+    """What came of it, or what it is about."""
+    for name in ("summary", "message", "reason", "text", "error"):
+        if isinstance(result.get(name), str) and result[name].strip():
+            return str(result[name])[:200]
+    if isinstance(s["result"], (str, int, float)) and not isinstance(s["result"], bool):
+        return str(s["result"])[:200]
+    call = s["call"]
+    given = call if isinstance(call, dict) else {}
+    for name in ("message", "text", "question", "prompt"):
+        if isinstance(given.get(name), str) and given[name].strip():
+            return f"“{given[name][:200]}”"
+    return "" if not s["agent"] else s["name"] if s["name"] != "run" else ""
+
+
+def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
+    """name, words, is it mono?"""
+    tries = f"{min(t['retry_count'] + 1, t['max_retries'])} of {t['max_retries']}"
+    return [
+        ("Priority", str(t["priority"]), False),
+        ("Type", t["type"] if t["type"] != "task" else "", False),
+        ("Size", t["complexity"] if t["complexity"] != "medium" else "", False),
+        ("Tries", tries if t["retry_count"] or t["state"] in ("working", "human") else "", False),
+        ("Branch", t["branch"] or "", True),
+        ("Script", t["workflow"] or "", True),
+        ("For", t["role"] or "", False),
+        (
+            "Needs",
+            {"approval": "an approval", "review": "a review", "content": "a look at the text"}.get(t["requires"] or "", ""),
+            False,
+        ),
+        ("Put aside", f"until {shape.day(t['wake_at'], now)}" if t["wake_at"] else "", False),
+        ("Labels", ", ".join(t["labels"]), False),
+    ]
+
+
+def _task(visit: Visit) -> dict[str, Any] | Go:
+    named = visit.path["key"]
+    found = visit.client.show(named)
+    if "key" not in found:
+        return Go(f"/questions/{found['id']}")
+    return found if found["key"] == named else Go(f"/tasks/{found['key']}")
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def show(visit: Visit) -> Shown:
+    task = _task(visit)
+    return task if isinstance(task, Go) else _page(visit, task)
+
+
+def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", status: int = 200) -> Shown:
+    client, key = visit.client, t["key"]
+    now, me, run = shape.now_of(client), client.who.name, words.script(t)
+    questions = [asked(q, now, me, run) for q in t["questions"]]
+    finished = client.inbox(task=key) if not any(q.pending for q in questions) else []
+    waiting = [q for q in questions if q.pending] + [asked(q, now, me, run) for q in finished if q["id"] == key]
+    found, seen = lines(client, t, LINES)
+    events = client.history(key, limit=EVENTS + 1)
+    graph = client.graph(key, most=12)
+    writer = next((e for e in reversed(events) if e["action"] == "complete"), None)
+    doing = moves(visit, t)
+    return Page(
+        "task.html",
+        {
+            "here": "tasks",
+            "t": t,
+            "tag": shape.state(t["state"]),
+            "worker": shape.who(f"agent:{t['claim']['worker']}") if t["claim"] else None,
+            "facts": [fact for fact in _facts(t, now) if fact[1]],
+            "waiting_q": waiting,
+            "questions": questions[::-1],
+            "lines": found,
+            "seen": seen,
+            "notes": [
+                Note(shape.who(n["author"]), shape.at(n["at"], now), n["text"], not n["author"].startswith("human:"))
+                for n in t["notes"]
+            ],
+            "steps": [step(s, now) for s in t["steps"]],
+            "script": run,
+            "graph": drawing.graph(graph) if graph["edges"] else None,
+            "events": [telling.told(e, now) for e in reversed(events[-EVENTS:])],
+            "all_events": len(events) > EVENTS,
+            "created": shape.at(t["created_at"], now),
+            "author": shape.who(t["created_by"]),
+            "wrote": shape.who(writer["actor"] if writer else None),
+            "ended": shape.at(t["ended_at"], now) if t["ended_at"] else None,
+            "sure": [m for m in doing if m.style == "go"][:1],
+            "moves": doing,
+            "may_note": access.may(client.who, "note"),
+            "may_answer": access.may(client.who, "answer"),
+            "working": t["state"] == "working",
+            "did": did(visit, key),
+            "wrong": wrong,
+            "draft": draft,
+            "key": new_key(),
+        },
+        status,
+    )
+
+
+def note(visit: Visit) -> Shown:
+    task = _task(visit)
+    if isinstance(task, Go):
+        return task
+    text = visit.field("text")
+    try:
+        visit.client.note(task["key"], text, key=visit.key)
+    except YourturnError as error:
+        if visit.wants_data:
+            raise
+        return _page(visit, task, f"{error}.", text, error.http_status)
+    return Data({"ok": True}) if visit.wants_data else Go(f"/tasks/{task['key']}?did=note#notes")

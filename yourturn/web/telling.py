@@ -1,0 +1,171 @@
+"""Events in words: who did what. What somebody wrote stands apart, as a quotation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..view import person
+from . import shape
+
+#: action -> what was done; {key} is the task, {it} a detail of the event.
+DID = {
+    "create": "wrote {key} down",
+    "import": "brought {key} in from another tracker",
+    "vet": "vetted {key}",
+    "block": "{key} waits for other tasks",
+    "unblock": "{key} is ready: nothing is in its way",
+    "parent": "all parts of {key} have ended",
+    "claim": "{it} took {key}",
+    "release": "gave {key} back",
+    "expire": "the lease on {key} is over",
+    "park": "parked {key}",
+    "ask": "asked {it} about {key}",
+    "flag": "asked {it} about {key}",
+    "answer": "answered {it} about {key}",
+    "timeout": "nobody answered {it} about {key} in time",
+    "withdraw": "took {it} off the desk",
+    "hand_back": "handed {key} back to agents",
+    "resolve": "settled {key}: it is done",
+    "complete": "finished {key}",
+    "accept": "accepted {key}: it is done",
+    "reject": "sent {key} back",
+    "decompose": "split {key} into parts",
+    "fail": "{key} failed",
+    "stop": "stopped {key} as stuck",
+    "cancel": "cancelled {key}",
+    "close": "closed {key} as done",
+    "defer": "put {key} aside",
+    "wake": "woke {key}",
+    "reopen": "reopened {key}",
+    "note": "wrote a note on {key}",
+    "update": "changed {it} of {key}",
+    "use": "used {it} for {key}",
+    "assign": "sent {it} to somebody else",
+    "dep_add": "made {key} wait for {it}",
+    "dep_remove": "let {key} no longer wait for {it}",
+    "step": "{key} went a step on",
+    "rewind": "let {key} go on from an earlier step",
+    "fence": "{key}: what was allowed before the restore is void",
+    "project_create": "opened the project {it}",
+    "project_set": "changed the setting {it}",
+    "user_set": "made {it}",
+    "user_remove": "removed {it}",
+    "token_create": "made the token {it}",
+    "token_revoke": "revoked the token {it}",
+    "password_set": "set the password of {it}",
+    "login": "signed in",
+    "logout": "signed out",
+    "link_create": "made a link for {it}",
+    "link_use": "came in by a link",
+    "prefs_set": "changed their preferences",
+    "restore": "restored this desk from a backup",
+}
+#: Whose events are about nobody: the sentence stands alone.
+ALONE = frozenset({"block", "unblock", "parent", "expire", "timeout", "step", "fence"})
+
+
+class Told(NamedTuple):
+    seq: int
+    who: shape.Who
+    alone: bool
+    before: str  #: the sentence up to the task's key, and after it
+    after: str
+    task: str
+    said: str  #: what somebody wrote
+    move: tuple[shape.Tag, shape.Tag] | None
+    at: shape.Moment
+    clock: str
+    tone: str
+    brief: str  #: the sentence without the task
+
+
+def told(e: Mapping[str, Any], now: int) -> Told:
+    data = e["data"]
+    words = DID.get(e["action"], e["action"].replace("_", " ") + " {key}")
+    before, _, after = words.replace("{it}", _it(e)).partition("{key}")
+    before, after = " ".join(before.split()), after.strip()
+    source, target = data.get("from"), data.get("to")
+    moved = (shape.state(source), shape.state(target)) if source and target and source != target else None
+    actor = e["actor"]
+    return Told(
+        e["seq"],
+        shape.who(actor),
+        e["action"] in ALONE or e["action"] == "claim",
+        before,
+        after,
+        e["task"] or "",
+        _said(e),
+        moved,
+        shape.at(e["at"], now),
+        shape.clock(e["at"]),
+        tone(e),
+        sentence(e),
+    )
+
+
+def sentence(e: Mapping[str, Any]) -> str:
+    """Without the task: 'asked Q118', 'took it'."""
+    text = (
+        DID.get(e["action"], e["action"].replace("_", " "))
+        .replace("{it}", _it(e))
+        .replace(" about {key}", "")
+        .replace("{key}", "it")
+    )
+    return " ".join(text.split())
+
+
+def _it(e: Mapping[str, Any]) -> str:
+    data, action = e["data"], e["action"]
+    if action == "claim":
+        return person(str(data.get("set", {}).get("holder") or e["actor"]))
+    asked = [q["id"] for name in ("opened", "closed") for q in data.get(name, ())]
+    if action in ("dep_add", "dep_remove"):
+        return ", ".join(str(pair[1]) for name in ("needs_added", "needs_removed") for pair in data.get(name, ()))
+    if action == "update":
+        return ", ".join(data.get("set", {})) or "something"
+    if action == "user_set":
+        return f"{data.get('user')} {_a(str(data.get('role', 'member')))}"
+    if action == "project_set":
+        return f"{data.get('setting')} of {data.get('project') or 'the workspace'}"
+    for name in ("user", "token", "project"):
+        if name in data:
+            return str(data[name])
+    return ", ".join(asked[:4]) or "a question"
+
+
+def _a(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def _said(e: Mapping[str, Any]) -> str:
+    """The words that came with it, in one piece."""
+    data = e["data"]
+    found = [str(q["text"]) for q in data.get("opened", ()) if q.get("text")]
+    found += [str(note["text"]) for note in data.get("notes", ())]
+    for q in data.get("closed", ()):
+        response = q.get("response") or {}
+        value = response.get("value")
+        if q.get("status") == "timeout" and value is not None:
+            found.append(f"Went on with the default “{_value(value)}”.")
+        elif response.get("verdict") == "rejected":
+            found.append("No." + (f" {response['text']}" if response.get("text") else ""))
+        elif response.get("text") or isinstance(value, (str, int, float)):
+            found.append(str(response.get("text") or _value(value)))
+    changed = data.get("set", {})
+    found += [str(changed[name]) for name in ("summary", "reason") if changed.get(name)]
+    if e["action"] == "create" and changed.get("title"):
+        found.insert(0, str(changed["title"]))
+    return " · ".join(dict.fromkeys(found))[:600]
+
+
+def _value(value: Any) -> str:
+    return ("No", "Yes")[value] if isinstance(value, bool) else str(value)
+
+
+def tone(e: Mapping[str, Any]) -> str:
+    if e["action"] in ("ask", "flag") or e["data"].get("to") == "human" != e["data"].get("from"):
+        return "gate"
+    return {"done": "good", "failed": "trouble"}.get(
+        str(e["data"].get("to")) if e["data"].get("to") != e["data"].get("from") else "", ""
+    )
