@@ -1,0 +1,153 @@
+"""Settings: one's own affairs, and an admin's."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+ways = pytest.mark.parametrize("width", [1280, 390])
+scripts = pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
+
+
+@ways
+@scripts
+def test_looks_and_keys_are_remembered(web, visit, width, js):
+    page = visit("vera", "/settings", width=width, js=js)
+    page.get_by_label("Dark").check()
+    page.get_by_label("Keyboard shortcuts").uncheck()
+    page.locator("#profile").get_by_role("button", name="Save").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    expect(page.locator("html")).to_have_class("keyless")
+    assert page.get_by_label("Dark").is_checked() and not page.get_by_label("Keyboard shortcuts").is_checked()
+    if js:
+        page.keyboard.press("?")
+        expect(page.locator("#keys")).to_be_hidden()
+    page.locator("#notices").get_by_label("Low").uncheck()
+    page.locator("#notices").get_by_role("button", name="Save").click()
+    assert web.as_("human:vera").preferences()["notify"] == ["high", "normal"]
+    assert not page.locator("#notices").get_by_label("Low").is_checked()
+
+
+@scripts
+def test_a_new_password_ends_other_sessions_only(web, visit, js):
+    other = visit("chidi", "/settings", js=js)
+    page = visit("chidi", "/settings", js=js)
+    page.get_by_text("Set a password").click()
+    page.get_by_label("New password").fill("a better one 2")
+    page.get_by_label("Again").fill("another")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_role("alert")).to_contain_text("not the same")
+    page.get_by_label("New password").fill("a better one 2")
+    page.get_by_label("Again").fill("a better one 2")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.get_by_text("Your password is set.")).to_be_visible()
+    page.goto(f"{web.url}/tasks")
+    expect(page.locator("h1")).to_have_text("Tasks")
+    other.goto(f"{web.url}/settings")
+    assert "/login" in other.url
+    other.get_by_label("Name").fill("chidi")
+    other.get_by_label("Password").fill("a better one 2")
+    other.get_by_role("button", name="Sign in").click()
+    expect(other.locator("h1")).to_have_text("Settings")
+
+
+@ways
+@scripts
+def test_a_token_is_shown_once(web, visit, width, js):
+    page = visit("ana", "/settings", width=width, js=js)
+    tokens = page.locator("#tokens")
+    tokens.get_by_label("Name").fill("laptop")
+    tokens.get_by_label("Role").select_option("agent")
+    tokens.get_by_role("button", name="Create token").click()
+    secret = page.locator("#secret").inner_text()
+    assert re.fullmatch(r"yt_[0-9a-f]{48}", secret)
+    assert secret not in page.url
+    answer = page.request.get(f"{web.url}/api/me", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.json()["role"] == "agent"
+    page.goto(f"{web.url}/settings")
+    assert secret not in page.content()
+    tokens.get_by_role("button", name="Revoke laptop").click()
+    expect(tokens.get_by_text("revoked")).to_be_visible()
+    assert page.request.get(f"{web.url}/api/me", headers={"Authorization": f"Bearer {secret}"}).status == 401
+
+
+def test_a_member_makes_tokens_for_themselves_only(web, visit):
+    page = visit("chidi", "/settings", js=False)
+    assert page.locator("#t-role option").all_inner_texts() == ["viewer", "member"]
+    page.locator("#t-name").fill("mine")
+    page.locator("#t-role").select_option("member")
+    page.get_by_role("button", name="Create token").click()
+    secret = page.locator("#secret").inner_text()
+    answer = page.request.get(f"{web.url}/api/me", headers={"Authorization": f"Bearer {secret}"})
+    assert answer.json()["actor"] == "human:chidi"
+    assert page.locator("#members, #projects").count() == 0
+
+
+@scripts
+def test_an_admin_adds_lets_in_and_removes(web, visit, js):
+    page = visit("ana", "/settings", js=js)
+    members = page.locator("#members")
+    members.locator("#n-name").fill("dora")
+    members.locator("#n-role").select_option("approver")
+    members.get_by_role("button", name="Add member").click()
+    row = members.locator("li").filter(has_text="dora")
+    expect(row.locator("select")).to_have_value("approver")
+    row.locator("select").select_option("viewer")
+    row.get_by_role("button", name="Save the role of dora").click()
+    expect(row.locator("select")).to_have_value("viewer")
+    row.locator("summary").click()
+    row.get_by_role("button", name="Make a link").click()
+    link = page.locator("#secret").inner_text()
+    guest = page.context.browser.new_context()
+    try:
+        theirs = guest.new_page()
+        theirs.goto(link)
+        expect(theirs.locator(".foot")).to_contain_text("dora")
+    finally:
+        guest.close()
+    row.locator("summary").click()
+    row.get_by_role("button", name="Remove dora").click()
+    expect(members.locator("li").filter(has_text="dora")).to_have_count(0)
+    assert "dora" not in {user["name"] for user in web.as_("human:ana").users()}
+
+
+@scripts
+def test_an_admin_decides_how_a_project_works(web, visit, js):
+    page = visit("ana", "/settings?project=OPS", js=js)
+    projects = page.locator("#projects")
+    projects.get_by_label("review").fill("2h")
+    projects.get_by_label("approvals").select_option("approvers")
+    projects.get_by_label("max retries").fill("five")
+    projects.get_by_role("button", name="Save OPS").click()
+    expect(projects.get_by_role("alert")).to_contain_text("max_retries")
+    projects.get_by_label("max retries").fill("5")
+    projects.get_by_label("review").fill("2h")
+    projects.get_by_role("button", name="Save OPS").click()
+    found = next(p["settings"] for p in web.as_("human:ana").projects() if p["key"] == "OPS")
+    assert found["max_retries"] == 5 and found["approvals"] == "approvers" and found["review"] == 7200
+    assert next(p["settings"] for p in web.as_("human:ana").projects() if p["key"] == "API")["max_retries"] == 3
+    expect(projects.get_by_label("review")).to_have_value("2h")
+
+
+def test_only_an_admin_may(web, visit):
+    page = visit("ben", "/settings")
+    csrf = page.locator("meta[name=yourturn]").get_attribute("data-csrf")
+    for path, form in (
+        ("member", {"name": "ben", "role": "admin"}), ("remove", {"name": "ana"}), ("project", {"project": "OPS", "lease": "9h"}),
+        ("newproject", {"project": "EVIL"}), ("link", {"name": "ana"}), ("token", {"name": "x", "role": "admin"}),
+        ("token", {"name": "x", "role": "agent"}),
+    ):  # fmt: skip
+        answer = page.request.post(f"{web.url}/settings/{path}", form={"csrf": csrf, **form})
+        assert answer.status == 403, path
+    theirs = web.as_("human:ana").sessions()
+    mine = next(s["id"] for s in theirs if s["actor"] == "human:ben")
+    visit("ana")
+    other = next(s["id"] for s in web.as_("human:ana").sessions() if s["actor"] == "human:ana")
+    assert page.request.post(f"{web.url}/settings/session", form={"csrf": csrf, "session": str(other)}).status == 404
+    assert (
+        page.request.post(f"{web.url}/settings/session", form={"csrf": csrf, "session": str(mine)}, max_redirects=0).status == 303
+    )
+    page.goto(f"{web.url}/settings")
+    assert "/login" in page.url

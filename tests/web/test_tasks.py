@@ -1,0 +1,299 @@
+"""The board, the list, a new task and a task's page: with and without JavaScript, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import live
+from tests.web.workdesk import NASTY, nasty
+from yourturn.core.model import Who
+from yourturn.web.moving import WORDS
+
+ways = pytest.mark.parametrize("width", [1280, 390])
+scripts = pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
+PAGES = (
+    "/tasks",
+    "/tasks?view=list",
+    "/tasks/new",
+    "/tasks/API-1",
+    "/tasks/API-1/log",
+    "/tasks/API-1/cancel",
+    "/activity",
+    "/stats",
+    "/settings",
+)
+
+
+def fits(page: Page) -> None:
+    """No sideways scroll."""
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), page.url
+
+
+@pytest.mark.parametrize("width", [1280, 390, 320])
+def test_every_page_fits_and_has_one_heading(visit, web, width):
+    page = visit("ana", width=width)
+    for path in PAGES:
+        answer = page.goto(web.url + path)
+        assert answer.status == 200, path
+        fits(page)
+        assert page.locator("h1").count() == 1, path
+        assert page.locator("main").count() == 1
+        for field in page.locator("main :is(input:not([type=hidden]), select, textarea)").all():
+            assert field.evaluate("e => e.labels.length > 0 || Boolean(e.getAttribute('aria-label'))"), (
+                path,
+                field.get_attribute("name"),
+            )
+        ids = page.locator("[id]").evaluate_all("all => all.map(e => e.id)")
+        assert len(ids) == len(set(ids)), path
+
+
+@ways
+@scripts
+def test_the_board_shows_whose_turn_it_is(web, visit, width, js):
+    page = visit("ana", "/tasks", width=width, js=js)
+    human = page.locator(".lane.you")
+    count = sum(web.as_("human:ana").counts(project=key).get("human", 0) for key in ("API", "WEB", "OPS", "DOC"))
+    expect(human.locator("summary")).to_contain_text("Needs human")
+    expect(human.locator("summary .count")).to_have_text(str(count))
+    first = human.locator(".tcard").first
+    expect(first).to_contain_text("Nightly backup")
+    expect(first).to_contain_text("Recovery: The upload failed")
+    expect(first.locator(".left")).to_contain_text("left")
+    blocked = page.locator("[data-lane=blocked]")
+    if width == 390 and js:
+        expect(blocked.locator("ul")).to_be_hidden()
+        blocked.locator("summary").click()
+    expect(blocked.locator(".tcard").first).to_contain_text("waits for API-1")
+    if width == 390:
+        top = {name: page.locator(f"[data-lane={name}]").bounding_box()["y"] for name in ("human", "ready")}
+        assert top["human"] < top["ready"], "who needs a person stands first"
+    human.get_by_role("link", name="Nightly backup").click()
+    expect(page.locator("h1")).to_have_text("Nightly backup to cold storage")
+
+
+@scripts
+def test_a_list_is_filtered_searched_and_paged(web, visit, js):
+    for n in range(60):
+        web.desk.create(f"Chore number {n}", project="DOC", type="chore", priority=4)
+    page = visit("ana", "/tasks?view=list", js=js)
+    rows = page.locator(".tlist > li")
+    expect(rows).to_have_count(50)
+    expect(rows.first).to_contain_text("Chore number 59")
+    page.get_by_role("link", name="Older").click()
+    expect(rows.first).to_contain_text("Chore number 9")
+    page.get_by_role("link", name="Newest").click()
+    page.get_by_label("Search tasks").fill("PAYMENTS")
+    page.get_by_label("Search tasks").press("Enter")
+    expect(rows).to_have_count(1)
+    page.get_by_role("link", name="Remove filter “PAYMENTS”").click()
+    page.locator(".filter > summary").click()
+    page.locator(".filter").get_by_role("link", name="Blocked").click()
+    expect(page.locator(".tlist .tag").first).to_contain_text("Blocked")
+    assert {tag.inner_text() for tag in page.locator(".tlist .tag").all()} == {"Blocked"}
+    page.get_by_label("Search tasks").fill("no such thing at all")
+    page.get_by_label("Search tasks").press("Enter")
+    expect(page.get_by_role("heading", name="Nothing fits")).to_be_visible()
+
+
+@ways
+@scripts
+def test_a_task_is_written_down(web, visit, width, js):
+    page = visit("chidi", "/tasks", width=width, js=js)
+    page.get_by_role("link", name="New task").click()
+    page.get_by_label("What is to be done?").fill("Paint the <shed>")
+    page.get_by_label("Description").fill("Red.\nTwice.")
+    page.get_by_label("Project").select_option("DOC")
+    page.get_by_label("Priority").select_option("1")
+    page.get_by_label("Waits for").fill("API-1, NOPE-9")
+    page.get_by_role("button", name="Create task").click()
+    expect(page.get_by_role("alert")).to_contain_text("There is no task NOPE-9")
+    expect(page.get_by_label("Description")).to_have_value("Red.\nTwice.")
+    page.get_by_label("Waits for").fill("API-1")
+    page.get_by_role("button", name="Create task").click()
+    expect(page.locator("h1")).to_have_text("Paint the <shed>")
+    key = page.url.rpartition("/")[2]
+    made = web.desk.show(key)
+    assert made["description"] == "Red.\nTwice." and made["priority"] == 1 and made["depends_on"] == ["API-1"]
+    assert made["created_by"] == "human:chidi" and made["state"] == "blocked"
+
+
+@ways
+@scripts
+def test_a_task_says_everything(web, visit, width, js):
+    page = visit("ana", "/tasks/API-5", width=width, js=js)
+    expect(page.locator(".waits")).to_contain_text("JWT or server sessions for the login?")
+    expect(page.locator("#questions")).to_contain_text("Web now, mobile in autumn. No third parties.")
+    expect(page.locator("#questions")).to_contain_text("No answer in time. Went on with the default “No”.")
+    expect(page.locator("#log")).to_contain_text("pytest -q: 41 passed in 12.8 s")
+    graph = page.locator("svg.graph")
+    title = graph.locator("title").text_content()
+    assert "API-6 depends on API-5 (needs human)." in title and "API-7 depends on API-5" in title
+    assert graph.locator("g.here").count() == 1 and graph.locator("g.wait").count() == 1 and graph.locator("g.open").count() == 1
+    expect(page.locator("#events")).to_contain_text("architect asked")
+    page.get_by_label("Note").fill("Ask the <b>mobile</b> team.")
+    page.get_by_role("button", name="Add note").click()
+    expect(page.locator("#notes")).to_contain_text("Ask the <b>mobile</b> team.")
+    assert web.desk.show("API-5")["notes"][-1]["author"] == "human:ana"
+    page.get_by_role("link", name="Answer").click()
+    expect(page.locator("h1")).to_contain_text("JWT or server sessions")
+
+
+@scripts
+def test_moves_are_those_of_the_rules(web, visit, js):
+    for key, name in (("API-1", "ana"), ("API-4", "chidi"), ("WEB-4", "ben"), ("DOC-3", "ana")):
+        page = visit(name, f"/tasks/{key}", js=js)
+        role = {"ana": "admin", "chidi": "member", "ben": "approver"}[name]
+        may = web.desk.as_(Who(f"human:{name}", role)).moves(key)
+        shown = page.locator(".doing :is(a, form)").evaluate_all("all => all.map(e => (e.href || e.action).split('/').pop())")
+        wanted = [verb for verb in WORDS if verb in may and not set(WORDS[verb].over) & set(may)]
+        assert sorted(shown) == sorted(wanted) and wanted, key
+
+
+@ways
+@scripts
+def test_ending_a_task_asks_first(web, visit, width, js):
+    page = visit("ana", "/tasks/API-1", width=width, js=js)
+    page.locator(".moves > summary").click()
+    page.get_by_role("link", name="Cancel task…").click()
+    expect(page.locator(".ending")).to_contain_text("1 open question is taken off the desk.")
+    expect(page.locator(".ending")).to_contain_text("API-2, API-3 no longer wait for it.")
+    assert web.desk.show("API-1")["state"] == "human", "nothing has happened yet"
+    page.get_by_label("Why? (optional)").fill("Not needed")
+    page.get_by_role("button", name="Cancel task API-1").click()
+    expect(page.get_by_role("status").filter(has_text="Cancelled.")).to_be_visible()
+    assert web.desk.show("API-1")["state"] == "cancelled" and web.desk.show("API-1")["reason"] == "Not needed"
+    page.locator(".moves > summary").click()
+    page.get_by_role("link", name="Reopen…").click()
+    page.get_by_role("button", name="Reopen API-1").click()
+    assert web.desk.show("API-1")["state"] == "created"
+    page.get_by_role("button", name="Vet", exact=True).click()
+    expect(page.locator(".task-top .tag")).to_have_text("Ready")
+    page.locator(".moves > summary").click()
+    page.get_by_role("link", name="Put aside…").click()
+    page.get_by_label(re.compile("Until when")).fill("2d")
+    page.get_by_role("button", name="Put API-1 aside").click()
+    expect(page.locator(".task-top .tag")).to_have_text("Deferred")
+
+
+def test_work_is_sent_back_with_words(web, visit):
+    page = visit("ben", "/tasks/WEB-4", js=False)
+    page.locator(".moves > summary").click()
+    page.get_by_role("link", name="Send back…").click()
+    page.get_by_label("What should change?").fill("Softer words.")
+    page.get_by_role("button", name="Send WEB-4 back").click()
+    expect(page.locator(".task-top .tag")).to_have_text("Ready")
+    assert "Softer words." in str(web.desk.show("WEB-4"))
+
+
+def test_a_viewer_only_looks(web, visit):
+    page = visit("vera")
+    for path in ("/tasks", "/tasks?view=list", "/tasks/API-1", "/tasks/WEB-4", "/activity", "/stats"):
+        page.goto(web.url + path)
+        assert page.locator("main form[method=post]").count() == 0, path
+        assert page.get_by_role("link", name="New task").count() == 0
+        assert page.locator(".doing, .write").count() == 0
+        assert page.get_by_role("link", name="Answer").count() == 0
+    for path in ("/tasks/new", "/tasks/API-1/cancel"):
+        assert page.goto(web.url + path).status == 403, path
+    csrf = page.locator("meta[name=yourturn]").get_attribute("data-csrf")
+    before = web.desk.show("API-1")
+    for path in ("/tasks/new", "/tasks/API-1/note", *(f"/tasks/API-1/{verb}" for verb in WORDS)):
+        answer = page.request.post(web.url + path, form={"csrf": csrf, "title": "x", "text": "x"})
+        assert answer.status == 403, path
+    assert web.desk.show("API-1") == before
+
+
+def test_a_page_of_somebody_else_changes_nothing(web, visit):
+    page = visit("ana")
+    for path in ("/tasks/new", "/tasks/API-1/note", "/tasks/API-1/cancel", "/settings/token", "/settings/member"):
+        assert page.request.post(web.url + path, form={"csrf": "0" * 64, "title": "x", "text": "x"}).status == 403
+    assert web.desk.show("API-1")["state"] == "human"
+
+
+@scripts
+def test_whatever_is_written_is_text(web, visit, js):
+    made = nasty(web.as_("human:ana"))
+    page = visit("ana", js=js)
+    page.on("dialog", lambda dialog: pytest.fail(f"{page.url}: {dialog.message}"))
+    for path in (
+        f"/tasks/{made['task']}",
+        f"/tasks/{made['below']}",
+        f"/tasks/{made['done']}",
+        f"/tasks/{made['task']}/log",
+        f"/tasks/{made['task']}/cancel",
+        "/tasks",
+        "/tasks?view=list",
+        "/activity",
+    ):
+        assert page.goto(web.url + path).status == 200, path
+        assert page.locator("img, svg[onload], [onerror], [onmouseover], [onload]").count() == 0, path
+        assert page.locator("script:not([src])").count() == 0, path
+        assert page.locator("a[href^='javascript']").count() == 0
+        fits(page)
+    page.goto(f"{web.url}/tasks/{made['task']}")
+    for text in NASTY[:7]:
+        expect(page.locator(".notes").get_by_text(text, exact=True)).to_be_visible()
+    expect(page.locator(".notes .ctl").first).to_have_text("U+202E")
+    for path in (
+        "/tasks?search={}",
+        "/tasks?project={}",
+        "/tasks?state={}",
+        "/tasks?after={}",
+        "/activity?actor={}",
+        "/activity?task={}",
+        "/activity?before={}",
+        "/stats?project={}",
+        "/stats?range={}",
+        "/settings?saved={}&project={}",
+        "/tasks/{}",
+    ):
+        for text in (NASTY[0], NASTY[1], "%00", "a" * 300):
+            answer = page.request.get(web.url + path.replace("{}", text if text == "%00" else text.replace("/", "%2F")))
+            assert answer.status < 500, (path, text)
+            assert "<script>alert" not in answer.text() and "<img src=x" not in answer.text()
+
+
+# --- live -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_log_is_followed_until_somebody_scrolls(web, visit):
+    agent = web.as_("agent:coder")
+    key = web.desk.create("Talk a lot", project="API")["key"]
+    claim = agent.claim(key, "coder")["claim"]
+    agent.write_output(claim, [("said", f"line {n}") for n in range(60)])
+    page = live(visit("ana", f"/tasks/{key}"))
+    log = page.locator("#log .log")
+    expect(page.locator("[data-following]")).to_be_visible()
+    below = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
+    assert log.evaluate(below) < 5
+    agent.write_output(claim, [("said", "the newest <b>line</b>")])
+    expect(log).to_contain_text("the newest <b>line</b>")
+    assert log.evaluate(below) < 5
+    log.evaluate("e => { e.scrollTop = 0; }")
+    agent.write_output(claim, [("said", "one more")])
+    expect(log).to_contain_text("one more")
+    assert log.evaluate("e => e.scrollTop") == 0, "whoever reads stays where they are"
+
+
+def test_a_task_changes_before_ones_eyes(web, visit):
+    page = live(visit("ana", "/tasks/API-5"))
+    page.get_by_label("Note").fill("A draft")
+    web.as_("human:ben").answer(web.q["choice"], "jwt")
+    expect(page.locator("#questions")).to_contain_text("ben answered “JWT”")
+    expect(page.locator(".waits")).to_have_count(0)
+    expect(page.get_by_label("Note")).to_have_value("A draft")
+
+
+def test_a_board_says_that_it_is_old_and_does_not_move(web, visit):
+    page = live(visit("ana", "/tasks"))
+    before = page.locator(".board").inner_text()
+    web.as_("human:ben").answer(web.q["choice"], "jwt")
+    pill = page.get_by_role("button", name=re.compile("change"))
+    expect(pill).to_be_visible()
+    strip = re.compile(r"\d+:\d+ left")
+    assert strip.sub("", page.locator(".board").inner_text()) == strip.sub("", before)
+    pill.click()
+    expect(page.locator(".lane.you").get_by_text("Login for the public API")).to_have_count(0)
