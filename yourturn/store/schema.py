@@ -16,7 +16,7 @@ from ..core.errors import BadDatabase, SchemaMismatch
 from .base import Store
 from .text import read, statements
 
-VERSION = 4
+VERSION = 5
 
 
 def migrations(folder: str | None = None) -> dict[int, str]:

@@ -40,7 +40,8 @@ def old_desk(address: str, version: int) -> None:
             marks = ", ".join(["%s" if run.postgres else "?"] * len(row))
             run.db.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", tuple(row.values()))
         if run.postgres:
-            for table in ("workspaces", "projects", "users", "tokens", "tasks", "notes", "events"):
+            there = {table for table, _ in rows(version)}
+            for table in there & {"workspaces", "projects", "users", "tokens", "tasks", "notes", "events", "programs"}:
                 column = "seq" if table == "events" else "id"
                 run(f"SELECT setval(pg_get_serial_sequence('{table}', '{column}'), (SELECT max({column}) FROM {table}))")
         run("COMMIT")
