@@ -1,4 +1,4 @@
-"""How fast the desk is: `make bench`, or `python -m bench [a b c d e f g] [--quick]`.
+"""How fast the desk is: `make bench`, or `python -m bench [a b c d e f g h] [--quick]`.
 
 Every figure is a ratio, or stands next to what it was compared with: a machine is fast or slow, busy or not, and an
 absolute number says more about it than about the desk. So what is compared takes turns in short slices, in one run; each
@@ -11,6 +11,7 @@ pair of slices gives one ratio, and the median of these counts.
     (e) cold     what the command costs before it does anything
     (f) agents   what the worker adds to the time of its agents
     (g) runs     what a waiting workflow costs, how soon it goes on, what its journal costs
+    (h) served   the desk over HTTP, against awaithumans and a bare endpoint; answers while a thousand watch
 
 A part is a row of PARTS; its module has `run(place) -> list[Figure]`. It is no test: the bounds are printed with what was
 found, and nothing fails if they do not hold.
@@ -35,4 +36,5 @@ PARTS = (
     Part("e", "cold", "a cold command"),
     Part("f", "agents", "the worker"),
     Part("g", "runs", "workflows"),
+    Part("h", "served", "over HTTP"),
 )
