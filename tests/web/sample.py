@@ -37,6 +37,10 @@ TITLES = {
     "OPS": ("Nightly backup to cold storage", "Release 4.2", "Rotate the staging keys"),
     "DOC": ("Name the new plan", "Style guide", "Explain webhooks"),
 }  # fmt: skip
+ABOUT = {
+    "Explain webhooks": "A page for people who have never seen one.\n\nFirst the picture, then a request by hand, then retries.",
+    "Login for the public API": "Accounts of the site also work for the API. Support must be able to lock one at once.",
+}
 
 
 def fill(address: str, clock: FakeClock) -> dict[str, str]:
@@ -60,7 +64,10 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
     for name, role in (("ana", "admin"), ("ben", "approver"), ("chidi", "member"), ("vera", "viewer")):
         ana.set_user(name, role)
     tasks: dict[str, list[str]] = {
-        project: [ana.create(title, project=project, priority=1 + at % 3)["key"] for at, title in enumerate(titles)]
+        project: [
+            ana.create(title, project=project, priority=1 + at % 3, description=ABOUT.get(title))["key"]
+            for at, title in enumerate(titles)
+        ]
         for project, titles in TITLES.items()
     }
     api, web, ops, doc = tasks["API"], tasks["WEB"], tasks["OPS"], tasks["DOC"]

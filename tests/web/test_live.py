@@ -121,7 +121,7 @@ def test_two_people_answer_at_once(web, visit, js, width):
     say(ana, "Send")
     expect(ana.get_by_text("ben was faster:")).to_be_visible()
     expect(ana.locator(".alert")).to_contain_text("“JWT”")
-    expect(ana.locator("pre.cmd")).to_contain_text("Support has to lock an account at once.")
+    expect(ana.locator(".mine")).to_contain_text("Support has to lock an account at once.")
     assert web.desk.show(q)["response"]["value"] == "jwt"
     say(ana, "Keep it as a note")
     expect(ana.get_by_text("Kept as a note on API-5.")).to_be_visible()
@@ -189,7 +189,7 @@ def test_an_offline_answer_that_came_too_late_says_so(web, visit):
     expect(toast).to_contain_text(f"{q} came too late. ben was faster: “JWT”")
     toast.get_by_role("button", name="What now?").click()
     expect(page.get_by_role("button", name="Keep it as a note")).to_be_visible()
-    expect(page.locator("pre.cmd")).to_contain_text("Sessions")
+    expect(page.locator(".mine")).to_contain_text("Sessions")
     assert web.desk.show(q)["response"]["value"] == "jwt"
 
 

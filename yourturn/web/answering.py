@@ -146,18 +146,17 @@ def _in_words(q: Asked, given: dict[str, Any]) -> str:
 def _faster(q: Asked, who: str, now: int, state: str, me: str) -> dict[str, str]:
     """Who, what and when; and how it stands now."""
     if words.is_finished(q) or q["status"] == PENDING:
-        return {"lead": f"{q['task']} does not wait any more:", "rest": f"it is {state}.", "at": "", "iso": ""}
-    at = {"at": shape.clock(q["responded_at"]), "iso": q["responded_at"]}
-    ago = shape.ago(q["responded_at"], now)
+        return {"lead": f"{q['task']} does not wait any more:", "rest": f"it is {state}", "at": "", "iso": "", "ago": ""}
+    at = {"at": shape.clock(q["responded_at"]), "iso": q["responded_at"], "ago": shape.ago(q["responded_at"], now)}
     if q["status"] == "timeout":
-        return {"lead": "The time was over:", "rest": f"{words.result(q, me)} That was {ago}.", **at}
+        return {"lead": "The time was over:", "rest": words.result(q, me).rstrip("."), **at}
     if q["status"] == "cancelled":
-        return {"lead": f"{q['id']} is not asked any more:", "rest": words.result(q, me), **at}
+        return {"lead": f"{q['id']} is not asked any more:", "rest": words.result(q, me).rstrip("."), **at}
     response = q["response"] or {}
     value = response.get("value")
     what = f"“{words.label(q, value)}”" if value not in (None, True) and not isinstance(value, dict) else words.result(q, me)
     lead = "You answered this before:" if q["responded_by"] == me else f"{who} was faster:"
-    return {"lead": lead, "rest": f"{what.rstrip('.')}, {ago}.", **at}
+    return {"lead": lead, "rest": what.rstrip("."), **at}
 
 
 def late(visit: Visit) -> Shown:

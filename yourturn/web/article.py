@@ -14,8 +14,8 @@ from .visit import Visit
 
 #: Earlier rounds that are shown, and lines of the log.
 ROUNDS, TAIL = 6, 8
-#: Kinds that are judged by the work itself.
-JUDGED = frozenset({"approval", "review", "content", "checkpoint"})
+#: Kinds that are judged by the work itself, or next to it.
+JUDGED = frozenset({"approval", "review", "content", "checkpoint", "permission"})
 Asked = dict[str, Any]
 
 
@@ -79,6 +79,7 @@ class Article(NamedTuple):
     rounds: tuple[Round, ...]
     also: tuple[str, ...]
     log: tuple[tuple[str, str, str], ...]
+    about: str  #: what its task says
     answers: words.Answers | None
     may: bool
     refused: str  #: why this person cannot answer
@@ -99,7 +100,10 @@ def find(client: Client, named: str) -> Asked:
     """A question, or finished work by its task's key."""
     found = next(iter(client.inbox(only=[named])), None)
     if found is None:
-        task = client.show(named)
+        try:
+            task = client.show(named)
+        except NotFound as error:
+            raise NotFound(error.message, hint="Its number may be cut short, or it belongs to another workspace.") from None
         if "key" in task:
             raise NotFound(f"{task['key']} does not wait for anybody", hint=f"It is '{task['state']}'.")
         raise NotFound(f"There is no question {named[:60]}")
@@ -132,13 +136,13 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
     return Article(
         q["id"], q["id"].lower(), place, shape.kind(q), q["task"], task["title"], title, more.strip(), shape.who(q["asked_by"]),
         shape.at(q["asked_at"], now), words.why_waits(q), tuple(client.holds_up(q["task"])), shape.countdown(q, now),
-        words.silence(q, run) or f"waits {shape.short(max(0, -shape.seconds_until(q['asked_at'], now)))}",
+        words.silence(q, run) or "it keeps waiting",
         q["response_type"], q["multi"], q["allow_other"], _options(q, draft), it, changed, q["used_by"] or "",
         _kept(client, q) if q["kind"] in JUDGED else None, evidence.error_of(q["context"]), said, rest,
         evidence.diff(text, f"given by {name}") if (text := evidence.diff_of(q["context"])) else None,
         _rounds(task, q, now, me.name),
         tuple(o["id"] for o in task["questions"] if o["status"] == PENDING and o["id"] != q["id"]),
-        _log(client, q["task"]), answers, pending and not refused and "human" in GRANTS[me.role], refused,
+        _log(client, q["task"]), task["description"] or "", answers, pending and not refused and "human" in GRANTS[me.role], refused,
         q["kind"] == "permission" and evidence.editable(q["action"]) is not None,
         pending and q["kind"] == "work" and not run, pending and q["kind"] == "work", "" if pending else words.result(q, me.name),
         sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",

@@ -14,6 +14,8 @@ from ..screen import HIDDEN
 
 #: Lines of a diff that are shown; and how many are shown unfolded.
 MOST, FLAT = 4000, 200
+#: Characters of JSON that stand in one line.
+BRIEF = 72
 #: Names under which an agent's context speaks of an error, a diff, its own choice, its own words.
 ERRORS = ("error", "error_details", "errorDetails", "traceback", "exception")
 DIFFS = ("diff", "patch")
@@ -59,7 +61,9 @@ def as_text(value: Any) -> str:
     """A value as one reads it: text as it is, everything else as JSON in which no sign hides."""
     if isinstance(value, str):
         return value
-    return HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, indent=2, ensure_ascii=False))
+    brief = json.dumps(value, ensure_ascii=False)
+    text = brief if len(brief) <= BRIEF else json.dumps(value, indent=2, ensure_ascii=False)
+    return HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
 def action(found: Any, digest: str | None) -> Action:

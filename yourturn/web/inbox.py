@@ -172,7 +172,7 @@ def show(visit: Visit) -> Shown:
         "inbox.html",
         {
             "here": "inbox", "wish": wish, "survey": found, "groups": groups, "at": at, "pane": shown, "sent": sent,
-            "waiting": found.mine, "filters": _filters(found, wish), "chips": _chips(wish),
+            "waiting": waiting_for(visit) if wish.search else found.mine, "filters": _filters(found, wish), "chips": _chips(wish),
             "start": wish.start, "ends": ends, "total": len(found.order),
             "more": wish.url(start=wish.start + PAGE) if ends < len(found.order) else "",
             "less": wish.url(start=max(0, wish.start - PAGE)) if wish.start else "",

@@ -227,7 +227,7 @@ def row(q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "") -
     return Row(
         q["id"], f"/questions/{q['id']}", q["text"], kind(q), who(f"agent:{run}" if run else q["asked_by"]), q["task"], _facts(q),
         time, words.silence(q, run, short=True) or waits, proof, wrong,
-        quick(q, run) if pending else (), "" if pending else words.result(q, me), pending, key,
+        quick(q, run) if pending else (), "" if pending else words.result(q, me), pending and words.batch_verb(q, run) is not None, key,
     )  # fmt: skip
 
 
@@ -256,8 +256,8 @@ def _proof(q: Mapping[str, Any]) -> tuple[str, bool]:
 
 #: Kinds that are never answered in a row: what they ask has to be read whole.
 SLOW = frozenset({"permission", "recovery", "escalation", "work"})
-#: Characters of an option's label that still fit a button in a row.
-BRIEF = 24
+#: Characters of an option's label that still fit a button in a row, and of a question that a row shows whole.
+BRIEF, WHOLE = 24, 110
 
 
 def quick(q: Mapping[str, Any], run: str) -> tuple[Choice, ...]:
@@ -265,7 +265,7 @@ def quick(q: Mapping[str, Any], run: str) -> tuple[Choice, ...]:
     who_ = name_ = run or words.name(q["asked_by"])
     if not q["blocking"]:
         return _keep(q, name_)
-    if q["kind"] in SLOW or "\n" in q["text"].strip():
+    if q["kind"] in SLOW or "\n" in q["text"].strip() or len(q["text"]) > WHOLE:
         return ()
     said = words.answers(q, run)
     yes = said.yes[0]
@@ -277,7 +277,7 @@ def quick(q: Mapping[str, Any], run: str) -> tuple[Choice, ...]:
         return tuple(
             Choice(s.verb, f"{s.effect[0].upper()}{s.effect[1:]}.", "approved", s.value, f"Send “{s.verb}”") for s in said.yes
         )
-    if q["response_type"] == "choice" and not q["multi"] and not q["allow_other"] and len(q["options"]) == 2:
+    if q["response_type"] == "choice" and not q["multi"] and len(q["options"]) == 2:
         labels = [str(o["label"]) for o in q["options"]]
         if all(len(one) <= BRIEF and one.isprintable() for one in labels):
             return tuple(

@@ -217,7 +217,8 @@ def result(q: Mapping[str, Any], me: str) -> str:
         return "No answer in time."
     if q["status"] == "cancelled":
         why = f": {q['close_reason']}" if q["close_reason"] else ""
-        return f"Taken off the desk{'' if by == 'system' else f' by {by}'}{why}."
+        by_whom = "" if by == "system" else f" by {'you' if by == 'You' else by}"
+        return f"Taken off the desk{by_whom}{why}."
     words = f": “{response['text']}”" if response.get("text") and response.get("text") != response.get("value") else ""
     if response.get("verdict") == "rejected":
         run = bool(q.get("workflow") or q["step"])
@@ -229,7 +230,8 @@ def result(q: Mapping[str, Any], me: str) -> str:
         return f"{by} {DONE[q['kind']]}{words}."
     if "digest" in response:
         return f"{by} allowed this, changed{words}."
-    return f"{by} answered “{label(q, value)}”{words}. {who} goes on with it."
+    end = "" if not words and label(q, value).endswith((".", "!", "?")) else "."
+    return f"{by} answered “{label(q, value)}”{words}{end} {who} goes on with it."
 
 
 def plural(count: int, one: str, many: str = "") -> str:

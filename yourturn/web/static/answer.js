@@ -25,11 +25,12 @@ export function wake(root) {
 }
 
 function wrong(form, text, ...more) {
-  const row = form.closest(".row");
+  const kept = text === OFFLINE, row = form.closest(".row");
   let at = $(".wrong", form);
   if (!at && row) { at = el("p", { className: "wrong", role: "alert" }); form.append(at); }
   if (!at) return;
   at.hidden = !text;
+  at.classList.toggle("kept", kept);
   at.replaceChildren(text, ...more);
 }
 

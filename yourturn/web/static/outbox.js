@@ -1,6 +1,7 @@
 // Answers that could not be sent wait on this device, and go when it is back. Each carries its idempotency key, so that one
 // which did arrive, and whose reply was lost, counts once.
 import { csrf, el, keep, say, strip, toast } from "./dom.js";
+import { clock } from "./time.js";
 
 export const OFFLINE = "Saved on this device. Sent when you are back.";
 const read = () => keep.get("outbox", []);
@@ -43,7 +44,7 @@ async function drain() {
 }
 
 function settled(item, fine, data) {
-  const words = fine ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
+  const words = fine ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}${data.late.iso ? `, at ${clock(data.late.iso)}` : ""}.` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
   const look = el("button", { className: "btn go", type: "button" }, data.late ? "What now?" : "Look");
   look.addEventListener("click", () => (data.late ? again(item) : location.assign(`/questions/${item.id}`)));
   toast(words, look);

@@ -31,12 +31,9 @@ function tell(at, left) {
   if (stage < before) say(stage ? `${stage} minutes left` : "The time is over");
 }
 
+export const clock = (when, second) => new Date(when).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second, hour12: false });
 export function clocks(root = document) {
-  for (const at of $$("time[data-clock]", root)) {
-    const when = new Date(at.dateTime);
-    const seconds = at.dataset.clock ? undefined : "2-digit";
-    at.textContent = at.dataset.clock + when.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: seconds, hour12: false });
-  }
+  for (const at of $$("time[data-clock]", root)) at.textContent = at.dataset.clock + clock(at.dateTime, at.dataset.clock ? undefined : "2-digit");
   for (const at of $$("time[title]", root)) at.title = new Date(at.dateTime).toLocaleString();
 }
 
