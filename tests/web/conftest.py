@@ -1,4 +1,9 @@
-"""A real browser at a real server: one browser for each test process; a desk, a server and a context for each test."""
+"""A real browser at a real server: one browser for each test process, a desk and a server for each test.
+
+A server costs nothing; a new window costs more CPU than most of what is done in it. So windows are kept and given to the next
+test: the next server has another port, and to a browser that is another site, with storage, locks and channels of its own.
+Only cookies know no ports: they are taken away.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +17,7 @@ from typing import Any
 
 import pytest
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.api.conftest import Site
 from tests.web.sample import fill
@@ -27,7 +32,11 @@ SIZES = {1280: 800, 390: 844, 320: 640}
 PATIENCE = 15_000
 DAY = 24 * 3600 * 1_000_000
 expect.set_options(timeout=PATIENCE)
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio"]
+FLAGS = [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio",
+    # less work for the same pages
+    "--in-process-gpu", "--disable-software-rasterizer", "--disable-site-isolation-trials", "--renderer-process-limit=1",
+]  # fmt: skip
 
 
 def chromium() -> str:
@@ -129,35 +138,69 @@ def web(pattern: tuple[Path, int, dict[str, str]], tmp_path: Path) -> Iterator[W
     found.close()
 
 
-@pytest.fixture
-def visit(web: Web, browser: Browser) -> Iterator[Callable[..., Page]]:
-    """visit('ana', width=390, js=False): somebody's page, logged in. What goes wrong in it fails the test."""
-    contexts: list[BrowserContext] = []
-    trouble: list[str] = []
+class Windows:
+    """Windows of one browser: those that nobody looks at, and what went wrong in them."""
 
-    def heard(message: Any) -> None:
+    def __init__(self, browser: Browser) -> None:
+        self.browser = browser
+        self.free: dict[bool, list[Page]] = {True: [], False: []}
+        self.trouble: list[str] = []
+
+    def open(self, width: int, js: bool, worker: bool, **more: Any) -> Page:
+        usual = not worker and not more
+        if usual and self.free[js]:
+            page = self.free[js].pop()
+        else:
+            context = self.browser.new_context(java_script_enabled=js, service_workers="allow" if worker else "block", **more)
+            context.set_default_timeout(PATIENCE)
+            page = context.new_page()
+            page.on("pageerror", lambda error: self.trouble.append(str(error)))
+            page.on("console", self.heard)
+        page.set_viewport_size({"width": width, "height": SIZES.get(width, 800)})
+        return page
+
+    def heard(self, message: Any) -> None:
         if "Content Security Policy" in message.text or "Trusted" in message.text:
-            trouble.append(message.text)
+            self.trouble.append(message.text)
+
+    def put_back(self, page: Page, js: bool, usual: bool) -> None:
+        context = page.context
+        if not usual or page.is_closed():
+            context.close()
+            return
+        for other in context.pages:
+            if other is not page:
+                other.close()
+        context.set_offline(False)
+        context.clear_cookies()
+        page.unroute_all()
+        page.goto("about:blank")
+        self.free[js].append(page)
+
+
+@pytest.fixture(scope="session")
+def windows(launched: tuple[Browser, Any]) -> Windows:
+    return Windows(launched[0])
+
+
+@pytest.fixture
+def visit(web: Web, browser: Browser, windows: Windows) -> Iterator[Callable[..., Page]]:
+    """visit('ana', width=390, js=False): somebody's page, logged in. What goes wrong in it fails the test."""
+    opened: list[tuple[Page, bool, bool]] = []
+    windows.trouble.clear()
 
     def go(name: str = "ana", path: str = "", *, width: int = 1280, js: bool = True, worker: bool = False, **more: Any) -> Page:
-        context = browser.new_context(
-            viewport={"width": width, "height": SIZES.get(width, 800)}, java_script_enabled=js,
-            service_workers="allow" if worker else "block", **more,
-        )  # fmt: skip
-        context.set_default_timeout(PATIENCE)
-        contexts.append(context)
-        page = context.new_page()
-        page.on("pageerror", lambda error: trouble.append(str(error)))
-        page.on("console", heard)
+        page = windows.open(width, js, worker, **more)
+        opened.append((page, js, not worker and not more))
         page.goto(web.link(name))
         if path:
             page.goto(web.url + path)
         return page
 
     yield go
-    for context in contexts:
-        context.close()
-    assert not trouble, trouble
+    for one in opened:
+        windows.put_back(*one)
+    assert not windows.trouble, windows.trouble
 
 
 def live(page: Page) -> Page:

@@ -21,8 +21,14 @@ LONG = (
     "There are 1,204 such rows in the export of last week, nearly all of them from before the merger. "
 )
 WAYS = [
-    {"id": f"w{at}", "label": f"{what} the rows", "description": f"{what} them, and write down how many there were. " * (at % 3 + 1)}
-    for at, what in enumerate(("Keep", "Skip", "Count", "Move", "Archive", "Send back", "Delete", "Merge", "Mark", "Ask about each of"))
+    {
+        "id": f"w{at}",
+        "label": f"{what} the rows",
+        "description": f"{what} them, and write down how many there were. " * (at % 3 + 1),
+    }
+    for at, what in enumerate(
+        ("Keep", "Skip", "Count", "Move", "Archive", "Send back", "Delete", "Merge", "Mark", "Ask about each of")
+    )
 ]
 
 
@@ -120,7 +126,9 @@ def too_late(page: Page, web: Web) -> None:
 def long(page: Page, web: Web) -> None:
     command = "python tools/import.py " + " ".join(f"--table customers_{n} --from exports/2026-{n:02d}.csv" for n in range(1, 13))
     context = {"text": LONG * 3, "error": "Traceback:\n" + "  File “import.py”, line 12, in read\n" * 12, "rows": list(range(12))}
-    asked = web.ask(LONG, options=WAYS, multi=True, context=context, action={"tool": "Bash", "input": {"command": command}, "folder": "."})
+    asked = web.ask(
+        LONG, options=WAYS, multi=True, context=context, action={"tool": "Bash", "input": {"command": command}, "folder": "."}
+    )
     page.goto(f"{web.url}/questions/{asked}")
 
 

@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live, until
 from tests.web.test_answers import say, sent
+from tests.web.test_answers import ways as both
 
 ways = pytest.mark.parametrize("width", [1280, 390])
 
@@ -66,9 +67,8 @@ def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit):
     assert web.desk.show(q)["status"] == "answered"
 
 
-@ways
-def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
-    page = live(visit("ana", width=width))
+def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit):
+    page = live(visit("ana", width=390))
     page.get_by_placeholder("Search").focus()
     q = web.ask("Which logo?", options=["round", "square"])
     toast = page.locator(".toast")
@@ -94,9 +94,8 @@ def test_what_is_for_somebody_else_is_only_counted(web, visit):
     count(page, 11)
 
 
-@ways
-def test_an_answered_row_turns_into_its_result(web, visit, width):
-    page = live(visit("ana", width=width))
+def test_an_answered_row_turns_into_its_result(web, visit):
+    page = live(visit("ana"))
     q = web.q["approval"]
     order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     web.as_("human:ben").approve(q)
@@ -107,8 +106,7 @@ def test_an_answered_row_turns_into_its_result(web, visit, width):
     expect(page.locator(f".row[data-id={q}]")).to_have_count(0)
 
 
-@pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
-@ways
+@both
 def test_two_people_answer_at_once(web, visit, js, width):
     q = web.q["choice"]
     ana = visit("ana", f"/questions/{q}", width=width, js=js)

@@ -60,13 +60,10 @@ def test_the_door(web):
     assert nobody.get("/inbox").status == 303, "the session is over, not only its cookie"
 
 
-@pytest.mark.parametrize(
-    "where", ["//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/login"]
-)
-def test_the_door_leads_only_inside(web, where):
-    web.desk.set_password("ben", "a long password")
-    reply = Caller(web, None).post("/login", name="ben", password="a long password", next=where)
-    assert reply.status == 303 and reply.headers["location"] == "/inbox"
+def test_the_door_leads_only_inside(web):
+    for where in ("//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/login", "/x\ny"):
+        reply = Caller(web, "ben").get(f"/login?{urlencode({'next': where})}")
+        assert reply.status == 303 and reply.headers["location"] == "/inbox", where
 
 
 def test_a_link_works_once(web):

@@ -35,7 +35,9 @@ def test_the_corpus_has_no_effect(web, visit):
         "diff": f"--- a/x\n+++ b/{every}\n+{every}",
         "suggestion": CORPUS[1],
     }
-    options = [{"id": f"o{at}", "label": "".join(c for c in bad if c.isprintable()), "description": bad} for at, bad in enumerate(CORPUS)]
+    options = [
+        {"id": f"o{at}", "label": "".join(c for c in bad if c.isprintable()), "description": bad} for at, bad in enumerate(CORPUS)
+    ]
     asked = [
         agent.ask(key, every, "permission", action={"tool": every, "input": {"command": every, every: every}, "folder": every, every: 1}, context=context, claim=claim, metadata={"rule": every})["id"],
         agent.ask(key, every, options=options, context=context, claim=claim, default="o1", allow_other=True)["id"],

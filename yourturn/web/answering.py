@@ -116,7 +116,7 @@ def _sent(visit: Visit, q: Asked) -> Shown:
 
 def _too_late(visit: Visit, q: Asked, given: dict[str, Any]) -> Shown:
     now = shape.now_of(visit.client)
-    found = next(iter(visit.client.inbox(only=[q["id"]])), None) or q
+    found = find(visit.client, q["id"])
     task = visit.client.show(q["task"])
     mine = _in_words(found, given)
     who = person(found["responded_by"] or "system")
@@ -126,7 +126,8 @@ def _too_late(visit: Visit, q: Asked, given: dict[str, Any]) -> Shown:
     shown = made(visit.client, found, now, "page")
     by = words.name(q["asked_by"])
     context = {
-        "here": "inbox", "q": shown, "told": told, "mine": mine, "restart": task["state"] in ENDED, "by": by,
+        "here": "inbox", "q": shown, "told": told, "mine": mine, "by": by,
+        "restart": task["state"] in ENDED and "reopen" in visit.client.moves(q["task"]),
         "key": inbox.new_key(), "around": neighbours(visit, q["id"], now), "note": f"Late answer to {q['id']}: {mine}",
     }  # fmt: skip
     return Page("late.html", context, 409)
@@ -145,7 +146,7 @@ def _in_words(q: Asked, given: dict[str, Any]) -> str:
 
 def _faster(q: Asked, who: str, now: int, state: str, me: str) -> dict[str, str]:
     """Who, what and when; and how it stands now."""
-    if words.is_finished(q) or q["status"] == PENDING:
+    if q["status"] == PENDING:
         return {"lead": f"{q['task']} does not wait any more:", "rest": f"it is {state}", "at": "", "iso": "", "ago": ""}
     at = {"at": shape.clock(q["responded_at"]), "iso": q["responded_at"], "ago": shape.ago(q["responded_at"], now)}
     if q["status"] == "timeout":
@@ -154,16 +155,31 @@ def _faster(q: Asked, who: str, now: int, state: str, me: str) -> dict[str, str]
         return {"lead": f"{q['id']} is not asked any more:", "rest": words.result(q, me).rstrip("."), **at}
     response = q["response"] or {}
     value = response.get("value")
-    what = f"“{words.label(q, value)}”" if value not in (None, True) and not isinstance(value, dict) else words.result(q, me)
+    what = (
+        f"“{words.label(q, value)}”"
+        if value not in (None, True) and not isinstance(value, dict)
+        else words.result(q, me).removeprefix(f"{who} ")
+    )
     lead = "You answered this before:" if q["responded_by"] == me else f"{who} was faster:"
     return {"lead": lead, "rest": what.rstrip("."), **at}
+
+
+def faster(visit: Visit, named: str) -> str:
+    """The same in one sentence."""
+    q = find(visit.client, named)
+    told = _faster(q, person(q["responded_by"] or "system"), shape.now_of(visit.client), "", visit.client.who.name)
+    return " ".join(filter(None, (told["lead"], told["rest"]))) + (f", {told['ago']}." if told["ago"] else ".")
 
 
 def late(visit: Visit) -> Shown:
     q = find(visit.client, visit.path["id"])
     text = visit.field("note").strip()
     if visit.field("do") == "restart":
-        visit.client.answer(q["id"], text=text, restart=True, key=visit.key)
-    elif text:
+        if words.is_finished(q):
+            visit.client.reopen(q["task"], text, key=visit.key)
+        else:
+            visit.client.answer(q["id"], text=text, restart=True, key=visit.key)
+        return Go(f"/questions/{q['id']}?kept=restart")
+    if text:
         visit.client.note(q["task"], text, key=visit.key)
-    return Go(f"/questions/{q['id']}?kept=1" if not words.is_finished(q) else "/inbox")
+    return Go(f"/questions/{q['id']}?kept=note")

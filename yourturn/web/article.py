@@ -14,8 +14,25 @@ from .visit import Visit
 
 #: Earlier rounds that are shown, and lines of the log.
 ROUNDS, TAIL = 6, 8
+#: Characters of an earlier question.
+BRIEF = 140
 #: Kinds that are judged by the work itself, or next to it.
 JUDGED = frozenset({"approval", "review", "content", "checkpoint", "permission"})
+#: What finished work lacks, and a question has.
+LACKS = [
+    "context",
+    "reason",
+    "default",
+    "timeout_at",
+    "reviewer",
+    "confidence",
+    "action",
+    "digest",
+    "metadata",
+    "close_reason",
+    "used_by",
+    "step",
+]
 Asked = dict[str, Any]
 
 
@@ -104,10 +121,29 @@ def find(client: Client, named: str) -> Asked:
             task = client.show(named)
         except NotFound as error:
             raise NotFound(error.message, hint="Its number may be cut short, or it belongs to another workspace.") from None
-        if "key" in task:
+        if "key" not in task:
+            raise NotFound(f"There is no question {named[:60]}")
+        found = settled(client, task)
+        if found is None:
             raise NotFound(f"{task['key']} does not wait for anybody", hint=f"It is '{task['state']}'.")
-        raise NotFound(f"There is no question {named[:60]}")
     return found
+
+
+def settled(client: Client, task: dict[str, Any]) -> Asked | None:
+    """Finished work that somebody has judged already, as the question that it was."""
+    told = client.history(task["key"])[::-1]
+    done = next((e for e in told if e["action"] == "complete"), None)
+    judged = next((e for e in told if e["action"] in ("accept", "reject")), None)
+    if done is None or judged is None or judged["seq"] < done["seq"]:
+        return None
+    yes = judged["action"] == "accept"
+    verdict = {"verdict": "approved" if yes else "rejected", "text": (task["reason"] or "") if yes else ""}
+    return dict.fromkeys(LACKS) | {
+        "id": task["key"], "task": task["key"], "kind": "review", "text": task["summary"] or task["title"], "blocking": True,
+        "response_type": "approval", "options": [], "multi": False, "allow_other": False, "on_timeout": "keep",
+        "status": "answered", "response": verdict, "asked_by": done["actor"], "asked_at": done["at"],
+        "responded_by": judged["actor"], "responded_at": judged["at"], "workflow": task["workflow"],
+    }  # fmt: skip
 
 
 def pane(visit: Visit, named: str, now: int) -> Article | None:
@@ -142,7 +178,8 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
         evidence.diff(text, f"given by {name}") if (text := evidence.diff_of(q["context"])) else None,
         _rounds(task, q, now, me.name),
         tuple(o["id"] for o in task["questions"] if o["status"] == PENDING and o["id"] != q["id"]),
-        _log(client, q["task"]), task["description"] or "", answers, pending and not refused and "human" in GRANTS[me.role], refused,
+        _log(client, q["task"]), task["description"] or "", answers, pending and not refused and "human" in GRANTS[me.role],
+        refused,
         q["kind"] == "permission" and evidence.editable(q["action"]) is not None,
         pending and q["kind"] == "work" and not run, pending and q["kind"] == "work", "" if pending else words.result(q, me.name),
         sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
@@ -202,7 +239,9 @@ def _rounds(task: dict[str, Any], q: Asked, now: int, me: str) -> tuple[Round, .
         if other["status"] == "answered" and not no:
             icon, tone = "check", "good"
         when = shape.at(other["responded_at"] or other["asked_at"], now)
-        found.append(Round(other["id"], other["text"], when, icon, tone, words.result(other, me)))
+        text, _, more = other["text"].strip().partition("\n")
+        text = f"{text[:BRIEF]}…" if len(text) > BRIEF else f"{text} …" if more else text
+        found.append(Round(other["id"], text, when, icon, tone, words.result(other, me)))
     return tuple(found[:ROUNDS])
 
 

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 from ..client import Client
 from ..core.access import GRANTS
-from ..core.errors import Invalid, YourturnError
+from ..core.errors import AlreadyClosed, IllegalMove, Invalid, YourturnError
 from ..core.words import iso
 from ..view import GROUPS, SOON, grouped, question_sort
 from . import shape, words
@@ -144,7 +144,7 @@ def new_key() -> str:
 
 
 def show(visit: Visit) -> Shown:
-    from .article import pane
+    from .article import find, pane
     from .question import words_sent
 
     client, wish = visit.client, wish_of(visit.query)
@@ -165,8 +165,8 @@ def show(visit: Visit) -> Shown:
     shown = pane(visit, at, now) if at else None
     sent = ""
     if visit.query.get("sent"):
-        answered = next(iter(client.inbox(only=[visit.query["sent"][:60]])), None)
-        sent = f"Sent. {words_sent(client, answered)}" if answered and answered["status"] != "pending" else "Sent."
+        answered = pane(visit, visit.query["sent"][:60], now)
+        sent = f"Sent. {words_sent(client, find(client, answered.id))}" if answered and answered.over else "Sent."
     ends = min(len(found.order), wish.start + PAGE)
     return Page(
         "inbox.html",
@@ -265,20 +265,22 @@ def _sum(plan: list[Planned]) -> str:
 
 def send(visit: Visit) -> Shown:
     """Each on its own: who was slower than somebody else is told, and the others still count."""
-    from .answering import say
+    from .answering import faster, say
+    from .article import find
 
-    done = []
+    done: list[tuple[str, str, str, bool]] = []
     for pair in visit.fields("send")[:BATCH]:
         number, _, key = pair.partition(" ")
+        found: Row | None = None
         try:
-            found = next(iter(visit.client.inbox(only=[number[:60]])), None)
-            if found is None:
-                raise YourturnError("It does not wait any more")
+            found = find(visit.client, number[:60])
             said = words.batch_verb(found, words.script(found))
             if said is None:
                 raise Invalid("It needs words or a choice")
             say(visit.client, found, {"verdict": "approved"}, key[:200] or None)
             done.append((number, found["text"], f"{said.verb}: {said.effect}.", True))
+        except (AlreadyClosed, IllegalMove):
+            done.append((number, found["text"] if found else "", faster(visit, number), False))
         except YourturnError as error:
             done.append((number, "", f"{error}.", False))
     return Page("batch.html", {"here": "inbox", "plan": [], "alone": [], "done": done, "sum": ""})

@@ -35,7 +35,8 @@ def page(visit: Visit, named: str, now: int, draft: Draft = NOTHING, status: int
     around = neighbours(visit, q["id"], now)
     sent = f"Sent. {words_sent(visit.client, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
     if "kept" in visit.query:
-        sent = f"Kept as a note on {q['task']}."
+        begun = visit.query["kept"] == "restart"
+        sent = f"{q['task']} begins again, with your words." if begun else f"Kept as a note on {q['task']}."
     found = made(visit.client, q, now, "page", draft, sent, around.after)
     return Page(
         "question.html", {"here": "inbox", "q": found, "around": around, "ending": None, "waiting": around.mine, **more}, status

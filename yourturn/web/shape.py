@@ -227,7 +227,8 @@ def row(q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "") -
     return Row(
         q["id"], f"/questions/{q['id']}", q["text"], kind(q), who(f"agent:{run}" if run else q["asked_by"]), q["task"], _facts(q),
         time, words.silence(q, run, short=True) or waits, proof, wrong,
-        quick(q, run) if pending else (), "" if pending else words.result(q, me), pending and words.batch_verb(q, run) is not None, key,
+        quick(q, run) if pending else (), "" if pending else words.result(q, me),
+        pending and words.batch_verb(q, run) is not None, key,
     )  # fmt: skip
 
 
