@@ -27,16 +27,16 @@ def _lines(found: dict[str, Any]) -> list[str]:
     from ..screen import bold, columns
 
     waiting, oldest = found["questions"]["pending"], found["oldest_pending"]
-    mean = found["questions_per_task"]["mean"]
+    mean, median = found["questions_per_task"]["mean"], found["answer_seconds"]["median"]
     head = [
         ["Waiting now", str(waiting), f"oldest {_time(oldest)}" if oldest else ""],
-        ["Median answer", _time(found["answer_seconds"]["median"]), f"{_time(found['before']['answer_seconds']['median'])} before"],
+        ["Median answer", _time(median), f"{_time(found['before']['answer_seconds']['median'])} before"],
         ["Timed out", _share(found["timeout_rate"]), f"{found['questions']['timeout']} questions"],
         ["Questions per task", "-" if mean is None else f"{mean:.1f}", f"{found['questions_per_task']['tasks']} tasks asked"],
     ]
     rows = [
-        [f"  {kind}", str(row["pending"]), str(row["answered"]), _share(row["timeout_rate"]), _time(row["answer_seconds"]["median"]),
-         _time(row["answer_seconds"]["p90"])]
+        [f"  {kind}", str(row["pending"]), str(row["answered"]), _share(row["timeout_rate"]),
+         _time(row["answer_seconds"]["median"]), _time(row["answer_seconds"]["p90"])]
         for kind, row in sorted(found["kinds"].items())
     ]  # fmt: skip
     table = [["  kind", "waiting", "answered", "timed out", "median", "slowest tenth"], *rows]
