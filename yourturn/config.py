@@ -122,7 +122,7 @@ def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
     if token or agent:
         who = desk.identify(token) if token else Who(f"agent:{agent}", "agent")
         if agent and who.is_person:  # whatever credential it carries, a worker's process is an agent
-            who = Who(f"agent:{agent}", "agent")
+            who = who._replace(name=f"human:{agent}").as_agent()
         if as_ is not None and (as_ != who.name or not who.is_person):
             raise NotAllowed(f"{who.name} cannot act as {as_}", reason="the credential decides who you are")
         return who._replace(direct=True)

@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from .core import law
-from .core.errors import Busy, ClaimLost, KeyReused, NotAllowed, NotFound, NotKnown, StoreTrouble
+from .core.errors import Busy, ClaimLost, KeyReused, NotFound, NotKnown, StoreTrouble
 from .core.model import Action, Case, Claim, Decision, Event, Question, Who
 from .store.base import Again, Store
 from .store.reads import Reader
@@ -88,11 +88,10 @@ class Desk:
     def do(self, action: Action, look: Callable[[Reader, Done], Any] | None = None) -> Any:
         """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction."""
         if action.verb in law.OFFICE:
-            if law.OFFICE[action.verb] not in law.ROLES[action.who.role]:
-                only = "only an admin can" if law.OFFICE[action.verb] == "admin" else "that is a person's business"
-                raise NotAllowed(f"{action.who.name} cannot {action.verb.replace('_', ' ')}", reason=only)
+            law.check(action.who, action.verb)
             return self._transact(action.verb, lambda tx: self._office(tx, action))
         law.may_ever(action.verb, action.who)
+        law.check_scope(action.who, action.verb)
         return self._transact(action.verb, lambda tx: self._seen(tx, self._move(tx, action), look))
 
     def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
@@ -123,6 +122,8 @@ class Desk:
         action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=os.urandom(16).hex())
         request = "" if key is None else law.digest([_request(action), project, epic, role, host, runs])
         law.may_ever("claim", self.who)
+        law.check_scope(self.who, "claim")
+        runs = runs and law.in_scope(self.who, "step")  # what it may not take is not offered to it
 
         unpaid = 0  # what cannot be paid holds up nobody else
 
@@ -410,12 +411,12 @@ class Desk:
             row = run(self.store.query["token"], {"workspace": self.workspace, "hash": law.secret_hash(token)}).fetchone()
         if row is None:
             raise NotKnown("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
-        name, actor, role, _, expires, revoked, database = row
+        name, actor, role, _, expires, revoked, scopes, database = row
         if revoked is not None:
             raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotKnown(f"The token {name} has expired")
-        return self._limited(actor, role)
+        return self._limited(actor, role)._replace(scopes=law.scopes_of(scopes.split(), role))
 
     def session(self, secret: str) -> tuple[int, Who, int]:
         """Whose session is this? Its number, who, and when it ends."""

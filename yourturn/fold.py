@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from .core.access import FOR_ITS_AGENTS
 from .core.model import HUMAN, PENDING, RESOLVED
 from .core.rules import MEANS
 
@@ -165,22 +166,29 @@ class Fold:
     # --- the office -------------------------------------------------------------------------------------------------
 
     def _office(self, event: Row) -> None:
-        if not event["actor"].startswith("human:"):
+        if not event["actor"].startswith("human:") and not self._for_its_agents(event):
             self.wrong["office"].append(f"{_name(event)}: {event['actor']} is no admin")
         _OFFICE[event["action"]](self, event["data"])
 
     def _project(self, data: Row) -> None:
         self.projects[data["project"]] = data["name"]
 
+    def _for_its_agents(self, event: Row) -> bool:
+        """A worker makes tokens for the agents that it starts, and takes them back."""
+        token = self.tokens.get(event["data"].get("token"), event["data"])
+        return event["action"] in FOR_ITS_AGENTS and (token.get("role"), token.get("created_by")) == ("agent", event["actor"])
+
     def _user(self, data: Row) -> None:
         self.users[data["user"]] = data["role"]
 
     def _user_gone(self, data: Row) -> None:
         del self.users[data["user"]]
-        self.tokens = {name: t for name, t in self.tokens.items() if t["actor"] != f"human:{data['user']}"}
+        them = f"human:{data['user']}"
+        self.tokens = {name: t for name, t in self.tokens.items() if them not in (t["actor"], t["created_by"])}
 
     def _token(self, data: Row) -> None:
-        self.tokens[data["token"]] = {"actor": data["actor"], "role": data["role"]}
+        old = {"scopes": [], "created_by": ""}
+        self.tokens[data["token"]] = {**old, **{n: data[n] for n in ("actor", "role", *old) if n in data}}
 
     def _token_gone(self, data: Row) -> None:
         del self.tokens[data["token"]]

@@ -85,10 +85,15 @@ def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
             f"A token of role {a['role']} cannot act as {actor}",
             hint="Agents' tokens act as agent:…, people's as human:…",
         )
-    _own(a, actor, f"create a token for {actor}")
-    if not access.at_most(a["role"], a["by"].role):
-        why = f"they are only a {a['by'].role} themselves"
-        raise NotAllowed(f"{a['by'].name} cannot create a token of role {a['role']}", reason=why)
+    by, scopes = a["by"], access.scopes_of(a.get("scopes"), a["role"])
+    if sort != "agent":  # an agent is less than a person: whoever may speak as one can make it a token
+        _own(a, actor, f"create a token for {actor}")
+    if not access.at_most(a["role"], by.role):
+        why = f"they are only {'an' if by.role[0] in 'aeiou' else 'a'} {by.role} themselves"
+        raise NotAllowed(f"{by.name} cannot create a token of role {a['role']}", reason=why)
+    if not access.narrower(scopes, by.scopes) or (by.role == "agent" and "run" in (scopes or ())):
+        why = f"their own is only for {', '.join(sorted(by.scopes or ()))}"
+        raise NotAllowed(f"{by.name} cannot create a token that is good for more", reason=why)
     if any(row[0] == a["name"] and row[5] is None for row in tx.run(tx.q["tokens"], {"workspace": tx.workspace}).fetchall()):
         raise Precondition(
             f"Cannot create token {a['name']}",
@@ -104,16 +109,20 @@ def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
             "actor": actor,
             "role": a["role"],
             "hash": secret_hash(a["secret"]),
+            "scopes": " ".join(a.get("scopes") or ()),
+            "by": by.name,
             "at": now,
             "expires": expires,
         },
     )
-    return {"token": a["name"], "actor": actor, "role": a["role"], "expires_at": expires}
+    said = {"token": a["name"], "actor": actor, "role": a["role"], "scopes": a.get("scopes") or []}
+    return {**said, "created_by": by.name, "expires_at": expires}
 
 
 def _token_revoke(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
-    for (actor,) in tx.run(tx.q["own_token"], {"workspace": tx.workspace, "name": a["name"]}).fetchall():
-        _own(a, actor, f"revoke the token {a['name']}")
+    for actor, maker in tx.run(tx.q["own_token"], {"workspace": tx.workspace, "name": a["name"]}).fetchall():
+        if maker != a["by"].name:
+            _own(a, actor, f"revoke the token {a['name']}")
     if tx.run(tx.q["revoke_token"], {"workspace": tx.workspace, "name": a["name"], "at": now}).rowcount == 0:
         raise NotFound(f"There is no token {a['name']}", hint="See them with: turn token list")
     return {"token": a["name"]}

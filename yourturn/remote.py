@@ -111,7 +111,8 @@ class Faraway:
     def who(self) -> Who:
         if self._who is None:
             found = self.line.call("GET", "/api/me")
-            self._who = Who(found["actor"], found["role"])
+            scopes = found.get("scopes")
+            self._who = Who(found["actor"], found["role"], scopes=None if scopes is None else frozenset(scopes))
         return self._who
 
     def cursor(self) -> str:

@@ -306,6 +306,9 @@ def _circles(seen: Seen) -> Iterator[str]:
 # --- the office and the log ---------------------------------------------------------------------------------------------
 
 
+_TOKEN = ("actor", "role", "scopes", "created_by")
+
+
 def _office(seen: Seen) -> Iterator[str]:
     fold = seen.fold
     yield from fold.wrong["office"]
@@ -313,7 +316,7 @@ def _office(seen: Seen) -> Iterator[str]:
         "projects": ({p["key"]: p["name"] for p in seen.projects}, fold.projects),
         "people": ({u["name"]: u["role"] for u in seen.users}, fold.users),
         "tokens": (
-            {t["name"]: {"actor": t["actor"], "role": t["role"]} for t in seen.tokens if t["revoked_at"] is None},
+            {t["name"]: {n: t[n] for n in _TOKEN} for t in seen.tokens if t["revoked_at"] is None},
             fold.tokens,
         ),
     }

@@ -20,7 +20,9 @@ from yourturn.core.rules import OFFICE, TRANSITIONS
 from yourturn.server.app import create_app
 
 NOBODY = ("none", "unknown", "expired", "revoked", "removed")
-PRINCIPALS = (*NOBODY, *ROLES)
+PRINCIPALS = (*NOBODY, *ROLES, "worker")
+#: Tokens of an admin that are good for less: what they may not is refused before anything is looked at.
+SCOPED = tuple(access.SCOPES)
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
@@ -29,6 +31,10 @@ def test_every_verb_has_a_row():
     assert set(VERBS) <= set(access.NEEDS)
     assert set(OFFICE) <= set(access.NEEDS)
     assert set(access.NEEDS.values()) <= set(access.LEVELS)
+
+
+def test_every_operation_is_in_some_scope():
+    assert set(access.NEEDS) - set().union(*access.SCOPES.values()) == {v for v, need in access.NEEDS.items() if need == "system"}
 
 
 def test_every_method_of_the_client_has_a_row():
@@ -137,6 +143,9 @@ def credentials(site):
     """principal -> token. Those that are worth nothing were good once."""
     desk, word = site.desk, uuid.uuid4().hex[:8]
     found = {role: site.token(role) for role in ROLES}
+    found["worker"] = desk.create_token(f"worker-{word}", scopes=["run"])["token"]
+    for scope in SCOPED:
+        found[scope] = desk.create_token(f"{scope}-{word}", "admin", scopes=[scope])["token"]
     found["none"], found["unknown"] = None, "yt_" + "0" * 48
     found["revoked"] = desk.create_token(f"revoked-{word}", "admin")["token"]
     desk.revoke_token(f"revoked-{word}")
@@ -163,12 +172,23 @@ def scene(sqlite_site):
     return {"own": (task, question), "other": (theirs, asked), "gone": ("PROJ-900000", "Q900000")}
 
 
-@pytest.mark.parametrize("whose", ["own", "other", "gone"])
-@pytest.mark.parametrize("principal", PRINCIPALS)
+def principal_of(name: str) -> Who | None:
+    if name in NOBODY:
+        return None
+    if name in SCOPED:
+        return Who("human:x", "admin", scopes=frozenset({name}))
+    if name in ("agent", "worker"):
+        return Who("agent:x", "agent", scopes=frozenset({"work" if name == "agent" else "run"}))
+    return Who("human:x", name)
+
+
+@pytest.mark.parametrize(
+    ("principal", "whose"),
+    [(p, w) for p in PRINCIPALS for w in ("own", "other", "gone")] + [(p, "gone") for p in SCOPED],
+)
 def test_every_operation(sqlite_site, scene, principal, whose):
     site, (key, question) = sqlite_site, scene[whose]
-    token = credentials(site)[principal]
-    who = None if principal in NOBODY else Who(f"{'agent' if principal == 'agent' else 'human'}:x", principal)
+    token, who = credentials(site)[principal], principal_of(principal)
     wrong = []
     for operation, method, path, body in requests(key, question):
         if path.startswith("/api/events") and principal not in NOBODY and whose == "own":

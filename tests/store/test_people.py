@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from tests.store.crowd import raw
-from yourturn import passwords, rates
+from yourturn import passwords, rates, strict
 from yourturn.config import connect
+from yourturn.core import access
 from yourturn.core.errors import Changed, Invalid, KeyReused, NotAllowed, NotFound, NotKnown, TooMany
 from yourturn.core.model import SECOND, Who
 
@@ -184,9 +186,12 @@ def test_people_make_tokens_for_themselves(desk, ben, agent):
     assert desk.desk.identify(made["token"]) == Who("human:ben", "member")
     desk.create_token("ci", "agent")
     assert [t["name"] for t in ben.tokens()] == ["mine"] and len(desk.tokens()) == 2
-    for name, role, actor in (("a", "admin", "human:ben"), ("b", "agent", None), ("c", "member", "human:ana")):
+    for name, role, actor in (("a", "admin", "human:ben"), ("c", "member", "human:ana")):
         with pytest.raises(NotAllowed):
             ben.create_token(name, role, actor=actor)
+    ben.create_token("his", "agent", actor="agent:coder")  # he may speak as one himself, which is less
+    assert [(t["name"], t["created_by"]) for t in ben.tokens()] == [("mine", "human:ben"), ("his", "human:ben")]
+    ben.revoke_token("his")
     with pytest.raises(NotAllowed):
         ben.revoke_token("ci")
     ben.revoke_token("mine")
@@ -195,6 +200,73 @@ def test_people_make_tokens_for_themselves(desk, ben, agent):
     for look in (agent.users, agent.tokens, agent.sessions):
         with pytest.raises(NotAllowed):
             look()
+
+
+def bearer(desk, token):
+    return desk.as_(desk.desk.identify(token))
+
+
+def test_a_token_is_good_for_its_scopes_only(desk):
+    """What each scope is for is tried; what is beside it is refused in words that say which would do."""
+    task = desk.create("Ours")["key"]
+    asked = desk.ask(task, "Which?")["id"]
+    deeds = {
+        "read": lambda who: who.show(task),
+        "ask": lambda who: who.note(task, "x"),
+        "work": lambda who: who.release(who.claim(who.create("Theirs"), "w1")["claim"]),
+        "answer": lambda who: who.assign(asked, "human:ben"),
+        "manage": lambda who: who.create_project(f"P{os.urandom(4).hex()}"),
+    }
+    good = {"read": "read", "ask": "read ask", "work": "read ask work", "run": "read ask work", "answer": "read ask answer"}
+    for scope in (*access.SCOPES, "read,manage"):
+        made = desk.create_token(f"t-{scope.replace(',', '-')}", "admin", actor="human:ana", scopes=scope.split(","))
+        assert made["scopes"] == [name for name in access.SCOPES if name in scope.split(",")]
+        who = bearer(desk, made["token"])
+        for name, deed in deeds.items():
+            if name in good.get(scope, "read manage").split():
+                deed(who)
+            else:
+                with pytest.raises(NotAllowed, match="its token is for"):
+                    deed(who)
+    with pytest.raises(Invalid, match="scopes cannot be"):
+        desk.create_token("t9", scopes=["everything"])
+
+
+def test_only_a_workers_token_takes_a_run_and_speaks_as_its_script(desk):
+    run = desk.create("A run", workflow="feature.py")["key"]
+    agent = bearer(desk, desk.create_token("coder")["token"])
+    worker = bearer(desk, desk.create_token("w", scopes=["run"])["token"])
+    assert agent.who.scopes == {"work"} and not agent.who.direct
+    with pytest.raises(NotAllowed, match="it is a run"):
+        agent.claim(run, "w1")
+    assert agent.claim_next("w1", runs=True) is None, "it is not offered what it may not take"
+    got = worker.claim_next("w1", runs=True)
+    assert got["task"]["key"] == run
+    with pytest.raises(NotAllowed, match="this takes run"):
+        agent.record(got["claim"], [{"path": "0", "name": "run", "call": {}, "status": "completed"}])
+    worker.park(got["claim"])
+    # who sees a person's token is less than that person, and can still be their worker
+    assert desk.as_(Who("human:ana", "member").as_agent()).claim(run, "w2")["task"]["key"] == run
+
+
+def test_a_worker_makes_tokens_for_its_agents_and_no_others(desk, ben):
+    worker = bearer(desk, desk.create_token("w", scopes=["run"])["token"])
+    made = worker.create_token("w-coder", actor="agent:coder")
+    assert bearer(desk, made["token"]).who == Who("agent:coder", "agent", scopes=frozenset({"work"}))
+    assert [t["name"] for t in worker.tokens()] == ["w-coder"]
+    for role, scopes in (("member", None), ("agent", ["run"]), ("agent", ["manage"])):
+        with pytest.raises(NotAllowed):
+            worker.create_token("more", role, actor="human:w" if role == "member" else "agent:w", scopes=scopes)
+    with pytest.raises(NotAllowed):
+        worker.revoke_token("ci") if desk.create_token("ci") else None
+    worker.revoke_token("w-coder")
+    narrow = bearer(desk, desk.create_token("narrow", "admin", actor="human:ana", scopes=["manage"])["token"])
+    with pytest.raises(NotAllowed, match="good for more"):
+        narrow.create_token("wide", "admin", actor="human:ana")
+    ben.create_token("bens", actor="agent:coder")
+    desk.remove_user("ben")
+    assert next(t for t in desk.tokens() if t["name"] == "bens")["revoked_at"], "it was seen by somebody who is gone"
+    assert strict.examine(desk) == []
 
 
 def test_a_secret_is_shown_once_also_with_a_key(desk):

@@ -284,9 +284,8 @@ def me(call: Call) -> Answer:
     from ..core.access import GRANTS
 
     who = call.client.who
-    return Answer(
-        {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": call.client.desk.workspace_name}
-    )
+    found = {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": call.client.desk.workspace_name}
+    return Answer({**found, "scopes": None if who.scopes is None else sorted(who.scopes)})
 
 
 def projects(call: Call) -> Answer:

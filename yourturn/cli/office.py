@@ -6,6 +6,7 @@ import os
 from argparse import Namespace
 from typing import Any
 
+from ..core.access import SCOPES
 from ..core.errors import Invalid, Usage
 from ..core.rules import ROLES
 from .parse import connect
@@ -161,6 +162,7 @@ def token_args(p: Any) -> None:
         help="agent, viewer, member, approver or admin",
     )
     p.add_argument("--actor", metavar="WHO", help="whom it speaks for (agent:NAME or human:NAME)")
+    p.add_argument("--scope", metavar="SCOPES", help=f"good for these only: {', '.join(SCOPES)} (an agent's usual one is work)")
     p.add_argument("--expires", metavar="TIME", help="worthless after so long: 30d")
 
 
@@ -173,21 +175,17 @@ def token(a: Namespace) -> int:
             state = [
                 ("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "") for t in found
             ]
-            return out(
-                a,
-                found,
-                lambda: (
-                    columns([[t["name"], t["actor"], t["role"], s] for t, s in zip(found, state, strict=True)])
-                    or ["There are no tokens."]
-                ),
-            )
+            rows = [[t["name"], t["actor"], t["role"], ", ".join(t["scopes"]), s] for t, s in zip(found, state, strict=True)]
+            return out(a, found, lambda: columns(rows) or ["There are no tokens."])
         if a.name is None:
             raise Usage(f"turn token {a.what}: which name?", hint=f"turn token {a.what} coder")
         if a.what == "revoke":
             desk.revoke_token(a.name)
             return out(a, {"revoked": a.name}, [f"{a.name} is worthless now."])
-        made = desk.create_token(a.name, a.role, actor=a.actor, expires=a.expires)
-    return out(a, made, [made["token"], f"For {made['actor']}, role {made['role']}. It is shown this once."])
+        scopes = a.scope.replace(" ", ",").split(",") if a.scope else None
+        made = desk.create_token(a.name, a.role, actor=a.actor, scopes=scopes, expires=a.expires)
+    good = f", for {', '.join(made['scopes'])}" if made["scopes"] else ""
+    return out(a, made, [made["token"], f"For {made['actor']}, role {made['role']}{good}. It is shown this once."])
 
 
 def reconcile_args(p: Any) -> None:

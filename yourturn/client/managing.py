@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from typing import Any
 
 from .. import wire
@@ -143,16 +144,24 @@ class Managing(Names):
         from ..core.access import owns
 
         self._may("tokens")
-        names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at")
-        rows = self.desk.read(lambda r: r.tokens())
-        return [dict(zip(names, [*row[:3], *map(wire.time, row[3:])], strict=True)) for row in rows if owns(self.who, row[1])]
+        names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at", "scopes", "created_by")
+        return [
+            dict(zip(names, [*row[:3], *map(wire.time, row[3:6]), row[6].split(), row[7]], strict=True))
+            for row in self.desk.read(lambda r: r.tokens())
+            if owns(self.who, row[1]) or row[7] == self.who.name
+        ]
 
     def create_token(
-        self, name: str, role: str = "agent", *, actor: str | None = None, expires: Any = None, key: str | None = None
-    ) -> dict[str, Any]:
-        """The token is in the result, and nowhere else. An admin makes one for anybody, others for themselves."""
+        self, name: str, role: str = "agent", *, actor: str | None = None, scopes: Iterable[str] | None = None,
+        expires: Any = None, key: str | None = None,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The token is in the result, and nowhere else. An admin makes one for anybody, others for themselves.
+
+        `scopes`: good for these only: read, ask, work, run, answer, manage.
+        """
         secret = f"yt_{os.urandom(24).hex()}"
-        self.do("token_create", key=key, name=name, role=role, actor=actor, expires=expires, secret=secret)
+        wanted = list(scopes) if scopes is not None else None
+        self.do("token_create", key=key, name=name, role=role, actor=actor, scopes=wanted, expires=expires, secret=secret)
         if key is not None:
             self._new("token", secret)
         return {"token": secret, **next(t for t in reversed(self.tokens()) if t["name"] == name)}

@@ -13,11 +13,24 @@ has no row here. What a verb needs is read from the rules themselves, so there i
     approver  a person who may sign off
     admin     an admin
 
+A token can be narrowed to some **scopes**: then it is good for what they name and for nothing else, whatever its role. A
+token of an agent that names none has `work`. Everybody may look.
+
+    read      look
+    ask       ask people, write notes and tasks, use what was allowed
+    work      ask; claim tasks, and say how they went
+    run       work; claim runs and write their journals, and make tokens for the agents in them: a worker's scope
+    answer    ask; and all that people say about tasks
+    manage    projects, people, tokens, one's own affairs
+
 This is the first of two doors: whoever comes through may still be refused by the rules, which know the task, the claim and
 the settings.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
 
 from .decide import may_ever
 from .errors import NotAllowed, NotKnown
@@ -106,6 +119,62 @@ METHODS: dict[str, str] = {
 NEEDS["holder"] = "any"
 
 
+def _verbs_of(*levels: str) -> set[str]:
+    named = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who & set(levels)}
+    return named | {verb for verb, _ in MEANS} if "human" in levels else named
+
+
+def _looks_that_take(*levels: str) -> set[str]:
+    return {name for name, need in _LOOKS.items() if need in levels}
+
+
+#: What a worker's token does for the agents that it starts, though it is an agent itself.
+FOR_ITS_AGENTS = frozenset({"token_create", "token_revoke", "tokens"})
+
+#: scope -> the operations that it is good for. What a role may not, no scope gives it, but for the row above.
+SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_looks_that_take("open", "look") - {"mcp"})}
+SCOPES["ask"] = SCOPES["read"] | {"create", "ask", "flag", "note", "withdraw", "use", "trial", "reconcile", "mcp"}
+SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder"}
+SCOPES["run"] = SCOPES["work"] | {"step", "rewind"} | FOR_ITS_AGENTS
+SCOPES["answer"] = SCOPES["ask"] | _verbs_of("human", "approver", "admin") | {"update", "dep_add"}
+SCOPES["manage"] = SCOPES["read"] | OFFICE.keys() | _looks_that_take("own", "human", "admin")
+
+#: What a token is good for that names no scope. None: for all that its role may.
+USUAL: dict[str, frozenset[str] | None] = {role: frozenset({"work"}) if role == "agent" else None for role in ROLES}
+
+
+@cache
+def _within(scopes: frozenset[str]) -> frozenset[str]:
+    return frozenset().union(SCOPES["read"], *(SCOPES[name] for name in scopes))
+
+
+def in_scope(who: Who, name: str) -> bool:
+    return who.scopes is None or name in _within(who.scopes)
+
+
+def check_scope(who: Who, name: str) -> None:
+    """Raises what the bearer of a token should be told that is not for this."""
+    if in_scope(who, name):
+        return
+    assert who.scopes is not None
+    takes = " or ".join(scope for scope, found in SCOPES.items() if name in found) or "none"
+    raise NotAllowed(
+        f"{who.name} cannot {name.replace('_', ' ')}",
+        reason=f"its token is for {', '.join(sorted(who.scopes))}, and this takes {takes}",
+        hint="Make another one: turn token create NAME --scope …",
+    )
+
+
+def narrower(scopes: frozenset[str] | None, other: frozenset[str] | None) -> bool:
+    """Is the first good for nothing that the second is not?"""
+    return other is None or (scopes is not None and _within(scopes) <= _within(other))
+
+
+def scopes_of(names: Iterable[str] | None, role: str) -> frozenset[str] | None:
+    """The scopes of a token, as they were named when it was made."""
+    return frozenset(names) if names else USUAL[role]
+
+
 def operation(method: str) -> str:
     """The operation behind a method of the client."""
     return METHODS.get(method, method)
@@ -114,7 +183,10 @@ def operation(method: str) -> str:
 def may(who: Who | None, name: str) -> bool:
     """`who` is None for somebody who has not said who they are."""
     need = NEEDS[name]
-    return need == "open" if who is None else need in GRANTS[who.role]
+    if who is None:
+        return need == "open"
+    for_agents = name in FOR_ITS_AGENTS and "run" in (who.scopes or ())
+    return in_scope(who, name) and (need in GRANTS[who.role] or for_agents)
 
 
 def check(who: Who | None, name: str) -> None:
@@ -125,6 +197,8 @@ def check(who: Who | None, name: str) -> None:
         raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
     if name not in OFFICE and name not in _LOOKS and name != "holder":
         may_ever(name, who)  # in the words of the rules
+    if NEEDS[name] in GRANTS[who.role]:
+        check_scope(who, name)
     need, words = NEEDS[name], name.replace("_", " ")
     if need in ("own", "human") and who.role == "agent":
         why = "that is a person's business"

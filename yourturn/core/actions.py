@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from . import fields as f
+from .access import SCOPES
 from .canon import dumps
 from .errors import Invalid
 from .journal import STATUSES
@@ -239,12 +240,12 @@ VERBS: dict[str, Verb] = {
         {"user": f.name, "role": f.choice(*(r for r in ROLES if r not in ("system", "agent")))},
         ("user", "role"),
     ),
-    "user_remove": Verb("Remove a person and their tokens.", {"user": f.name}, ("user",)),
+    "user_remove": Verb("Remove a person, their tokens and those that they made.", {"user": f.name}, ("user",)),
     "token_create": Verb(
         "Make a token for an agent or a person. It is shown once.",
         {
             "name": f.name, "role": f.choice(*(r for r in ROLES if r != "system")), "actor": f.name, "expires": f.span,
-            "secret": f.name,
+            "secret": f.name, "scopes": f.some(*SCOPES),
         },
         ("name", "role", "secret"),
     ),

@@ -119,6 +119,18 @@ def choice(*words: str) -> Checker:
     return checker
 
 
+def some(*words: str) -> Checker:
+    """Several of some words: a list, or one text with commas between."""
+
+    def checker(field: str, value: Any) -> list[str]:
+        given = [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+        if not isinstance(given, (list, tuple)) or not given or any(one not in words for one in given):
+            raise Invalid(f"{field} cannot be {_quote(value)}", hint=f"Choose some of: {', '.join(words)}.")
+        return [word for word in words if word in given]
+
+    return checker
+
+
 def integer(low: int, high: int) -> Checker:
     def checker(field: str, value: Any) -> int:
         if isinstance(value, str) and re.fullmatch(r"-?\d{1,18}", value.strip()):

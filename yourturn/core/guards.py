@@ -52,6 +52,15 @@ def tries_left(d: Draft) -> str:
     return "" if used < most else f"no retries left ({used} of {most}); a person's answer or a reopen resets them"
 
 
+def may_run(d: Draft) -> str:
+    """Who holds a run speaks as its script: that is for workers, not for every agent that has a token."""
+    who = d.action.who
+    if d.get("workflow") and who.scopes is not None and "run" not in who.scopes:
+        hint = "A worker's token can: turn token create NAME --scope run"
+        raise NotAllowed(f"{who.name} cannot claim {d.key}", reason="it is a run, and the token is not for runs", hint=hint)
+    return ""
+
+
 def held_claim(d: Draft) -> str:
     return "" if d.get("holder") else "no session holds a claim on it"
 

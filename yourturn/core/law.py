@@ -10,6 +10,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .access import check as check
+    from .access import check_scope as check_scope
+    from .access import in_scope as in_scope
+    from .access import scopes_of as scopes_of
     from .actions import say as say
     from .canon import claim_hash as claim_hash
     from .canon import digest as digest
@@ -25,7 +29,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "say": "actions", "place": "places", "claim_hash": "canon", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules",
-    "ROLES": "rules",
+    "ROLES": "rules", "check": "access", "check_scope": "access", "in_scope": "access", "scopes_of": "access",
 }  # fmt: skip
 
 

@@ -59,6 +59,7 @@ class Who(NamedTuple):
     name: str  #: human:ana, agent:coder, system
     role: str  #: a row of rules.ROLES
     direct: bool = False  #: opened the database itself, so a worker's name is proof enough of its claim
+    scopes: frozenset[str] | None = None  #: what their token is narrowed to: rows of access.SCOPES; None is not at all
 
     @property
     def is_person(self) -> bool:

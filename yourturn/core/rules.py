@@ -79,7 +79,7 @@ _rows = [
     ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
     ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
     ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              (needs.no_open_need,),                             do.gather),
-    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.no_open_need, needs.tries_left, needs.short_enough), do.claim),
+    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.may_run, needs.no_open_need, needs.tries_left, needs.short_enough), do.claim),
     ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                do.heartbeat),
     ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.heartbeat),
     ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                do.release),

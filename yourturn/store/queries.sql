@@ -221,20 +221,22 @@ UPDATE users SET role = :role WHERE workspace_id = :workspace AND name = :name A
 UPDATE users SET removed_at = :at WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;
 
 -- name: revoke_tokens_of
-UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND actor = :actor AND revoked_at IS NULL;
+UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND (actor = :actor OR created_by = :actor)
+AND revoked_at IS NULL;
 
 -- name: insert_token
-INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at, expires_at)
-VALUES (:workspace, :name, :actor, :role, :hash, :at, :expires);
+INSERT INTO tokens (workspace_id, name, actor, role, hash, scopes, created_by, created_at, expires_at)
+VALUES (:workspace, :name, :actor, :role, :hash, :scopes, :by, :at, :expires);
 
 -- name: revoke_token
 UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
 
 -- name: token
-SELECT name, actor, role, created_at, expires_at, revoked_at, {now} FROM tokens WHERE workspace_id = :workspace AND hash = :hash;
+SELECT name, actor, role, created_at, expires_at, revoked_at, scopes, {now} FROM tokens WHERE workspace_id = :workspace AND hash = :hash;
 
 -- name: tokens
-SELECT name, actor, role, created_at, expires_at, revoked_at FROM tokens WHERE workspace_id = :workspace ORDER BY id;
+SELECT name, actor, role, created_at, expires_at, revoked_at, scopes, created_by FROM tokens WHERE workspace_id = :workspace
+ORDER BY id;
 
 -- name: home_of_token
 SELECT w.name FROM tokens t JOIN workspaces w ON w.id = t.workspace_id WHERE t.hash = :hash;
@@ -249,7 +251,7 @@ SELECT w.name FROM links l JOIN workspaces w ON w.id = l.workspace_id WHERE l.ha
 SELECT name FROM workspaces ORDER BY id;
 
 -- name: own_token
-SELECT actor FROM tokens WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
+SELECT actor, created_by FROM tokens WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
 
 -- name: password
 SELECT password, role FROM users WHERE workspace_id = :workspace AND name = :name AND removed_at IS NULL;

@@ -66,7 +66,9 @@ CREATE TABLE tokens (
     hash          TEXT NOT NULL UNIQUE,
     created_at    {big} NOT NULL,
     expires_at    {big},
-    revoked_at    {big}
+    revoked_at    {big},
+    scopes        TEXT NOT NULL DEFAULT '',        -- words, with spaces between; none are the usual ones of the role
+    created_by    TEXT NOT NULL DEFAULT ''
 ) {strict};
 CREATE UNIQUE INDEX tokens_name ON tokens (workspace_id, name) WHERE revoked_at IS NULL;
 

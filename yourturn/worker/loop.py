@@ -313,7 +313,7 @@ class Worker:
 
     def _token(self, agent: str) -> str:
         """A credential of its own, for as long as this worker lives."""
-        if not self.desk.who.is_person:
+        if not self.desk.who.is_person and "run" not in (self.desk.who.scopes or ()):
             return self.env.get("YOURTURN_TOKEN", "")
         if agent not in self._tokens:
             name = f"worker-{self.name}-{agent}-{os.urandom(3).hex()}"

@@ -1,5 +1,7 @@
 -- Why: people come over HTTP, with passwords, sessions and one-time links.
 ALTER TABLE users ADD COLUMN password TEXT;
+ALTER TABLE tokens ADD COLUMN scopes TEXT NOT NULL DEFAULT '';
+ALTER TABLE tokens ADD COLUMN created_by TEXT NOT NULL DEFAULT '';
 CREATE TABLE logins (
     id            {id},
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
