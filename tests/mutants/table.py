@@ -235,7 +235,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a late commit is skipped", _POSTGRES, "pg_snapshot_xmin(pg_current_snapshot())", "pg_snapshot_xmax(pg_current_snapshot())", on(_EVENTS, "test_an_event_that_commits_late_is_not_skipped", "postgres")),
     Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
     Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
-    Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),\n            "at"', '"hash": a["secret"],\n            "at"', on(_FENCES, "test_no_secret_is_stored")),
+    Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),\n            "scopes"', '"hash": a["secret"],\n            "scopes"', on(_FENCES, "test_no_secret_is_stored")),
     # --- what an agent said, and what it only showed
     Mutant("a tag in inline code is said", _MESSAGE, "return self._span[1] if self._span[0] <= here else 0", "return 0", on(_SAID, "test_a_message", "")),
     Mutant("a tag in a quotation is said", _MESSAGE, "[>|]         # a quotation", "[|]         # a quotation", on(_SAID, "test_a_message", "")),
