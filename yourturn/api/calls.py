@@ -112,9 +112,9 @@ def snake(name: str) -> str:
     return _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
 
 
-def etag(value: Any) -> str:
+def etag(value: Any, shown: bytes | None = None) -> str:
     """The version of a task, and a digest of what is shown."""
-    digest = sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+    digest = sha256(json.dumps(value).encode() if shown is None else shown).hexdigest()[:16]
     version = value.get("version") if isinstance(value, dict) else None
     return f'"v{version}-{digest}"' if version is not None else f'"{digest}"'
 

@@ -83,7 +83,7 @@ def _bytes(found: Answer, headers: dict[str, str], method: str) -> tuple[int, He
     told: Headers = [(b"content-type", found.media.encode())]
     told += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in found.headers]
     if found.status < 300 and found.text is None:
-        tag = etag(found.value)
+        tag = etag(found.value, out)
         told += [(b"etag", tag.encode()), (b"cache-control", b"private, no-cache")]
         if method in ("GET", "HEAD") and fresh(headers, tag):
             return 304, told, b""

@@ -5,10 +5,7 @@ A principal belongs to one workspace: their credential says which, and from then
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any
 
 from ..client import Client
@@ -18,6 +15,7 @@ from ..core.errors import NotKnown
 from ..core.model import Who
 from ..desk import Clock, Desk
 from ..store import schema
+from .threads import Threads
 
 NOBODY = Who("nobody", "viewer")
 #: SQLite lets one write at a time, and a connection costs memory: a few threads are enough.
@@ -36,7 +34,7 @@ class Desks:
         self._clock = clock
         self._desks: dict[str, Desk] = {}
         self._homes: dict[str, str] = {}
-        self._pool = ThreadPoolExecutor(threads, "yourturn-http")
+        self._threads = Threads(threads)
 
     def workspaces(self) -> list[str]:
         with self.store.reading() as run:
@@ -74,11 +72,11 @@ class Desks:
         return Client(desk.as_(desk.session(secret)[1]))
 
     async def run(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
-        """In one of our threads. What has begun is finished, even if nobody waits for it any more."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, partial(function, *args, **named))
+        """In one of our threads."""
+        return await self._threads.run(function, *args, **named)
 
     def close(self) -> None:
-        self._pool.shutdown(cancel_futures=True)
+        self._threads.close()
         self.store.close()
 
 

@@ -19,11 +19,39 @@ from ..desk import Clock
 from ..http import auth, errors
 from ..http.desks import Desks
 from ..http.gate import Gate, answer, refuse
+from ..http.paths import Paths
 from ..http.site import Site
 from ..version import __version__
 from ..web import frame
 from ..web import pages as web
 from ..web import table as web_table
+
+
+class App(FastAPI):
+    """A request goes through the gate to the route that has it. The framework's own layers, of which we need none there, are
+    passed only by what no route has."""
+
+    gate: Any = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and self.gate is not None:
+            await self.gate(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+class _Ways:
+    def __init__(self, app: FastAPI) -> None:
+        self.app = app
+        self.paths = Paths((route.path, route.app) for route in app.router.routes if isinstance(route, Route))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        found = self.paths.find(scope["path"])
+        if found is None:
+            await FastAPI.__call__(self.app, scope, receive, send)
+            return
+        scope["path_params"] = found[1]
+        await found[0](scope, receive, send)
 
 
 def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | None = None, clockwork: bool = True) -> FastAPI:
@@ -41,9 +69,8 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
             site.quiet()
             site.close()
 
-    app = FastAPI(title="Yourturn", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
+    app = App(title="Yourturn", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.site = site
-    app.add_middleware(Gate, site=site)
     app.add_exception_handler(HTTPException, _plainly)  # type: ignore[arg-type]
     app.add_exception_handler(YourturnError, _said)  # type: ignore[arg-type]
     by_path: dict[str, list[Any]] = {}
@@ -60,6 +87,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
         app.router.routes.append(Route(path, endpoint=web.Endpoint(site, pages[path])))
     for path, name in web_table.FILES.items():
         app.router.routes.append(Route(path, endpoint=web.Files(name)))
+    app.gate = Gate(_Ways(app), site)
     return app
 
 
