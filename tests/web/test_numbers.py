@@ -9,12 +9,10 @@ from tests.web.conftest import live
 from tests.web.workdesk import week
 from yourturn.web.telling import DID
 
-scripts = pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
 
 
-@scripts
-def test_activity_is_told_filtered_and_paged(web, visit, js):
-    page = visit("ana", "/activity", js=js)
+def test_activity_is_told_filtered_and_paged(web, visit):
+    page = visit("ana", "/activity", js=False)
     events = page.locator(".happened > li")
     expect(events).to_have_count(60)
     expect(page.get_by_text("ana came in by a link").first).to_be_visible()
@@ -56,8 +54,7 @@ def test_every_verb_has_words():
     assert set(VERBS) - {"heartbeat", "approve"} <= set(DID)
 
 
-@pytest.mark.parametrize("width", [1280, 390])
-@scripts
+@pytest.mark.parametrize(("width", "js"), [(1280, False), (390, True)], ids=["plain", "phone"])
 def test_statistics_are_numbers_words_and_tables(web, visit, width, js):
     desk = web.as_("human:ana")
     week(desk, web.clock)
