@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from yourturn.client import Client
+from yourturn.config import connect
 from yourturn.core.model import Who
-from yourturn.testing import FakeClock
+from yourturn.demo import sample
+from yourturn.testing import FakeClock, Stage, done, needs_human
 
 #: Everything that somebody may write to do harm, as text.
 NASTY = (
@@ -69,3 +71,30 @@ def nasty(desk: Client) -> dict[str, str]:
     held = agent.claim(done, "evil")["claim"]
     agent.complete(held, "\n".join(NASTY))
     return {"task": key, "below": below, "done": done}
+
+
+RELEASE = """
+def workflow(prompt):
+    run("architect", prompt)
+    run("coder", "Build it")
+    log("Both are through")
+    if not pause("Publish 2.4 to everybody?", timeout="20h"):
+        return stuck("not yet")
+    return run("keeper")
+"""
+
+
+def lively(address: str, clock: FakeClock) -> dict[str, str]:
+    """What the demo shows, with a run that waits, and a project in which nothing has happened."""
+    made = sample.fill(address, "ana", clock.micros)
+    with connect(address, as_="human:ana", project="BOOK", env={}, clock=clock) as desk:
+        desk.create_project("EMPTY", "Nothing yet")
+        agents = {
+            "architect": [done("Three parts: fares, refunds, seats")],
+            "coder": [needs_human("Keep the old tickets valid?"), done("Built, 312 tests pass")],
+        }
+        stage = Stage(RELEASE, agents, desk=desk, clock=clock, file="release.py")
+        stage.run("Release 2.4: fares, refunds and the seat map")
+        stage.answer("For a year")
+        made["run"] = stage.key
+    return made

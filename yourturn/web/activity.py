@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from ..core.errors import Invalid
 from . import shape
-from .telling import Told, told
+from .telling import Told, gathered, told
 from .visit import Page, Shown, Visit
 
 PAGE = 60
@@ -46,7 +46,7 @@ def show(visit: Visit) -> Shown:
     more, found = len(found) > PAGE, found[:PAGE]
     now = shape.now_of(client)
     days: list[tuple[str, list[Told]]] = []
-    for event in found:
+    for event in gathered(found):
         day = _day(event["at"], now)
         if not days or days[-1][0] != day:
             days.append((day, []))

@@ -23,6 +23,8 @@ LANES = ("ready", "blocked", "working", "human", "review", "done")
 REST = ("created", "deferred", "failed", "cancelled")
 #: Cards in a lane, rows of a list.
 CARDS, PAGE = 6, 50
+#: So many of the newest tasks that are done are looked at for those that ended last.
+RECENT = 50
 PRIORITIES = {"0": "0, at once", "1": "1, soon", "2": "2, normal", "3": "3, later", "4": "4, some day"}
 
 
@@ -35,6 +37,7 @@ class Card(NamedTuple):
     ask: str  #: what a person is asked
     who: shape.Who | None
     fact: str
+    since: str
     time: shape.Time | None
     when: shape.Moment
     waits: str
@@ -79,9 +82,8 @@ def wish_of(query: Mapping[str, str]) -> Wish:
 
 
 def card(t: Mapping[str, Any], now: int) -> Card:
-    claim = t["claim"]
     waiting = next((q for q in t["questions"] if q["status"] == "pending" and q["blocking"]), None)
-    who = shape.who(f"agent:{claim['worker']}") if claim and t["state"] == "working" else None
+    when = t["ended_at"] or t["updated_at"]
     ask = f"{shape.kind(waiting).label}: {waiting['text']}" if waiting else ""
     return Card(
         t["key"],
@@ -90,26 +92,25 @@ def card(t: Mapping[str, Any], now: int) -> Card:
         t["priority"],
         shape.state(t["state"]),
         ask,
-        who,
+        shape.holder(t) if t["state"] == "working" else None,
         "" if ask else fact(t, now),
+        shape.short(max(0, -shape.seconds_until(t["updated_at"], now))) if t["claim"] else shape.ago(when, now),
         shape.countdown(waiting, now) if waiting else None,
-        shape.at(t["ended_at"] or t["updated_at"], now),
+        shape.at(when, now),
         shape.short(max(0, -shape.seconds_until(waiting["asked_at"], now))) if waiting else "",
     )
 
 
 def fact(t: Mapping[str, Any], now: int) -> str:
-    """The one thing about a task that matters in the state that it is in."""
+    """The one thing about a task that matters in the state that it is in, beside the time."""
     if t["blocked_by"]:
         rest = len(t["blocked_by"]) - 1
         return f"waits for {t['blocked_by'][0]}" + (f" and {rest} more" if rest else "")
     if t["wake_at"]:
         return f"until {shape.day(t['wake_at'], now)}"
     if t["ended_at"]:
-        return shape.ago(t["ended_at"], now) + (f", {t['reason']}" if t["reason"] else "")
-    if t["claim"]:
-        return shape.short(max(0, -shape.seconds_until(t["updated_at"], now)))
-    return f"for {t['role']}" if t["role"] else shape.ago(t["updated_at"], now)
+        return str(t["reason"] or "")
+    return f"for {t['role']}" if t["role"] and not t["claim"] else ""
 
 
 def _asking(client: Client, project: str, now: int) -> list[Card]:
@@ -155,7 +156,9 @@ def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
             cards = _asking(client, wish.project, now)
         else:
             found = client.ready(project=project, limit=CARDS) if name == "ready" else []
-            found = found or client.list(state=name, project=project, limit=CARDS, newest=name == "done")
+            found = found or client.list(state=name, project=project, limit=CARDS if name != "done" else RECENT, newest=name == "done")
+            if name == "done":
+                found = sorted(found, key=lambda t: str(t["ended_at"]), reverse=True)[:CARDS]
             cards = [card(t, now) for t in found]
         lanes.append(Lane(name, shape.state(name), count, cards, count - len(cards), wish.url(state=name), EMPTY[name]))
     rest = [
@@ -163,7 +166,7 @@ def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
         for name in REST
         if counts.get(name)
     ]
-    return Page("board.html", {**common, "lanes": lanes, "rest": rest, "none": not counts})
+    return Page("board.html", {**common, "lanes": lanes, "rest": rest, "none": not any(counts.values())})
 
 
 def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:

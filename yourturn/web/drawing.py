@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from ..core.model import RESOLVED
@@ -14,7 +15,9 @@ from . import shape, words
 
 #: A box, the room between two rows, how many stand side by side, and the width of all.
 WIDE, HIGH, PITCH, SIDE, WIDTH = 136, 44, 78, 2, 304
-LETTERS = 17
+ROOM = 15.5
+#: Letters that are wider or narrower than most.
+LETTERS = {**dict.fromkeys("mwMWOQ@%", 1.5), **dict.fromkeys("ABCDEGHKNRSTUVXYZ", 1.2), **dict.fromkeys("ijltfI.,:;|'!() ", 0.55)}
 
 
 class Box(NamedTuple):
@@ -45,13 +48,20 @@ def graph(found: Mapping[str, Any]) -> Graph:
         for x, key in enumerate(row):
             left = (WIDTH - WIDE) // 2 if len(row) == 1 else 8 + x * (WIDE + 16)
             boxes[key] = _box(tasks[key], left, 2 + y * PITCH, key == here)
-    edges = []
-    for one, other in found["edges"]:
-        a, b = boxes[other], boxes[one]
-        x1, y1, x2, y2 = a.x + WIDE // 2, a.y + HIGH, b.x + WIDE // 2, b.y
-        bend = (y2 - y1) // 2
-        edges.append((f"M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2 - 6}", x2, y2))
+    edges = [_edge(boxes[other], boxes[one]) for one, other in found["edges"]]
     return Graph(list(boxes.values()), edges, 4 + len(rows) * PITCH - (PITCH - HIGH), _told(here, tasks, needs), found["more"])
+
+
+def _edge(a: Box, b: Box) -> tuple[str, int, int]:
+    """From one box down to another; past the rows between them along the side."""
+    x1, y1, x2, y2 = a.x + WIDE // 2, a.y + HIGH, b.x + WIDE // 2, b.y
+    gap = PITCH - HIGH
+    if y2 - y1 <= gap:
+        bend = (y2 - y1) // 2
+        return f"M{x1} {y1}C{x1} {y1 + bend} {x2} {y2 - bend} {x2} {y2 - 6}", x2, y2
+    side, half = (3 if x1 + x2 <= WIDTH else WIDTH - 3), gap // 2
+    out = f"M{x1} {y1}C{x1} {y1 + half} {side} {y1 + half} {side} {y1 + gap}"
+    return f"{out}V{y2 - gap}C{side} {y2 - half} {x2} {y2 - half} {x2} {y2 - 6}", x2, y2
 
 
 def _rows(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
@@ -75,8 +85,15 @@ def _rows(needs: Mapping[str, Sequence[str]]) -> list[list[str]]:
 def _box(t: Mapping[str, Any], x: int, y: int, here: bool) -> Box:
     look = "here" if here else "done" if t["state"] in RESOLVED else "wait" if t["state"] == "blocked" else "open"
     title = one_line(t["title"])
-    brief = title if len(title) <= LETTERS else f"{title[: LETTERS - 1].rstrip()}…"
-    return Box(x, y, t["key"], brief, look, f"{t['key']} {title}, {shape.state(t['state']).label.lower()}")
+    return Box(x, y, t["key"], _brief(title), look, f"{t['key']} {title}, {shape.state(t['state']).label.lower()}")
+
+
+def _brief(title: str) -> str:
+    """As much of a title as a box has room for."""
+    widths = list(accumulate(LETTERS.get(letter, 1.0 if letter.isascii() else 1.6) for letter in title))
+    if not widths or widths[-1] <= ROOM:
+        return title
+    return f"{title[: sum(width <= ROOM - 1 for width in widths)].rstrip()}…"
 
 
 def _told(here: str, tasks: Mapping[str, Any], needs: Mapping[str, Sequence[str]]) -> str:

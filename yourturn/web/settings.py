@@ -9,7 +9,7 @@ from ..client.managing import SESSION
 from ..core import access
 from ..core.errors import Invalid, YourturnError
 from ..core.rules import ROLES
-from ..core.settings import SETTINGS
+from ..core.settings import SETTINGS, check
 from ..http import auth
 from ..view import person
 from . import shape
@@ -92,7 +92,7 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
             "members": client.users() if admin else [],
             "projects": projects,
             "project": project,
-            "values": _values(project["settings"]) if project else [],
+            "values": [_typed(visit, v) if wrong[0] == "projects" else v for v in _values(project["settings"])] if project else [],
             "key": new_key(),
             "site": _url(visit),
             "shortest": SHORTEST,
@@ -162,6 +162,11 @@ def _values(settings: dict[str, Any]) -> list[Value]:
             timed = isinstance(value, float)
             found.append(Value(name, setting.about, _length(value) if timed else str(value), setting.words))
     return found
+
+
+def _typed(visit: Visit, value: Value) -> Value:
+    """What somebody has typed stays, with what is wrong with it."""
+    return value._replace(value=visit.field(value.name).strip() or value.value)
 
 
 def _length(seconds: float) -> str:
@@ -267,10 +272,12 @@ def set_project(visit: Visit) -> Shown:
         return _page(visit, ("projects", f"There is no project {project[:40]}."), status=404)
 
     def deed() -> None:
-        for one in _values(now):
-            given = visit.field(one.name).strip()
-            if given and given != one.value:
-                visit.client.set(one.name, given, project)
+        given = {one.name: visit.field(one.name).strip() for one in _values(now)}
+        changed = {one.name: given[one.name] for one in _values(now) if given[one.name] not in ("", one.value)}
+        for name, value in changed.items():  # all of them or none
+            check(name, value)
+        for name, value in changed.items():
+            visit.client.set(name, value, project)
 
     return _try(visit, "projects", deed, "project", f"&project={project}")
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..client import Client
 from ..core.words import iso
+from ..runs import agent
 from ..screen import micros
 from ..view import person, question_sort
 from . import words
@@ -164,6 +165,14 @@ def length(seconds: float) -> str:
     if whole < 2 * DAY:
         return f"{whole // HOUR} h" + (f" {whole % HOUR // MINUTE} min" if whole % HOUR // MINUTE else "")
     return f"{whole // DAY} days"
+
+
+def holder(t: Mapping[str, Any]) -> Who | None:
+    """Which agent works on a task: by its name, or else its worker's."""
+    if not t["claim"]:
+        return None
+    name = agent(dict(t)) if t["workflow"] else (t["seat"] or {}).get("agent")
+    return who(f"agent:{name or t['claim']['worker']}")
 
 
 def local(moment: str) -> datetime:

@@ -72,18 +72,19 @@ def lines(client: Any, task: Mapping[str, Any], limit: int) -> tuple[list[Line],
     said = client.output(key, limit=limit)
     events = client.history(key, limit=limit)
     since = said[0]["at"] if len(said) == limit else ""
-    found = [(x["at"], 1, _line(x)) for x in said]
+    names = {e["data"].get("set", {}).get("epoch"): person(e["actor"]) for e in events if e["action"] == "claim"}
+    found = [(x["at"], 1, _line(x, names.get(x["epoch"], ""))) for x in said]
     found += [(e["at"], 0, _mark(e, waiting)) for e in events if e["action"] in MARKS and e["at"] >= since]
     found.sort(key=lambda item: item[:2])
     seen = f"{said[-1]['id'] if said else 0}.{events[-1]['seq'] if events else 0}"
     return [line for _, _, line in found][-limit:], seen
 
 
-def _line(x: Mapping[str, Any]) -> Line:
+def _line(x: Mapping[str, Any], name: str = "") -> Line:
     return Line(
         x["at"],
         shape.seconds(x["at"]),
-        "" if x["sort"] == "said" else x["sort"],
+        name if x["sort"] == "said" else x["sort"],
         x["text"].rstrip(),
         "err" if x["sort"] in BAD else "",
     )
@@ -93,7 +94,7 @@ def _mark(e: Mapping[str, Any], waiting: set[str]) -> Line:
     """What waits still stands out."""
     open_ = any(q["id"] in waiting for q in e["data"].get("opened", ()))
     text = telling.sentence(e)
-    who = "" if e["action"] in telling.ALONE or e["action"] == "claim" else f"{person(e['actor'])} "
+    who = "" if e["action"] in telling.ALONE else f"{person(e['actor'])} "
     return Line(e["at"], shape.seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
 
 
@@ -166,7 +167,7 @@ def step(s: Mapping[str, Any], now: int) -> Step:
     time = shape.length(max(0, took) / 1_000_000)
     return Step(
         s["index"],
-        s["agent"] or s["name"],
+        s["agent"] if s["agent"] and not s["agent"].startswith("_") else s["name"],
         icon,
         bead,
         word,
@@ -188,7 +189,7 @@ def _about(s: Mapping[str, Any], result: Mapping[str, Any]) -> str:
     for name in ("message", "text", "question", "prompt"):
         if isinstance(given.get(name), str) and given[name].strip():
             return f"“{given[name][:200]}”"
-    return "" if not s["agent"] else s["name"] if s["name"] != "run" else ""
+    return ""
 
 
 def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
@@ -235,7 +236,7 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
     finished = client.inbox(task=key) if not any(q.pending for q in questions) else []
     waiting = [q for q in questions if q.pending] + [asked(q, now, me, run) for q in finished if q["id"] == key]
     found, seen = lines(client, t, LINES)
-    events = client.history(key, limit=EVENTS + 1)
+    events = [e for e in client.history(key, limit=4 * EVENTS) if e["action"] != "step"]  # those stand under Steps
     graph = client.graph(key, most=12)
     writer = next((e for e in reversed(events) if e["action"] == "complete"), None)
     doing = moves(visit, t)
@@ -245,7 +246,8 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "here": "tasks",
             "t": t,
             "tag": shape.state(t["state"]),
-            "worker": shape.who(f"agent:{t['claim']['worker']}") if t["claim"] else None,
+            "worker": shape.holder(t),
+            "about": t["description"].strip() != t["title"].strip() and t["description"].strip(),
             "facts": [fact for fact in _facts(t, now) if fact[1]],
             "waiting_q": waiting,
             "questions": questions[::-1],
@@ -259,7 +261,6 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "script": run,
             "graph": drawing.graph(graph) if graph["edges"] else None,
             "events": [telling.told(e, now) for e in reversed(events[-EVENTS:])],
-            "all_events": len(events) > EVENTS,
             "created": shape.at(t["created_at"], now),
             "author": shape.who(t["created_by"]),
             "wrote": shape.who(writer["actor"] if writer else None),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..view import person
 from . import shape
 
 #: action -> what was done; {key} is the task, {it} a detail of the event.
@@ -16,7 +15,7 @@ DID = {
     "block": "{key} waits for other tasks",
     "unblock": "{key} is ready: nothing is in its way",
     "parent": "all parts of {key} have ended",
-    "claim": "{it} took {key}",
+    "claim": "took {key}",
     "release": "gave {key} back",
     "expire": "the lease on {key} is over",
     "park": "parked {key}",
@@ -44,7 +43,7 @@ DID = {
     "assign": "sent {it} to somebody else",
     "dep_add": "made {key} wait for {it}",
     "dep_remove": "let {key} no longer wait for {it}",
-    "step": "{key} went a step on",
+    "step": "{key} went {it} on",
     "rewind": "let {key} go on from an earlier step",
     "fence": "{key}: what was allowed before the restore is void",
     "project_create": "opened the project {it}",
@@ -91,7 +90,7 @@ def told(e: Mapping[str, Any], now: int) -> Told:
     return Told(
         e["seq"],
         shape.who(actor),
-        e["action"] in ALONE or e["action"] == "claim",
+        e["action"] in ALONE,
         before,
         after,
         e["task"] or "",
@@ -102,6 +101,22 @@ def told(e: Mapping[str, Any], now: int) -> Told:
         tone(e),
         sentence(e),
     )
+
+
+def gathered(events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Steps of a run that follow each other are one line, which says how many."""
+    kept: dict[str, Any] = {}
+    for e in events:
+        if e["action"] == "step" and kept and e["task"] == kept["task"]:
+            kept = {**kept, "many": kept["many"] + 1, "seq": e["seq"]}
+            continue
+        if kept:
+            yield kept
+        kept = {**e, "many": 1} if e["action"] == "step" else {}
+        if not kept:
+            yield e
+    if kept:
+        yield kept
 
 
 def sentence(e: Mapping[str, Any]) -> str:
@@ -117,9 +132,10 @@ def sentence(e: Mapping[str, Any]) -> str:
 
 def _it(e: Mapping[str, Any]) -> str:
     data, action = e["data"], e["action"]
-    if action == "claim":
-        return person(str(data.get("set", {}).get("holder") or e["actor"]))
     asked = [q["id"] for name in ("opened", "closed") for q in data.get(name, ())]
+    if action == "step":
+        many = e.get("many", 1)
+        return f"{many} steps" if many > 1 else "a step"
     if action in ("dep_add", "dep_remove"):
         return ", ".join(str(pair[1]) for name in ("needs_added", "needs_removed") for pair in data.get(name, ()))
     if action == "update":
