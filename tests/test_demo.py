@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pty
 import re
@@ -11,18 +12,26 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.request
+from http.cookiejar import CookieJar
 from pathlib import Path
 
 import pytest
 
+from yourturn import connect
+
 COMMAND = [sys.executable, "-m", "yourturn.demo", "--pace", "0"]
+TEXT, WEB = [*COMMAND, "--text"], [*COMMAND[:-1], "0.1"]
+LANE = r'data-lane="(\w+)">.*?class="count num">(\d+)<'
+LANES = {"ready", "blocked", "working", "human", "review", "done"}
+SEATS, PUBLISH = "How should one choose a seat on a phone?", "Everything is through. Publish 2.4 to everybody?"
 QUESTION = "Where should a signed-in session live?"
 
 
 @pytest.fixture
 def env(tmp_path: Path) -> dict[str, str]:
     """A temporary folder of our own, so that we see what is left in it; and an agent's name, which must not matter."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM")}
+    kept = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "TERM", "CI", "DISPLAY")}
     return {**kept, "TMPDIR": str(tmp_path), "USER": "ana", "TERM": "xterm", "YOURTURN_AGENT": "coder"}
 
 
@@ -34,7 +43,7 @@ def alive(tmp_path: Path) -> list[str]:
             words, place = (process / "cmdline").read_text(), (process / "environ").read_text(errors="replace")
         except OSError:
             continue
-        if "yourturn.demo" in words and str(tmp_path) in place:
+        if ("yourturn" in words or "turn" in words) and str(tmp_path) in place:
             found.append(process.name)
     return found
 
@@ -61,11 +70,11 @@ def test_with_nobody_at_the_keyboard(env, tmp_path):
 class Terminal:
     """The demo in a pseudo-terminal: wait for words, type words."""
 
-    def __init__(self, env: dict[str, str]) -> None:
+    def __init__(self, command: list[str], env: dict[str, str]) -> None:
         ours, theirs = pty.openpty()
         self.fd = ours
         self.process = subprocess.Popen(
-            COMMAND, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
+            command, env=env, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True,
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )  # fmt: skip
         os.close(theirs)
@@ -98,8 +107,8 @@ class Terminal:
 
 
 @pytest.fixture
-def terminal(env):
-    opened = Terminal(env)
+def terminal(env, request):
+    opened = Terminal(getattr(request, "param", TEXT), env)
     yield opened
     if opened.process.poll() is None:
         opened.process.kill()
@@ -136,8 +145,6 @@ def test_stopped_in_the_middle(terminal, tmp_path, stop):
 
 def test_somebody_else_answers_first(terminal, tmp_path, env):
     """The desk is a real one: it can be answered from another window, and the first answer wins."""
-    from yourturn import connect
-
     terminal.until("Your answer [cookie]: ")
     database = next(tmp_path.glob("*/yourturn.db"))
     with connect(str(database), as_="human:ben", env={}) as desk:
@@ -146,3 +153,45 @@ def test_somebody_else_answers_first(terminal, tmp_path, env):
     terminal.until("human:ben answered “jwt”")
     terminal.until("reads the answer of human:ben to Q1: jwt")
     assert terminal.end() == 0
+
+
+# --- the inbox, at a terminal -----------------------------------------------------------------------------------------
+
+
+def test_in_ci_a_terminal_is_told_the_story(env, tmp_path):
+    opened = Terminal(COMMAND, {**env, "CI": "1"})
+    opened.until("What to type next")
+    assert opened.end() == 0
+    os.close(opened.fd)
+
+
+@pytest.mark.parametrize("terminal", [WEB], indirect=True)
+def test_the_inbox_opens_agents_ask_and_go_on(terminal, tmp_path):
+    """The real server and a real worker; somebody comes in by the link and answers over HTTP."""
+    terminal.until("Your inbox: ")
+    terminal.until(f"waits for a person (checkpoint): {PUBLISH}")
+    terminal.until(f"waits for a person (input): {SEATS}")
+    link = re.search(r"(http://127\.0\.0\.1:\d+)/enter/yl_\w+", terminal.seen)
+    assert link
+    person = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
+    inbox = person.open(link[0]).read().decode()
+    assert {lane for lane, _ in re.findall(LANE, person.open(f"{link[1]}/tasks").read().decode())} == LANES
+    csrf = re.search(r'data-csrf="(\w+)"', inbox)
+    assert csrf
+    with connect(str(next(tmp_path.glob("*/.yourturn/yourturn.db"))), as_="agent:looker", project="BOOK", env={}) as desk:
+        asked = {q["text"]: q["id"] for q in desk.inbox(project="BOOK")}
+    told = {SEATS: {"type": "choice", "value": "plan"}, PUBLISH: {"type": "approval", "value": True}}
+    for text, response in told.items():
+        assert text in inbox
+        sent = json.dumps({"response": response}).encode()
+        headers = {"Content-Type": "application/json", "X-CSRF-Token": csrf[1], "Origin": link[1]}
+        request = urllib.request.Request(f"{link[1]}/api/questions/{asked[text]}/answer", sent, headers)
+        assert person.open(request).status == 200
+    terminal.until("done: Published everywhere")
+    terminal.until("done: Seats can be chosen on a phone")
+    terminal.until("tester begins: Test the choice of seats")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.until("Nothing is left behind.\r\n")
+    assert terminal.end() == 130
+    assert list(tmp_path.iterdir()) == []
+    assert alive(tmp_path) == []

@@ -10,7 +10,6 @@ from tests.web.workdesk import week
 from yourturn.web.telling import DID
 
 
-
 def test_activity_is_told_filtered_and_paged(web, visit):
     page = visit("ana", "/activity", js=False)
     events = page.locator(".happened > li")

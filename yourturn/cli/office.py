@@ -277,13 +277,13 @@ def _read_anchor(path: str) -> Any:
 
 
 def demo_args(p: Any) -> None:
-    pass
+    p.add_argument("--text", action="store_true", help="tell it in this terminal, without a browser")
 
 
 def demo(a: Namespace) -> int:
     from ..demo import main
 
-    return main([])
+    return main(["--text"] if a.text else [])
 
 
 def completion_args(p: Any) -> None:

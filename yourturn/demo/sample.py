@@ -54,6 +54,9 @@ index 5be1c02..b7790d4 100644
 +        found = [d for d in found if d.holidays]
 +    return sorted(found, key=lambda d: (d.time, d.pier))
 """
+LOAD = """\
+python -m fares.load prices-2026.csv \\
+    --into "$STAGING_URL" --replace"""
 
 
 class Clock:
@@ -121,8 +124,8 @@ class _Job:
                  title: str, kind: str) -> None:  # fmt: skip
         self.desk, self.clock, self.waiting, self.dice = desk, clock, waiting, dice
         self.agent, self.project, self.title, self.kind = agent(desk, who), project, title, kind
-        self.worker, self.key, self.claim, self.asked = who, "", {}, 0
-        self.start = start
+        self.start, self.worker, self.key, self.asked = start, who, "", 0
+        self.claim: dict[str, Any] = {}
 
     def _later(self, minutes: float, deed: Callable[[], None]) -> None:
         _Job.count += 1
@@ -165,7 +168,10 @@ class _Job:
     def finish(self) -> None:
         self.agent.complete(self.claim, f"{self.title}: done, with tests.")
         if self.desk.show(self.key)["state"] == "review":
-            self._later(self.dice.random() * 90, lambda: self.desk.accept(self.key) and None)
+            self._later(self.dice.random() * 90, self.accept)
+
+    def accept(self) -> None:
+        self.desk.accept(self.key)
 
     def give_up(self) -> None:
         state = self.desk.show(self.key)["state"]
@@ -201,8 +207,8 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
         claim = hold(who, name, *said, lease="6h")
         if patch:
             who.keep_patch(claim, "5be1c02a9f34", patch)
-        silence = {} if "timeout" in more else {"on_timeout": "keep"}
-        made[f"{name}?"] = who.ask(made[name], text, kind, claim=claim, **silence, **more)["id"]
+        given: dict[str, Any] = more if "timeout" in more else {"on_timeout": "keep", **more}
+        made[f"{name}?"] = who.ask(made[name], text, kind, claim=claim, **given)["id"]
         if more.get("blocking", True):
             who.park(claim)
 
@@ -210,13 +216,14 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
         """So many minutes ago."""
         clock.now = max(clock.now, now - round(minutes * MINUTE))
 
+    # fmt: off
     at(330)
     task("fares", "BOOK", "Fares as rows, not as code", priority=1, acceptance="Every fare of last year comes out the same.",
-         description="Fares are a thousand lines of ifs. Put them into a table that the office can read and change.")  # fmt: skip
+         description="Fares are a thousand lines of ifs. Put them into a table that the office can read and change.")
     coder.complete(hold(coder, "fares"), "A table, an importer, and 214 tests against last year's tickets.")
     task("discounts", "BOOK", "Discounts on top of fares", "fares", priority=1)
     task("prices", "BOOK", "Move the prices of 2026 into the new table", "fares", priority=0,
-         description="The importer is there. Staging first, then a Sunday night.")  # fmt: skip
+         description="The importer is there. Staging first, then a Sunday night.")
     task("refund", "BOOK", "Refunds when a crossing is cancelled", "fares", priority=1)
     task("voucher", "BOOK", "Vouchers that can be used twice", "refund", priority=3)
     task("checkout", "BOOK", "Show the fare while one chooses", "prices", "discounts", priority=1)
@@ -236,7 +243,7 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
     task("backup", "OPS", "Nightly backup to the second site", priority=1)
     task("keys", "OPS", "Rotate the read-only keys")
     task("alarm", "OPS", "Wake nobody for a full disk that empties itself", priority=3)
-    task("storm", "SITE", "A banner for storms that somebody on a pier with one bar of reception can read and close again", priority=2)
+    task("storm", "SITE", "A banner for storms that somebody on a pier with one bar of reception can read and close again")
     task("search", "SITE", "Find a crossing by the name of a village", priority=3)
     task("winch", "OPS", "Read the sensors of the winches", priority=2, role="keeper")
     task("bikes", "BOOK", "Bicycles as a ticket of their own", priority=2)
@@ -248,16 +255,17 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
     at(260)
     ask(coder, "merge", "Both branches number the seats, and not in the same way. I cannot merge them", "escalation",
         ("said", "Merging seats/upper-deck into seats/lower-deck"), ("error", "CONFLICT (content): seats/number.py"),
-        reason="irreconcilable_conflict", context={"text": "Upper deck counts from the bow, lower deck from the stern."})  # fmt: skip
+        reason="irreconcilable_conflict",
+        context={"text": "Upper deck counts from the bow, lower deck from the stern."})
     at(190)
     ask(coder, "timetable", "Holidays are in the timetable. Sign it off?", "approval",
         ("said", "Reading the holidays of both countries"), ("tool", "pytest -q: 96 passed in 4.1 s"), patch=DIFF,
-        context={"text": "Both countries' holidays, checked against the printed timetable.", "current_step": "finished"})  # fmt: skip
+        context={"text": "Both countries' holidays, checked against the printed timetable.", "current_step": "finished"})
     at(150)
     ask(writer, "style", "British spelling everywhere?", options=["British", "American"], default="British", blocking=False)
     at(95)
     ask(writer, "names", "What do we call the evening crossing in public?", context={
-        "text": "The crew says “the late one”, the contract says “service 7”. People would look for “sunset”."})  # fmt: skip
+        "text": "The crew says “the late one”, the contract says “service 7”. People would look for “sunset”."})
     made["photos?"] = desk.await_person(made["photos"], "work", "Photograph the new machines in daylight")["questions"][-1]["id"]
     at(70)
     news = hold(writer, "news", ("said", "Reading the captain's letter"), ("said", "240 words, one picture"))
@@ -269,11 +277,13 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
     at(40)
     hold(keeper, "alarm", ("said", "Reading a month of alarms"), ("tool", "212 alarms, 180 ended by themselves"), lease="6h")
     at(26)
-    ask(architect, "refund", "Back to the card, or as a voucher?", timeout="90m", default="card", reason="decision_needed", confidence=0.6,
+    ask(architect, "refund", "Back to the card, or as a voucher?", timeout="90m", default="card",
+        reason="decision_needed", confidence=0.6,
         options=[{"id": "card", "label": "To the card", "description": "What people expect. The bank takes 30 cents for each."},
                  {"id": "voucher", "label": "As a voucher", "description": "No fee. One in three is never used."},
                  {"id": "both", "label": "Let them choose", "description": "One more page, and about a day of work."}],
-        allow_other=True, context={"text": "Last year 1,940 crossings were cancelled; 61,000 tickets.", "suggestion": "both"})  # fmt: skip
+        allow_other=True,
+        context={"text": "Last year 1,940 crossings were cancelled; 61,000 tickets.", "suggestion": "both"})
     at(9)
     ask(keeper, "backup", "The copy broke off twice. How should I go on?", "recovery",
         ("said", "Copying 41 GB to the second site"), ("stderr", "rsync: connection unexpectedly closed (18.2 GB received)"),
@@ -281,14 +291,15 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
         options=[{"id": "wait", "label": "Try again at three", "description": "The line is quiet then; keeps what is there."},
                  {"id": "slow", "label": "Go on at half speed", "description": "About two hours; the office will not notice."},
                  {"id": "skip", "label": "Leave it for tonight", "description": "Yesterday's copy stays the newest."}],
-        context={"error": "rsync: connection unexpectedly closed\n  attempt 2 of 2, 18.2 of 41.0 GB", "suggestion": "slow"})  # fmt: skip
+        context={"error": "rsync: connection unexpectedly closed\n  attempt 2 of 2, 18.2 of 41.0 GB", "suggestion": "slow"})
     at(4)
     ask(coder, "prices", "Write the new prices into the staging database?", "permission",
-        ("said", "Reading prices-2026.csv"), ("tool", "1,204 rows, 3 without a pier"), ("said", "Dry run: 1,201 rows, 0 conflicts"),
+        ("said", "Reading prices-2026.csv"), ("tool", "1,204 rows, 3 without a pier"),
+        ("said", "Dry run: 1,201 rows, 0 conflicts"),
         ("stderr", "WARNING 3 rows have no pier and are left out"), ("said", "Next: the same on staging"),
         timeout="30m", on_timeout="escalate", metadata={"rule": "anything that writes to staging"},
-        action={"tool": "Bash", "input": {"command": "python -m fares.load prices-2026.csv \\\n    --into \"$STAGING_URL\" --replace", "timeout": 300},
-                "folder": "worktrees/prices"},
-        context={"text": "The dry run had no conflicts. It can be undone with --restore within a day."})  # fmt: skip
+        action={"tool": "Bash", "input": {"command": LOAD, "timeout": 300}, "folder": "worktrees/prices"},
+        context={"text": "The dry run had no conflicts. It can be undone with --restore within a day."})
+    # fmt: on
     clock.now = now
     return made

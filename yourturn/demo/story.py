@@ -1,30 +1,27 @@
-"""`turn demo`: the whole idea in a quarter of a minute.
+"""The whole idea in a quarter of a minute, told in a terminal.
 
 A temporary desk, four tasks, and agents that are real processes. One of them needs a decision: it asks, parks and
 *ends*. Another takes the next task meanwhile. The person answers, and a new process, which has never heard of the first
 one, claims the task, finds the answer beside it and finishes.
 
-At a terminal the viewer is the person. Otherwise the demo answers by itself, so that scripts can run it.
+At a terminal the viewer is the person. Otherwise, and in CI, the demo answers by itself, so that scripts can run it.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import textwrap
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .client import Client
-from .config import connect, init, person
-from .core.errors import AlreadyClosed, Invalid
+from ..client import Client
+from ..config import connect, init, person
+from ..core.errors import AlreadyClosed, Invalid
+from .stage import Stage
 
 TASKS: list[tuple[str, str, tuple[str, ...]]] = [
     ("Add login", "Let people sign in with e-mail and password.", ()),
@@ -38,55 +35,6 @@ OPTIONS = [
     {"id": "jwt", "label": "In a JWT that the browser keeps", "description": "nothing to store, hard to take back"},
 ]
 SUGGESTION = "cookie"
-COLOURS = {"agent": "36", "person": "33", "desk": "32", "quiet": "2", "bold": "1"}
-
-
-class Stage:
-    """Prints; in colour only where somebody looks."""
-
-    def __init__(self, pace: float) -> None:
-        self.pace = pace
-        self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-
-    def paint(self, text: str, colour: str) -> str:
-        return f"\x1b[{COLOURS[colour]}m{text}\x1b[0m" if self.colour and text else text
-
-    def say(self, text: str = "") -> None:
-        print(text, flush=True)
-
-    def chapter(self, text: str) -> None:
-        self.say()
-        self.say(self.paint(text, "bold"))
-        self.pause(0.5)
-
-    def line(self, who: str, text: str) -> None:
-        name = self.paint(f"{who:>7}", who if who in COLOURS else "quiet")
-        self.say(f"{name}  {text}")
-
-    def pause(self, share: float = 1.0) -> None:
-        time.sleep(self.pace * share)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="turn demo", description="An agent asks, you answer, the agent goes on.")
-    parser.add_argument("--pace", type=float, default=0.7, metavar="SECONDS", help="length of a step (default 0.7)")
-    parser.add_argument("--agent", action="store_true", help=argparse.SUPPRESS)
-    args = parser.parse_args(argv)
-    stage = Stage(min(max(0.0, args.pace), 60.0))
-    before = signal.signal(signal.SIGTERM, _stop)
-    try:
-        return agent(stage) if args.agent else story(stage)
-    except KeyboardInterrupt:
-        if not args.agent:
-            stage.say("\nStopped. Nothing is left behind.")
-        return 130
-    finally:
-        signal.signal(signal.SIGTERM, before)
-
-
-def _stop(*_: object) -> None:
-    raise KeyboardInterrupt
-
 
 # --- the agent, a process of its own ---------------------------------------------------------------------------------
 
@@ -205,7 +153,7 @@ def _answer(stage: Stage, desk: Client) -> None:
         stage.say(f"      {option['id']:<7} {option['label']} ({option['description']})")
     stage.say(f"\n    At your own desk you would type:  turn respond {asked['task']} {SUGGESTION}\n")
     stage.pause()
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() or os.environ.get("CI"):
         stage.say("    Nobody is at the keyboard, so the demo answers for you.")
         _give(stage, desk, asked, SUGGESTION)
         return
@@ -254,7 +202,3 @@ def _farewell(stage: Stage) -> None:
 def plain(value: Any) -> str:
     """An answer on one line, harmless for a terminal."""
     return "".join(c if c.isprintable() else "·" for c in str(value))[:200]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

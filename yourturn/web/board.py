@@ -156,8 +156,9 @@ def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
             cards = _asking(client, wish.project, now)
         else:
             found = client.ready(project=project, limit=CARDS) if name == "ready" else []
-            found = found or client.list(state=name, project=project, limit=CARDS if name != "done" else RECENT, newest=name == "done")
-            if name == "done":
+            over = name == "done"
+            found = found or client.list(state=name, project=project, limit=RECENT if over else CARDS, newest=over)
+            if over:
                 found = sorted(found, key=lambda t: str(t["ended_at"]), reverse=True)[:CARDS]
             cards = [card(t, now) for t in found]
         lanes.append(Lane(name, shape.state(name), count, cards, count - len(cards), wish.url(state=name), EMPTY[name]))

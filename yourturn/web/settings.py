@@ -92,7 +92,7 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
             "members": client.users() if admin else [],
             "projects": projects,
             "project": project,
-            "values": [_typed(visit, v) if wrong[0] == "projects" else v for v in _values(project["settings"])] if project else [],
+            "values": [_typed(visit, v) if wrong[0] == "projects" else v for v in _values(project)],
             "key": new_key(),
             "site": _url(visit),
             "shortest": SHORTEST,
@@ -152,10 +152,12 @@ def _tokens(client: Client, now: int) -> list[Token]:
     return [t for t in found if not t.over] + [t for t in found if t.over][-5:]
 
 
-def _values(settings: dict[str, Any]) -> list[Value]:
+def _values(project: dict[str, Any] | None) -> list[Value]:
+    if project is None:
+        return []
     found = []
     for name, setting in SETTINGS.items():
-        value = settings[name]
+        value = project["settings"][name]
         if isinstance(setting.default, bool):
             found.append(Value(name, setting.about, "on" if value else "off", ("on", "off")))
         else:
@@ -267,7 +269,7 @@ def link(visit: Visit) -> Shown:
 def set_project(visit: Visit) -> Shown:
     """Only what was changed is said, so that what comes from the workspace stays so."""
     project = visit.field("project").strip().upper()
-    now = next((p["settings"] for p in visit.client.projects() if p["key"] == project), None)
+    now = next((p for p in visit.client.projects() if p["key"] == project), None)
     if now is None:
         return _page(visit, ("projects", f"There is no project {project[:40]}."), status=404)
 

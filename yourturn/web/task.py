@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -72,12 +73,21 @@ def lines(client: Any, task: Mapping[str, Any], limit: int) -> tuple[list[Line],
     said = client.output(key, limit=limit)
     events = client.history(key, limit=limit)
     since = said[0]["at"] if len(said) == limit else ""
-    names = {e["data"].get("set", {}).get("epoch"): person(e["actor"]) for e in events if e["action"] == "claim"}
-    found = [(x["at"], 1, _line(x, names.get(x["epoch"], ""))) for x in said]
+    names = [(e["at"], name) for e in events if (name := _speaker(e))]
+    times = [at for at, _ in names]
+    found = [(x["at"], 1, _line(x, names[bisect_right(times, x["at"]) - 1][1] if names else "")) for x in said]
     found += [(e["at"], 0, _mark(e, waiting)) for e in events if e["action"] in MARKS and e["at"] >= since]
     found.sort(key=lambda item: item[:2])
     seen = f"{said[-1]['id'] if said else 0}.{events[-1]['seq'] if events else 0}"
     return [line for _, _, line in found][-limit:], seen
+
+
+def _speaker(e: Mapping[str, Any]) -> str:
+    """Who speaks from here on: whoever took the task, and then the agent that its worker has started."""
+    if e["action"] == "claim":
+        return person(e["actor"])
+    seat = e["data"].get("set", {}).get("seat")
+    return str(seat.get("agent") or "") if isinstance(seat, dict) else ""
 
 
 def _line(x: Mapping[str, Any], name: str = "") -> Line:

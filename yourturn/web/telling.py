@@ -63,6 +63,9 @@ DID = {
 #: Whose events are about nobody: the sentence stands alone.
 ALONE = frozenset({"block", "unblock", "parent", "expire", "timeout", "step", "fence"})
 
+#: What a worker writes down when an agent's session begins.
+SESSION = frozenset({"host", "seat", "session_id"})
+
 
 class Told(NamedTuple):
     seq: int
@@ -79,9 +82,15 @@ class Told(NamedTuple):
     brief: str  #: the sentence without the task
 
 
+def _words(e: Mapping[str, Any]) -> str:
+    if e["action"] == "update" and SESSION.issuperset(e["data"].get("set", {"": ""})):
+        return "began to work on {key}"
+    return DID.get(e["action"], f"{e['action'].replace('_', ' ')} {{key}}")
+
+
 def told(e: Mapping[str, Any], now: int) -> Told:
     data = e["data"]
-    words = DID.get(e["action"], e["action"].replace("_", " ") + " {key}")
+    words = _words(e)
     before, _, after = words.replace("{it}", _it(e)).partition("{key}")
     before, after = " ".join(before.split()), after.strip()
     source, target = data.get("from"), data.get("to")
@@ -121,12 +130,7 @@ def gathered(events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]
 
 def sentence(e: Mapping[str, Any]) -> str:
     """Without the task: 'asked Q118', 'took it'."""
-    text = (
-        DID.get(e["action"], e["action"].replace("_", " "))
-        .replace("{it}", _it(e))
-        .replace(" about {key}", "")
-        .replace("{key}", "it")
-    )
+    text = _words(e).replace("{it}", _it(e)).replace(" about {key}", "").replace("{key}", "it")
     return " ".join(text.split())
 
 
