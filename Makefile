@@ -36,6 +36,7 @@ browser: ## a Chromium for the tests of pages; root gets one from the system's p
 
 screenshots: setup browser ## write pictures of every page to screenshots/
 	@$(PY) -m tests.web.screenshots
+	@$(PY) -m tests.web.workshots
 
 check: setup ## lint, types, and docs that say what the tables say
 	@bad=0; \
