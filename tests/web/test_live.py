@@ -126,14 +126,19 @@ def test_two_people_answer_at_once(web, visit, js, width):
     assert web.desk.show("API-5")["notes"][-1]["text"] == f"Late answer to {q}: Sessions\nSupport has to lock an account at once."
 
 
-def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit):
+@both
+def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit, width, js):
     q = web.q["choice"]
-    page = visit("ana", f"/questions/{q}", js=False)
+    page = visit("ana", f"/questions/{q}", width=width, js=js)
+    if js:
+        page.route("**/api/events*", lambda route: route.abort())  # it does not hear of it
+        page.reload()
     page.get_by_text("JWT", exact=True).click()
     web.as_("human:ben").cancel("API-5", "not needed")
     say(page, "Send")
     expect(page.get_by_text("is not asked any more")).to_be_visible()
     say(page, "Restart API-5 with it")
+    expect(page.get_by_text("API-5 begins again, with your words.")).to_be_visible()
     assert web.desk.show("API-5")["state"] == "created"
 
 
@@ -174,17 +179,19 @@ def test_offline_answers_wait_and_are_sent(web, visit, width):
     assert web.desk.show(q)["response"]["value"] == "jwt"
 
 
-def test_an_offline_answer_that_came_too_late_says_so(web, visit):
+@ways
+def test_an_offline_answer_that_came_too_late_says_so(web, visit, width):
     q = web.q["choice"]
-    page = live(visit("ana", f"/questions/{q}"))
+    page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
     page.get_by_text("Sessions", exact=True).click()
     say(page, "Send “Sessions”")
     expect(page.locator(".strip")).to_contain_text("1 answer waits")
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
     web.as_("human:ben").answer(q, "jwt")
     page.context.set_offline(False)
     toast = page.locator(".toast")
-    expect(toast).to_contain_text(f"{q} came too late. ben was faster: “JWT”")
+    expect(toast).to_contain_text(re.compile(rf"{q} came too late. ben was faster: “JWT”, at \d\d:\d\d\."))
     toast.get_by_role("button", name="What now?").click()
     expect(page.get_by_role("button", name="Keep it as a note")).to_be_visible()
     expect(page.locator(".mine")).to_contain_text("Sessions")
@@ -194,6 +201,8 @@ def test_an_offline_answer_that_came_too_late_says_so(web, visit):
 def test_offline_the_pages_that_were_seen_can_be_read(web, visit):
     page = visit("ana", worker=True)
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    reasons = page.context.new_cdp_session(page).send("Page.getInstallabilityErrors")["installabilityErrors"]
+    assert [reason["errorId"] for reason in reasons] in ([], ["in-incognito"]), "it can be installed"
     until(page, "navigator.serviceWorker.controller !== null")
     page.goto(f"{web.url}/questions/{web.q['permission']}")
     page.goto(f"{web.url}/inbox")
@@ -207,6 +216,28 @@ def test_offline_the_pages_that_were_seen_can_be_read(web, visit):
     page.goto(f"{web.url}/inbox")
     sent(page, f"Sent {web.q['permission']}.")
     assert web.desk.show(web.q["permission"])["response"]["verdict"] == "rejected"
+
+
+def test_nobody_sends_what_somebody_else_has_written(web, visit):
+    """A device that two people use: what waits on it, waits for the one who wrote it."""
+    q = web.q["choice"]
+    page = live(visit("ana", f"/questions/{q}"))
+    page.context.set_offline(True)
+    page.get_by_text("JWT", exact=True).click()
+    say(page, "Send “JWT”")
+    expect(page.locator(".strip")).to_contain_text("1 answer waits")
+    page.goto("about:blank")
+    page.context.set_offline(False)
+    page.context.clear_cookies()
+    page.goto(web.link("ben"))
+    page.goto(f"{web.url}/questions/{q}")
+    live(page)
+    expect(page.get_by_role("radio", name="JWT")).not_to_be_checked()
+    assert page.locator(".strip").count() == 0 and web.desk.show(q)["status"] == "pending"
+    page.context.clear_cookies()
+    page.goto(web.link("ana"))
+    sent(page, f"Sent {q}.")
+    assert web.desk.show(q)["responded_by"] == "human:ana"
 
 
 def test_a_draft_survives_a_reload(web, visit):

@@ -137,6 +137,18 @@ def test_an_answer_sent_twice_counts_once(web, ana):
     assert data.status == 409 and data.json["late"]["lead"] == "You answered this before:"
 
 
+def test_finished_work_is_judged_once(web, ana):
+    key, ben = web.q["finished"], Caller(web, "ben")
+    assert ben.post(f"/questions/{key}/answer", say="approved").status == 303
+    late = ana.post(f"/questions/{key}/answer", say="rejected", text="The picture is missing")
+    assert late.status == 409 and b"ben was faster:</b> approved this" in late.raw and b"The picture is missing" in late.raw
+    assert f"Restart {key} with it" in late.raw.decode()
+    assert ana.post(f"/questions/{key}/late", do="note", note="The picture is missing").status == 303
+    assert web.desk.show(key)["notes"][-1]["text"] == "The picture is missing"
+    assert "ben approved this." in ana.text(f"/questions/{key}")
+    assert "Restart" not in Caller(web, "chidi").post(f"/questions/{key}/answer", say="approved", key="k").raw.decode()
+
+
 def test_filters_search_and_chips(web, ana):
     def ids(path: str) -> set[str]:
         return set(re.findall(r'<li class="row[^"]*" data-id="([^"]+)"', ana.text(path)))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from functools import partial
+from typing import Any
+
 from playwright.sync_api import expect
 
 CORPUS = (
@@ -59,11 +63,24 @@ def test_the_corpus_has_no_effect(web, visit):
             page.locator("iframe, script:not([src^='/static/']), [onerror], [onload], [onfocus], [onmouseover]").count() == 0
         ), path
         assert page.locator("a[href^='javascript:']").count() == 0, path
+        if path.endswith(asked[0]):  # it is there, as text
+            assert all("".join(x for x in bad if x.isprintable()) in page.inner_text(".claim .said") for bad in CORPUS[:6])
     page.goto(f"{web.url}/questions/{asked[1]}")
     page.locator(".opt input").nth(1).check()
     page.locator(".answer .say.go").click()
     expect(page.get_by_text("Sent.").first).to_be_visible()
     assert desk.show(asked[1])["response"]["value"] == "o1" and page.evaluate("window.hit") is None
+    # once it is history: an earlier round, what a person wrote, why it was taken back; and in a batch
+    desk.answer(asked[3], every)
+    desk.withdraw(asked[0], every)
+    for path in (f"/questions/{asked[2]}", f"/questions/{asked[3]}", f"/questions/{asked[0]}"):
+        page.goto(web.url + path)
+        assert page.locator("iframe, [onerror], [onload], [onfocus]").count() == 0 and page.evaluate("window.hit") is None, path
+    page.goto(f"{web.url}/inbox?search=script")
+    page.locator(".row .pick").first.check()
+    page.get_by_role("button", name="Preview").click()
+    expect(page.get_by_role("heading", name=re.compile("Answer one"))).to_be_visible()
+    assert page.evaluate("window.hit") is None
     # and as it happens: in a toast and in a sheet
     page.goto(f"{web.url}/inbox")
     expect(page.locator("html")).to_have_attribute("data-live", "live")
@@ -72,3 +89,32 @@ def test_the_corpus_has_no_effect(web, visit):
     page.locator(".toast").get_by_role("link", name="Answer").click()
     expect(page.locator("dialog.sheet")).to_be_visible()
     assert page.evaluate("window.hit") is None
+
+
+def shown(text: str, route: Any) -> None:
+    route.fulfill(body=text, content_type="text/html")
+
+
+def test_other_sites_have_no_effect(web, visit):
+    """A form on a page of somebody else, sent by a browser that is signed in here: also from another port of this machine,
+    which is the same site to a browser. Nor can this page be put into theirs."""
+    q = web.q["permission"]
+    page = visit("ana")
+    for evil in ("http://evil.example", "http://127.0.0.1:9"):
+        for path, fields in (
+            (f"/questions/{q}/answer", {"say": "approved"}),
+            ("/inbox/send", {"send": f"{q} k"}),
+            ("/logout", {}),
+        ):
+            inputs = "".join(f"<input name='{name}' value='{value}'>" for name, value in fields.items())
+            form = f"<form method=post action='{web.url}{path}'>{inputs}<button>go</button></form><iframe src='{web.url}/questions/{q}'></iframe>"
+            page.route(f"{evil}/", partial(shown, form))
+            page.goto(f"{evil}/")
+            assert "exact action" not in (page.frames[1].content() if len(page.frames) > 1 else "")
+            with page.expect_response(lambda reply: reply.request.method == "POST") as reply:
+                page.get_by_role("button", name="go").click()
+            assert reply.value.status in (303, 403), (evil, path)
+            page.unroute_all()
+    assert web.desk.show(q)["status"] == "pending"
+    page.goto(f"{web.url}/inbox")
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()

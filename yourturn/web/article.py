@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.access import GRANTS
 from ..core.errors import NotFound
-from ..core.model import PENDING
+from ..core.model import PENDING, REVIEW
 from ..core.rules import KINDS
 from . import evidence, inbox, shape, words
 from .visit import Visit
@@ -133,11 +133,11 @@ def settled(client: Client, task: dict[str, Any]) -> Asked | None:
     """Finished work that somebody has judged already, as the question that it was."""
     told = client.history(task["key"])[::-1]
     done = next((e for e in told if e["action"] == "complete"), None)
-    judged = next((e for e in told if e["action"] in ("accept", "reject")), None)
+    judged = next((e for e in told if e["data"].get("from") == REVIEW and e["actor"].startswith("human:")), None)
     if done is None or judged is None or judged["seq"] < done["seq"]:
         return None
-    yes = judged["action"] == "accept"
-    verdict = {"verdict": "approved" if yes else "rejected", "text": (task["reason"] or "") if yes else ""}
+    said = [note["text"] for note in judged["data"].get("notes", ())] or [judged["data"].get("set", {}).get("reason") or ""]
+    verdict = {"verdict": "rejected" if judged["action"] == "reject" else "approved", "text": said[0]}
     return dict.fromkeys(LACKS) | {
         "id": task["key"], "task": task["key"], "kind": "review", "text": task["summary"] or task["title"], "blocking": True,
         "response_type": "approval", "options": [], "multi": False, "allow_other": False, "on_timeout": "keep",

@@ -86,7 +86,7 @@ def page(visit: Visit, found: Page) -> str:
     """In its frame, if somebody is known."""
     context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot}
     if visit.session or visit.client.who.is_person:
-        context |= {"me": shape.who(visit.client.who.name, visit.client.who.role)}
+        context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "desk": visit.client.desk.workspace_name}
         context |= shape.wishes(visit.client)
         if "waiting" not in found.context:
             from .inbox import waiting_for

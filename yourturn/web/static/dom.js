@@ -37,12 +37,14 @@ export function say(text) {
   if (live) { live.textContent = ""; setTimeout(() => { live.textContent = text; }, 30); }
 }
 
-// What this device remembers. A browser that keeps nothing is no reason to stop.
+// What this device remembers of whoever is signed in: nobody sends what somebody else has written here. A browser that keeps
+// nothing is no reason to stop.
+const mine = `yt:${meta?.dataset.me ?? ""}:`;
 export const keep = {
-  get(name, otherwise) { try { return JSON.parse(localStorage.getItem(`yt:${name}`)) ?? otherwise; } catch { return otherwise; } },
-  set(name, value) { try { localStorage.setItem(`yt:${name}`, JSON.stringify(value)); } catch { /* full, or not allowed */ } },
-  drop(name) { try { localStorage.removeItem(`yt:${name}`); } catch { /* not allowed */ } },
-  names() { try { return Object.keys(localStorage).filter((n) => n.startsWith("yt:")).map((n) => n.slice(3)); } catch { return []; } },
+  get(name, otherwise) { try { return JSON.parse(localStorage.getItem(mine + name)) ?? otherwise; } catch { return otherwise; } },
+  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); } catch { /* full, or not allowed */ } },
+  drop(name) { try { localStorage.removeItem(mine + name); } catch { /* not allowed */ } },
+  names() { try { return Object.keys(localStorage).filter((n) => n.startsWith(mine)).map((n) => n.slice(mine.length)); } catch { return []; } },
 };
 
 export const typing = (at) => Boolean(at?.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));

@@ -7,12 +7,13 @@ import { begun } from "./drafts.js";
 
 const WANT = ["question_asked", "question_answered", "question_timeout", "question_cancelled", "status"];
 const channel = globalThis.BroadcastChannel ? new BroadcastChannel("yourturn") : null;
-let last = "", leads = false, state = "", wait = 1000;
+let last = "", leads = false, state = "", wait = 1000, line = null;
 
 // --- the connection ---
 
 function connect() {
   const source = new EventSource(`/api/events?only=${WANT.join(",")}${last ? `&after=${encodeURIComponent(last)}` : ""}`);
+  line = source;
   source.onopen = () => { wait = 1000; pulse("live"); recount(); };
   source.onerror = () => {
     pulse("lost");
@@ -35,6 +36,10 @@ if (navigator.locks && channel) {
   navigator.locks.request("yourturn-live", () => { leads = true; connect(); return new Promise(() => {}); });
   channel.postMessage({ hello: true });
 } else connect();
+
+// A device without a network often notices before its connection does.
+addEventListener("offline", () => pulse("lost", false));
+addEventListener("online", () => { if (line?.readyState === EventSource.OPEN) pulse("live"); });
 
 function pulse(now, own = true) {
   if (own) channel?.postMessage({ state: now });

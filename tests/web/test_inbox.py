@@ -1,0 +1,84 @@
+"""The list: what it shows, how it is narrowed, how time passes in it, and keys where no pane is beside it."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import live
+from tests.web.test_answers import ways
+
+
+def ids(page: Page) -> list[str]:
+    return list(page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)"))
+
+
+@ways
+def test_filters_and_search(web, visit, width, js):
+    page = visit("ana", width=width, js=js)
+    headings = page.locator("h2.group").all_inner_texts()
+    assert [text.splitlines()[0].split("answer")[0].split("most")[0].strip() for text in headings[:2]] == [
+        "Running out",
+        "Work is waiting",
+    ]
+    assert ids(page)[:3] == [web.q[name] for name in ("recovery", "permission", "choice")], "the soonest first"
+    assert ids(page).index(web.q["approval"]) < ids(page).index(web.q["escalation"]), "most unblocked first"
+    page.locator(".filters summary").click()
+    page.locator(".filters").get_by_role("link", name="Permission").click()
+    expect(page.locator(".row")).to_have_count(1)
+    page.get_by_role("link", name="Remove filter Permission").click()
+    page.locator(".filters summary").click()
+    page.locator(".filters").get_by_role("link", name="OPS").click()
+    assert set(ids(page)) == {web.q[name] for name in ("recovery", "checkpoint", "boolean")}
+    page.get_by_label("Search questions").fill("upload")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**search=upload**")
+    assert ids(page) == [web.q["recovery"]] and "project=OPS" in page.url
+    expect(page.locator(".nav [data-waiting]")).to_have_text("11")
+    page.goto(f"{web.url}/inbox")
+    page.get_by_role("link", name=re.compile("^All")).click()
+    assert web.q["for_ben"] in ids(page)
+
+
+def test_time_passes(web, visit):
+    page = live(visit("ana", f"/questions/{web.q['recovery']}", width=390))
+    left = page.locator(".five .left")
+    expect(left).to_have_class("left soon")
+    expect(left).to_contain_text("5:5")
+    page.evaluate("() => { const now = performance.now.bind(performance); performance.now = () => now() + 5 * 60000; }")
+    expect(left).to_have_class("left last")
+    expect(page.locator("#live")).to_have_text("2 minutes left")
+    page.evaluate("() => { const now = performance.now.bind(performance); performance.now = () => now() + 60000; }")
+    expect(left).to_contain_text("0:00")
+    expect(page.locator("#live")).to_have_text("The time is over")
+
+
+def test_keys_choose_in_a_row_and_enter_sends(web, visit):
+    page = visit("ana", width=800)
+    assert page.locator(".pane").is_hidden()
+    row = page.locator(f".row[data-id={web.q['checkpoint']}]")
+    row.locator("h3 a").focus()
+    page.keyboard.press("r")
+    page.keyboard.press("Tab")
+    page.keyboard.type("Not on a Friday.")
+    page.keyboard.press("Enter")
+    expect(row.locator(".result")).to_contain_text("You sent this back: “Not on a Friday.”")
+    assert web.desk.show(web.q["checkpoint"])["response"]["verdict"] == "rejected"
+    page.locator(f".row[data-id={web.q['permission']}] h3 a").focus()
+    page.keyboard.press("a")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"/questions/{web.q['permission']}$"))
+    assert web.desk.show(web.q["permission"])["status"] == "pending", "it has to be read first"
+
+
+def test_nothing_waits(web, visit):
+    for name, q in web.q.items():
+        if name == "finished":
+            web.desk.approve(q)
+        else:
+            web.desk.withdraw(q)
+    page = visit("ana", width=390)
+    expect(page.get_by_role("heading", name="It's not your turn")).to_be_visible()
+    expect(page.locator(".nav .count")).to_be_hidden()
+    assert not page.title().startswith("(")
