@@ -20,6 +20,16 @@ THEMES = {"": "As the device says", "light": "Light", "dark": "Dark"}
 URGENCIES = {"high": "High", "normal": "Normal", "low": "Low"}
 PEOPLE = tuple(role for role in ROLES if role not in ("system", "agent"))
 LASTS = {"": "Does not end", "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year"}
+#: What a token is good for: the scopes of the table, in words. An agent's usual one is work.
+SCOPES = {
+    "": "What its role may",
+    "read": "Looking",
+    "ask": "Asking",
+    "work": "Working on tasks",
+    "run": "Running workers",
+    "answer": "Answering",
+    "manage": "Settings and people",
+}
 SHORTEST = 8  #: letters of a password
 SAVED = {
     "password": "Your password is set. Other browsers are signed out.",
@@ -46,6 +56,8 @@ class Token(NamedTuple):
     name: str
     who: shape.Who
     role: str
+    scopes: str
+    maker: str
     since: shape.Moment
     ends: str
     over: str
@@ -86,7 +98,8 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
             "sessions": _sessions(client, visit.session, now) if who.is_person else [],
             "tokens": _tokens(client, now) if who.is_person else [],
             "roles": PEOPLE,
-            "token_roles": [role for role in ("agent", *PEOPLE) if _may_give(who.role, role)],
+            "token_roles": [role for role in ("agent", *PEOPLE) if access.at_most(role, who.role)],
+            "scopes": SCOPES,
             "lasts": LASTS,
             "admin": admin,
             "members": client.users() if admin else [],
@@ -99,11 +112,6 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
         },
         status,
     )
-
-
-def _may_give(mine: str, role: str) -> bool:
-    """Nobody gives more than they have; only an admin gives agents their tokens."""
-    return access.at_most(role, mine) and (role != "agent" or mine == "admin")
 
 
 def _url(visit: Visit) -> str:
@@ -148,7 +156,10 @@ def _tokens(client: Client, now: int) -> list[Token]:
             else ""
         )
         ends = f"until {shape.day(t['expires_at'], now)}" if t["expires_at"] else "does not end"
-        found.append(Token(t["name"], shape.who(t["actor"]), t["role"], shape.at(t["created_at"], now), ends, over))
+        whose, scopes = shape.who(t["actor"]), ", ".join(SCOPES.get(name, name).lower() for name in t["scopes"])
+        maker = person(t["created_by"]) if t["created_by"] else ""
+        since = shape.at(t["created_at"], now)
+        found.append(Token(t["name"], whose, t["role"], scopes, "" if maker == whose.name else maker, since, ends, over))
     return [t for t in found if not t.over] + [t for t in found if t.over][-5:]
 
 
@@ -231,9 +242,11 @@ def end_session(visit: Visit) -> Shown:
 
 def create_token(visit: Visit) -> Shown:
     name, role = visit.field("name").strip(), visit.field("role")
-    actor = None if role == "agent" else visit.client.who.name
+    actor, scope = (None if role == "agent" else visit.client.who.name), visit.field("scope")
     try:
-        made = visit.client.create_token(name, role, actor=actor, expires=visit.field("expires") or None, key=visit.key)
+        made = visit.client.create_token(
+            name, role, actor=actor, scopes=[scope] if scope else None, expires=visit.field("expires") or None, key=visit.key
+        )
     except YourturnError as error:
         return _page(visit, ("tokens", f"{error}." + (f" {error.hint}" if error.hint else "")), status=error.http_status)
     return _page(visit, secret={"sort": "token", "name": name, "text": made["token"]})
