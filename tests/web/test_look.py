@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
+
+from tests.web.conftest import live
 
 PAGES = ("inbox", "permission", "choice", "recovery", "approval", "text", "boolean", "cancel", "edit", "work")
 
@@ -29,20 +33,88 @@ def test_no_sideways_scroll_and_big_targets(web, visit, width):
         assert not small, (name, small)
 
 
-def test_everything_has_a_name(web, visit):
+def test_what_a_screen_reader_reads(web, visit):
+    """Chromium's own tree of what is there for those who listen: whatever takes the focus has a name."""
     page: Page = visit("ana")
+    line = page.context.new_cdp_session(page)
     for name in PAGES:
         page.goto(web.url + path_of(web, name))
-        nameless = page.evaluate("""() => [...document.querySelectorAll("input:not([type=hidden]), textarea, select")]
-            .filter(at => !at.labels?.length && !at.getAttribute("aria-label")).map(at => at.outerHTML)
-            .concat([...document.querySelectorAll("button, a, summary")].filter(at => !at.hidden && !at.textContent.trim() && !at.getAttribute("aria-label")).map(at => at.outerHTML))""")
+        nodes = [node for node in line.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
+
+        def of(node, what):
+            return str(node.get(what, {}).get("value", ""))
+
+        takes = [n for n in nodes if any(p["name"] == "focusable" and p["value"].get("value") for p in n.get("properties", ()))]
+        nameless = [of(n, "role") for n in takes if not of(n, "name").strip() and of(n, "role") != "RootWebArea"]
         assert not nameless, (name, nameless)
-        assert page.locator("h1").count() == 1, name
-        assert page.locator("main").count() == 1 and page.locator("nav").count() >= 1
+        roles = [of(n, "role") for n in nodes]
+        assert roles.count("main") == 1 and "navigation" in roles, name
+        levels = page.evaluate(
+            "[...document.querySelectorAll('h1, h2, h3')].filter(at => at.checkVisibility()).map(at => Number(at.tagName[1]))"
+        )
+        assert levels.count(1) == 1 and all(b - a < 2 for a, b in pairwise(levels)), (name, levels)
         doubled = page.evaluate(
             "() => { const ids = [...document.querySelectorAll('[id]')].map(at => at.id); return ids.filter((id, at) => ids.indexOf(id) !== at); }"
         )
         assert not doubled, (name, doubled)
+
+
+FOCUS = """() => {
+    const at = document.activeElement, box = at.getBoundingClientRect();
+    const rings = [at, at.closest(".row"), at.closest(".opt"), at.nextElementSibling].filter(Boolean);
+    const ring = rings.some(one => { const s = getComputedStyle(one); return s.outlineStyle !== "none" && parseFloat(s.outlineWidth) >= 2; });
+    return [at.tagName + "." + at.className + " " + (at.textContent || at.name || "").trim().slice(0, 30), ring, Math.round(box.top + scrollY), at === document.body];
+}"""
+
+
+def test_focus_is_seen_and_goes_down_the_page(web, visit):
+    page: Page = visit("ana")
+    for name, least in (("inbox", 15), ("permission", 12), ("choice", 12), ("edit", 8)):
+        page.goto(web.url + path_of(web, name))
+        met = []
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            said, ring, _, end = page.evaluate(FOCUS)
+            if end or said in met[:1]:
+                break
+            assert ring, (name, said)
+            met.append(said)
+        assert len(met) >= least, (name, met)
+        assert met[0].startswith("A.skip"), met[0]
+    # to the content in two keys, and an answer without a mouse
+    page.goto(web.url + path_of(web, "choice"))
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.name") == "option":
+            break
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    while page.evaluate("document.activeElement.value") != "approved":
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("Sent.").first).to_be_visible()
+    assert web.desk.show(web.q["choice"])["response"]["value"] == "jwt"
+
+
+def test_small_and_quick(web, visit):
+    """All that the first visit loads. The time is the best of a few: other tests run beside this one."""
+    page: Page = visit("ana", locale="en")  # a window of its own: nothing is kept from before
+    line = page.context.new_cdp_session(page)
+    line.send("Network.enable")
+    line.send("Network.setCacheDisabled", {"cacheDisabled": True})
+    came: list[float] = []
+    line.on("Network.loadingFinished", lambda told: came.append(told["encodedDataLength"]))
+    took = []
+    for _ in range(5):
+        came.clear()
+        page.goto(f"{web.url}/questions/{web.q['permission']}")
+        live(page)
+        took.append(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
+    print(f"{sum(came):.0f} bytes in {len(came)} requests, {min(took):.0f} ms")
+    assert 20_000 < sum(came) < 60_000 and len(came) < 24
+    assert min(took) < 1000
 
 
 CONTRAST = """() => {
@@ -57,6 +129,12 @@ CONTRAST = """() => {
         const a = lum(rgba(getComputedStyle(at).color).slice(0, 3)), b = lum(ground(at));
         const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
         if (ratio < 4.5) bad.push(`${at.textContent.trim().slice(0, 40)} ${ratio.toFixed(2)}`);
+    }
+    for (const at of document.querySelectorAll(".field:not([type=search]), .opt, .say:not(.go):not([aria-disabled]), .claim")) {
+        if (!at.checkVisibility()) continue;
+        const a = lum(rgba(getComputedStyle(at).borderTopColor).slice(0, 3)), b = lum(ground(at.parentElement));
+        const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+        if (ratio < 3) bad.push(`edge of ${at.className} ${ratio.toFixed(2)}`);
     }
     return bad;
 }"""
