@@ -12,7 +12,7 @@ from typing import Any
 
 from .core.rules import outcome
 from .core.words import iso
-from .screen import ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
+from .screen import NARROW, ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
 from .screen import quoted as behind_bar
 
 ICONS = {
@@ -187,10 +187,14 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
     lines: list[str] = []
     groups = {name: group for name, group in inbox_groups(items).items() if group}
     rows = {name: inbox_rows(group) for name, group in groups.items()}
-    table = iter(columns([row for group in rows.values() for row in group], last=5))
+    narrow = width() < NARROW
+    table = iter(columns([row[:4] if narrow else row for group in rows.values() for row in group], last=None if narrow else 5))
     for name, group in rows.items():
         lines.append(bold(name))
-        lines += [next(table) for _ in group]
+        for row in group:
+            lines.append(next(table))
+            if narrow:
+                lines.append(cut(f"      {row[5]}", width()))
     first = next(q for group in groups.values() for q in group)
     ways = [f"turn show {first['id']}", *(line for line, _ in answers(first, first["id"], first["task"]))]
     return [*lines, f"Answer: {' | '.join(ways)}"]

@@ -85,6 +85,12 @@ def test_a_narrow_screen_shows_what_a_run_waits_for(waiting: Turn) -> None:
     assert all(len(line) <= 40 for line in seen.splitlines() if line.startswith("  #"))
 
 
+def test_a_narrow_screen_shows_what_is_asked(waiting: Turn) -> None:
+    seen = type_in(waiting, "inbox", columns=40, env={"NO_COLOR": "1"})[1]
+    assert "\n      JWT or sessions?\n" in seen, seen
+    assert max(map(len, seen.splitlines()[:3])) <= 40
+
+
 def test_a_no_that_ends_the_task_asks_first(waiting: Turn) -> None:
     before = waiting("show", "PROJ-1")
     code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="n\n")

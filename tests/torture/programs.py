@@ -47,7 +47,7 @@ _COMMIT = len(POINTS) - 1  #: what a commit has of them; nobody is told anything
 CHANGES = ("claim_next", "step", "flag", "park", "complete", "fail", "rewind")
 _VOLATILE = ("now", "random", "uuid")
 _DATES = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(Z|\+00:00)")
-_ENOUGH = 4000  #: sessions that no run needs
+_ENOUGH = 1000  #: sessions that no run needs
 
 Wrong = Callable[[str], None]
 
@@ -113,7 +113,9 @@ class Run:
         return task
 
     def signature(self, task: dict[str, Any]) -> Any:
-        return len(self.known), task["journal"], len(task["questions"]), len(self.steps)
+        """Another one when the script got further. That it was lost too often brings it no further."""
+        questions = sum(q["reason"] != "retry_exhausted" for q in task["questions"])
+        return len(self.known), task["journal"], questions, len(self.steps)
 
     def person(self, task: dict[str, Any]) -> bool:
         """What others than the script can do now. False when it is the script's turn, or it has ended."""

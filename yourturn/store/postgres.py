@@ -31,9 +31,8 @@ from .base import NEAR, Again, Store
 from .threads import PerThread
 
 try:
-    import psycopg
-    from psycopg import errors as pg
-
+    from .driver import errors as pg
+    from .driver import psycopg
     from .link import LISTENING, SURE, Link
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
@@ -261,7 +260,7 @@ class PostgresStore(Store):
         except psycopg.Error as error:
             raise self._in_our_words(error) from error
 
-    def _in_our_words(self, error: psycopg.Error) -> Exception:
+    def _in_our_words(self, error: Any) -> Exception:
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
         match error:
             case pg.DeadlockDetected() | pg.SerializationFailure() | pg.UniqueViolation() | pg.DivisionByZero():
@@ -311,7 +310,7 @@ class _Transaction:
         if isinstance(error, psycopg.Error):
             self._tell(error)
 
-    def _tell(self, error: psycopg.Error) -> None:
+    def _tell(self, error: Any) -> None:
         if self.write and self.link.db.closed and not self.link.ending:
             raise Again("the connection broke before the commit") from error
         if not isinstance(error, pg.IntegrityError) or isinstance(error, pg.UniqueViolation):
