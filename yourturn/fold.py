@@ -175,7 +175,7 @@ class Fold:
 
     def _for_its_agents(self, event: Row) -> bool:
         """A worker makes tokens for the agents that it starts, and takes them back."""
-        token = self.tokens.get(event["data"].get("token"), event["data"])
+        token = self.tokens.get(event["data"].get("token")) or event["data"]
         return event["action"] in FOR_ITS_AGENTS and (token.get("role"), token.get("created_by")) == ("agent", event["actor"])
 
     def _user(self, data: Row) -> None:

@@ -102,8 +102,8 @@ def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> in
     app = create_app(options.address, here=here)
     config = uvicorn.Config(
         app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, ssl_certfile=options.tls_cert,
-        ssl_keyfile=options.tls_key, ws="none", proxy_headers=False, server_header=False, date_header=False, timeout_keep_alive=30,
-        lifespan="on",
+        ssl_keyfile=options.tls_key, ws="none", proxy_headers=False, server_header=False, date_header=False,
+        timeout_keep_alive=30, lifespan="on",
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     server = Server(config, app, began)
