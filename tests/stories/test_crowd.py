@@ -8,8 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from tests import forks
 from tests.stories.conftest import Turn
 
+PATIENT = {"YOURTURN_BUSY": "60"}  # how long somebody waits for 31 others on a busy machine is not the point
+
 
 def test_one_of_32_answers_wins(turn: Turn) -> None:
+    turn.env |= PATIENT
     turn("create", "Login")
     turn("flag", "PROJ-1", "JWT or sessions?", "--kind", "input")
     started = [
@@ -28,6 +31,7 @@ def test_one_of_32_answers_wins(turn: Turn) -> None:
 
 
 def test_16_workers_share_40_tasks(here: Turn) -> None:
+    here.env |= PATIENT
     for i in range(40):
         here("create", f"Task {i}")
 
