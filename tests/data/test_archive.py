@@ -13,7 +13,7 @@ from tests.core.kit import everything
 from yourturn import archive
 from yourturn.audit import verify
 from yourturn.client import Client
-from yourturn.config import connect, init
+from yourturn.config import connect
 from yourturn.core.errors import ClaimLost, Invalid, NotAllowed, Precondition, StoreTrouble
 from yourturn.core.model import Who
 from yourturn.core.questions import allows
@@ -24,14 +24,12 @@ from .scenes import fill
 
 
 @pytest.fixture
-def opened(new_db, clock):
+def opened(new_desk, clock):
     """opened('postgres'): a new desk of that dialect."""
     found: list[Client] = []
 
     def make(dialect: str) -> Client:
-        address = new_db(dialect)
-        init(address, "PROJ", None, {"USER": "ana"})[0].close()
-        found.append(connect(address, as_="human:ana", clock=clock, env={}))
+        found.append(connect(new_desk(dialect), as_="human:ana", clock=clock, env={}))
         return found[-1]
 
     yield make

@@ -1,4 +1,4 @@
-"""What one process of a crowd does. Run as a program: says that it is ready, waits for the signal, acts, says the result."""
+"""What one process of a crowd does. It says that it is ready, waits for the signal, acts, says the result."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _signal() -> None:
     sys.stdin.readline()
 
 
-if __name__ == "__main__":
+def run() -> None:
     try:
         result = {"ok": main(*json.loads(sys.argv[1]))}
     except YourturnError as error:

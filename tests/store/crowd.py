@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-_ACTORS = str(Path(__file__).parent / "actors.py")
+from tests.forks import Child
 
 
 def crowd(address: str, *actors: tuple[str, str, dict[str, Any]], at: int | list[int] | None = None) -> list[dict[str, Any]]:
@@ -25,16 +22,13 @@ def crowd(address: str, *actors: tuple[str, str, dict[str, Any]], at: int | list
 @contextmanager
 def gathered(
     address: str, *actors: tuple[str, str, dict[str, Any]], at: int | list[int] | None = None
-) -> Iterator[list[subprocess.Popen[str]]]:
+) -> Iterator[list[Child]]:
     """The processes, ready and waiting for a line; none is left behind."""
     times = at if isinstance(at, list) else [at] * len(actors)
     everybody = [
-        subprocess.Popen(
-            [sys.executable, _ACTORS, json.dumps([role, address, who, now, args])],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/",
-        )
+        Child("tests.store.actors:run", [json.dumps([role, address, who, now, args])])
         for (role, who, args), now in zip(actors, times, strict=True)
-    ]  # fmt: skip
+    ]
     try:
         for process in everybody:
             line = process.stdout.readline()
@@ -48,7 +42,7 @@ def gathered(
                 pipe.close()
 
 
-def _said(process: subprocess.Popen[str]) -> dict[str, Any]:
+def _said(process: Child) -> dict[str, Any]:
     out, err = process.communicate(timeout=240)
     assert process.returncode == 0, err
     assert not err, err

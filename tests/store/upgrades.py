@@ -86,38 +86,50 @@ def _plain(sql: str) -> str:
     return re.sub(r"\s*([(),])\s*", r"\1", " ".join(_LIST.sub(_chain, sql).split()))
 
 
-def _stages(address: str, version: int) -> list[dict[str, list[Any]]]:
-    """What the desk holds before, and after each schema on the way: one step is made whole, or not at all."""
+Stage = tuple[dict[str, list[Any]], list[str]]
+
+
+def stage(address: str) -> Stage:
+    return contents(address), shape(address)
+
+
+def _stages(address: str, version: int) -> list[Stage]:
+    """The desk before, and after each schema on the way: one step is made whole, or not at all."""
     old_desk(address, version)
-    found = [contents(address)]
+    found = [stage(address)]
     store = open_store(address)
     try:
         for known in range(version + 1, schema.VERSION + 1):
             schema.create(store, upgrade=True, known=known)
-            found.append(contents(address))
+            found.append(stage(address))
     finally:
         store.close()
     return found
 
 
 def killed_everywhere(new_db: Callable[[], str], version: int, every: int = 1) -> tuple[int, list[str]]:
-    """(kills, what was promised and not found): the upgrade is killed after each of its statements, then run again."""
-    wrong = []
+    """(kills, what was promised and not found): one desk's upgrade is killed after each of its statements, until it is done.
+
+    After each kill the desk is exactly as before, or exactly as after a whole schema; then the next process begins there.
+    """
+    stages = _stages(new_db(), version)
     with Upgrader() as upgrade:
-        whole = new_db()
+        whole, address = new_db(), new_db()
         old_desk(whole, version)
-        stages = _stages(new_db(), version)
         steps = upgrade(whole)
-        wanted, form = contents(whole), shape(whole)
-        for step in range(1, steps + 1, every):
-            address = new_db()
-            old_desk(address, version)
-            how = f"An upgrade from schema {version} that was killed after statement {step} of {steps}"
-            if upgrade(address, step):
-                wrong.append(f"{how} should be dead, and is not.")
-            if contents(address) not in stages:
-                wrong.append(f"{how} left half of it behind.")
-            upgrade(address)
-            if contents(address) != wanted or shape(address) != form:
-                wrong.append(f"{how} and run again should end like one that was not, and gives something else.")
-    return len(range(1, steps + 1, every)), wrong
+        wrong = [] if stage(whole) == stages[-1] else [f"An upgrade from schema {version} at once gives something else."]
+        old_desk(address, version)
+        at = kills = 0
+        step = 1
+        while at < len(stages) - 1:
+            alive, now = upgrade(address, step), stage(address)
+            how = f"An upgrade from schema {version + at} that was killed after statement {step}"
+            if now not in stages[at:]:
+                return kills, [*wrong, f"{how} left half of it behind."]
+            if alive and every == 1:
+                return kills, [*wrong, f"{how} should be dead, and is not."]
+            kills += not alive
+            at, step = (at, step + every) if now == stages[at] else (stages.index(now), 1)
+    if every == 1 and kills != steps:
+        wrong.append(f"An upgrade from schema {version} says {steps} statements, and was killed after {kills}.")
+    return kills, wrong

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.conftest import TURN
+from tests import forks
 
 if TYPE_CHECKING:
     from tests.stories.crew import Crew
@@ -27,9 +27,7 @@ class Turn:
         self.env |= {"USER": "ana", "HOME": str(folder), **({"YOURTURN_DB": db} if db else {})}
 
     def run(self, *words: str, env: dict[str, str] | None = None, input: str | None = None) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [TURN, *words], cwd=self.folder, env=self.env | (env or {}), input=input, capture_output=True, text=True, timeout=60
-        )
+        return forks.turn(words, self.folder, self.env | (env or {}), input)
 
     def __call__(self, *words: str, exit: int = 0, env: dict[str, str] | None = None, input: str | None = None) -> Any:
         done = self.run(*words, "--json", env=env, input=input)
@@ -96,15 +94,12 @@ def editor(tmp_path: Path) -> Callable[[str], str]:
 
 
 @pytest.fixture
-def floor(new_db: Callable[[str], str], tmp_path: Path) -> Iterator[Floor]:
+def floor(new_desk: Callable[[str], str], tmp_path: Path) -> Iterator[Floor]:
     """Runs that wait, on SQLite."""
     from tests.stories.crew import Crew
     from tests.stories.floor import Floor
-    from yourturn.config import init
 
-    address = new_db("sqlite")
-    init(address, "PROJ", None, {"USER": "ana"})[0].close()
-    crew = Crew(tmp_path, address)
+    crew = Crew(tmp_path, new_desk("sqlite"))
     yield Floor(crew)
     crew.desk.close()
 

@@ -96,13 +96,9 @@ def shop(address: str, tmp_path: Path) -> Iterator[Flow]:
 
 
 @pytest.fixture
-def lone(new_db: Callable[[str], str], tmp_path: Path) -> Iterator[Flow]:
+def lone(new_desk: Callable[[str], str], tmp_path: Path) -> Iterator[Flow]:
     """The same, on one database: where the database has no say."""
-    from yourturn.config import init
-
-    address = new_db("sqlite")
-    init(address, "PROJ", None, {"USER": "ana"})[0].close()
-    found = Flow(tmp_path, address)
+    found = Flow(tmp_path, new_desk("sqlite"))
     yield found
     assert examine(found.desk) == []
     found.close()

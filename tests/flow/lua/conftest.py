@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from yourturn.config import connect, init
+from yourturn.config import connect
 from yourturn.flow import program
 from yourturn.flow.agentcall import Turn
 from yourturn.flow.engine import Ended, Engine
@@ -86,10 +86,9 @@ def stage(desk, open_desk, clock, tmp_path):
 
 
 @pytest.fixture
-def sqlite(new_db, clock, tmp_path):
+def sqlite(new_desk, clock, tmp_path):
     """For what has nothing to do with the database."""
-    address = new_db("sqlite")
-    init(address, "PROJ", None, {"USER": "ana"})[0].close()
+    address = new_desk("sqlite")
     with (
         contextlib.closing(connect(address, as_="human:ana", project="PROJ", clock=clock, env={})) as desk,
         contextlib.closing(connect(address, as_="agent:w", project="PROJ", clock=clock, env={})) as worker,
