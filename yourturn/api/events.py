@@ -48,10 +48,10 @@ async def stream(site: Site, scope: Any, receive: Any, send: Any) -> None:
         async with aclosing(texts):
             await send({"type": "http.response.body", "body": first, "more_body": True})
             async for text in texts:
-                await send({"type": "http.response.body", "body": text, "more_body": True})
                 if time.monotonic() - checked > RECHECK:
                     checked = time.monotonic()
                     await site.desks.run(admitted, site, scope, "events")
+                await send({"type": "http.response.body", "body": text, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
     except asyncio.CancelledError:  # it left, or it was too slow: either way nobody listens any more
         task = asyncio.current_task()
