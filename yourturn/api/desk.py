@@ -41,7 +41,7 @@ HERE = frozenset(
 LARGE = {"keep_patch": 64_000_000, "write_output": 8_000_000}
 _FILTERS: dict[str, Any] = {
     "role": str | None, "label": str | None, "type": str | None, "priority": int | None, "requires": str | None,
-    "search": str | None, "runs": bool,
+    "search": str | None, "runs": bool, "worker": str | None,
 }  # fmt: skip
 #: What stands behind the ** of a method.
 _MORE: dict[str, dict[str, Any]] = {
