@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import time
 from collections.abc import AsyncIterator
@@ -38,16 +39,20 @@ async def caller(site, role: str = "agent", mode: str = "auto", token: str | Non
         yield found
 
 
+def fresh_project(site) -> str:
+    return str(site.desk.create_project(f"M{os.urandom(4).hex().upper()}")["key"])
+
+
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_an_agent_takes_a_task_asks_and_finishes(site, mode):
-    site.desk.set("question_rate", 60)
-    key = site.desk.create("Add login", priority=0)["key"]
+    project = fresh_project(site)
+    key = site.desk.create("Add login", project=project)["key"]
     token = site.desk.create_token(f"coder-{key}-{mode}", "agent")["token"]
 
     async def main() -> None:
         async with caller(site, mode=mode, token=token) as agent:
             assert {tool.name for tool in (await agent.list_tools()).tools} >= {"ask_question", "next_task", "complete_task"}
-            assert told(await agent.call_tool("next_task", {}))["task"]["key"] == key
+            assert told(await agent.call_tool("next_task", {"project": project}))["task"]["key"] == key
             asked = told(await agent.call_tool("ask_question", ask()))
             assert asked["status"] == "pending" and site.desk.show(key)["state"] == "human"
             await anyio.to_thread.run_sync(lambda: site.desk.answer(asked["question_id"], "jwt"))
@@ -111,7 +116,8 @@ def test_only_a_token_opens_it_and_a_person_is_an_agent_there(sqlite_site):
 def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site):
     """Each request stands alone: what proves a claim is what it brings, whichever process gets it."""
     site = sqlite_site
-    key = site.desk.create("Hold this", priority=0)["key"]
+    project = fresh_project(site)
+    key = site.desk.create("Hold this", project=project)["key"]
     token = site.desk.create_token(f"holder-{key}", "agent")["token"]
 
     def call(session: str, tool: str, whose: str = token, **arguments: object) -> dict:
@@ -121,7 +127,7 @@ def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site)
         assert reply.status == 200, reply.raw
         return json.loads(reply.raw[reply.raw.index(b"{") :].splitlines()[0])["result"]
 
-    assert call("a" * 32, "next_task")["structuredContent"]["task"]["key"] == key
+    assert call("a" * 32, "next_task", project=project)["structuredContent"]["task"]["key"] == key
     other = site.desk.create_token(f"other-{key}", "agent")["token"]
     for session, whose in (("b" * 32, token), ("a" * 32, other)):
         assert call(session, "complete_task", whose, task=key, summary="Mine?")["isError"]
