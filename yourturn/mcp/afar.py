@@ -125,6 +125,8 @@ class Sitting(Service):
 class Mcp:
     """`POST /mcp`."""
 
+    operation = "mcp"
+
     def __init__(self, site: Site) -> None:
         self.site = site
         trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # names and origins were seen to at the gate
@@ -154,7 +156,7 @@ class Mcp:
         found = auth.asker(self.site.desks, self.site.here, headers)
         assert found is not None
         client = found.client if not found.client.who.is_person else found.client.as_(found.client.who.as_agent())
-        access.check(client.who, "mcp")
+        access.check(client.who, self.operation)
         session = headers.get("mcp-session-id", "")[:64]
         return Afar(*self.site.desks.seated(client, token, session), session)
 
