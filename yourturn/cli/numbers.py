@@ -52,8 +52,8 @@ def _table(kinds: dict[str, dict[str, Any]]) -> list[list[str]]:
     rows = [["  kind", "waiting", "answered", "timed out", "median", "slowest tenth"]]
     for kind, row in sorted(kinds.items()):
         times = row["answer_seconds"]
-        told = (str(row["pending"]), str(row["answered"]), _share(row["timeout_rate"]), _time(times["median"]), _time(times["p90"]))
-        rows.append([f"  {kind}", *told])
+        counts = [str(row["pending"]), str(row["answered"]), _share(row["timeout_rate"])]
+        rows.append([f"  {kind}", *counts, _time(times["median"]), _time(times["p90"])])
     return rows
 
 
