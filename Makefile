@@ -21,7 +21,7 @@ help: ## show this list
 setup: $(STAMP) ## make .venv with the turn command and all tools; again only when they changed
 	@$(PY) -m compileall -q yourturn  # the command starts twice as fast, also where Python may not write bytecode itself
 
-demo: setup ## watch an agent ask, a person answer, the agent go on
+demo: setup ## open the inbox with a lively project: agents ask, you answer, they go on
 	@$(PY) -m yourturn.demo
 
 test: setup browser ## run all tests, on SQLite and PostgreSQL

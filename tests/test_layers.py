@@ -95,6 +95,7 @@ def test_the_package_needs_nothing_but_python():
         Path("store/postgres.py"): {"psycopg"},
         Path("store/link.py"): {"psycopg"},
         Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
+        Path("mcp/afar.py"): {"anyio", "mcp", "mcp_types"},
         Path("flow/lua.py"): {"lupa"},
         Path("server/app.py"): {"fastapi", "starlette"},
         Path("server/run.py"): {"uvicorn"},

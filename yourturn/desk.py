@@ -71,6 +71,10 @@ class Desk:
             raise NotFound(f"There is no workspace {workspace}", hint="Make one with: turn init")
         self.workspace: int = row[0]
 
+    def new_secret(self) -> str:
+        """Of a claim that is taken here: what only its holder knows."""
+        return os.urandom(16).hex()
+
     def as_(self, who: Who) -> Desk:
         """The same desk for somebody else."""
         other = object.__new__(Desk)
@@ -119,7 +123,7 @@ class Desk:
         With `first`, that is done before, in the same commit: who hands in one task takes the next. If it is refused, nothing
         is taken.
         """
-        action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=os.urandom(16).hex())
+        action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
         request = "" if key is None else law.digest([_request(action), project, epic, role, host, runs])
         law.may_ever("claim", self.who)
         law.check_scope(self.who, "claim")

@@ -70,10 +70,11 @@ class Line:
                 again = method == "GET" or key is not None or isinstance(trouble, ConnectionRefusedError)
                 if attempt == 3 or not again:
                     lost = "" if again else " Whether it was done cannot be known: look before you say it again."
-                    raise StoreTrouble(
-                        f"The server at {self.url} cannot be reached", reason=str(trouble) or type(trouble).__name__,
-                        hint=f"Is it running? See YOURTURN_URL.{lost}",
-                    ) from None  # fmt: skip
+                    strange = "certificate verify failed" in str(trouble)
+                    trust = "SSL_CERT_FILE names the certificate to trust."
+                    hint = trust if strange else f"Is it running? See YOURTURN_URL.{lost}"
+                    why = str(trouble) or type(trouble).__name__
+                    raise StoreTrouble(f"The server at {self.url} cannot be reached", reason=why, hint=hint) from None
                 time.sleep(0.05 * 4**attempt)
         raise AssertionError
 

@@ -7,6 +7,7 @@ closed; what waits now counts always.
 from __future__ import annotations
 
 from bisect import bisect_right
+from statistics import median
 from typing import Any
 
 from .core.model import ANSWERED, DAY, PENDING, SECOND, TIMEOUT, WITHDRAWN
@@ -92,6 +93,6 @@ def _times(found: list[float]) -> dict[str, Any]:
     if not found:
         return {"count": 0, "mean": None, "median": None, "p90": None, "longest": None}
     return {
-        "count": len(found), "mean": round(sum(found) / len(found), 3), "median": found[len(found) // 2],
+        "count": len(found), "mean": round(sum(found) / len(found), 3), "median": round(median(found), 3),
         "p90": found[min(len(found) - 1, len(found) * 9 // 10)], "longest": found[-1],
     }  # fmt: skip

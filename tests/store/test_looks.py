@@ -151,5 +151,17 @@ def test_numbers_of_a_window_and_of_the_one_before(desk, agent, clock):
     assert found["questions_per_task"] == {"mean": 1.0, "most": 1, "tasks": 5, "spread": [5, 0, 0, 0, 0]}
     assert len(found["queue"]) == 97 == len(found["before"]["queue"])
     assert found["queue"][-1]["waiting"] == 1 and found["queue"][0]["waiting"] == 0
+    task = desk.create("asks a lot")["key"]
+    for value in ("yes", "no", ""):
+        q = agent.ask(task, "And this?", on_timeout="keep")
+        clock.advance(minutes=8)
+        desk.answer(q["id"], value) if value else desk.withdraw(q["id"])
+    found = desk.stats(days=7)
+    assert found["questions"] == {"pending": 1, "answered": 5, "timeout": 1, "cancelled": 1}
+    assert found["questions_per_task"] == {"mean": 1.333, "most": 3, "tasks": 6, "spread": [5, 0, 1, 0, 0]}
+    times = {"count": 5, "mean": 336.0, "median": 360.0, "p90": 480.0, "longest": 480.0}
+    assert found["answer_seconds"] == times == found["kinds"]["input"]["answer_seconds"]
+    assert found["kinds"]["input"]["timeout_rate"] == round(1 / 6, 4) == found["timeout_rate"]
+    assert found["oldest_pending"] == 24 * 60 and sum(day["asked"] for day in found["by_day"]) == 8
     clock.advance(days=1)
     assert desk.stats(days=1)["queue"][0]["waiting"] == 1, "what waits since before is in the queue"

@@ -189,3 +189,13 @@ def test_every_example_is_understood() -> None:
             parser.parse_intermixed_args(words[1:])
             count += 1
     assert count > 50
+
+
+def test_numbers_fit_a_narrow_terminal(waiting: Turn) -> None:
+    """What tells least goes first; a number is never cut."""
+    wide, narrow = (type_in(waiting, "stats", columns=columns, env={"NO_COLOR": "1"})[1].splitlines() for columns in (80, 40))
+    assert wide[0] == "The last 30 days" and wide[-1] == "Next: turn inbox"
+    assert "  kind   waiting  answered  timed out  median  slowest tenth" in wide
+    assert "  kind   answered  timed out  median" in narrow and max(map(len, narrow)) <= 40
+    assert waiting("stats", "--days", "7")["questions"]["pending"] == 1
+    assert waiting("stats", "--days", "0", exit=2)["code"] == "usage"

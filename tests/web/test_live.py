@@ -86,12 +86,19 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit):
     assert web.desk.show(second)["response"]["value"] == "blue"
 
 
-def test_what_is_for_somebody_else_is_only_counted(web, visit):
+def test_what_is_for_somebody_else_or_not_urgent_is_only_counted(web, visit):
+    web.desk.set_preferences(notify=["high"])
     page = live(visit("ana"))
-    web.ask("For ben alone?", response_type="boolean", reviewer="ben")
-    expect(page.locator(".seg [data-all]")).to_have_text("13")
+    page.get_by_placeholder("Search").focus()
+    web.ask("Which logo, some day?", options=["round", "square"])
+    expect(page.get_by_role("button", name="1 new question")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("New choice from coder, API-4")
     expect(page.locator(".toast, dialog[open]")).to_have_count(0)
-    count(page, 11)
+    web.ask("For ben alone?", response_type="boolean", reviewer="ben")
+    expect(page.locator(".seg [data-all]")).to_have_text("14")
+    count(page, 12)
+    expect(page.get_by_role("button", name="1 new question")).to_be_visible()
+    expect(page.locator(".toast, dialog[open]")).to_have_count(0)
 
 
 def test_an_answered_row_turns_into_its_result(web, visit):
@@ -251,20 +258,22 @@ def test_a_draft_survives_a_reload(web, visit):
 
 
 def test_a_hidden_page_notifies_without_the_command(web, visit):
-    page = visit("ana", permissions=["notifications"])
+    page = visit("ana", permissions=["notifications"], worker=True)
     live(page)
-    page.evaluate("""() => {
-        window.notes = [];
-        window.Notification = class { constructor(title, options) { window.notes.push([title, options.body]); } static permission = "granted"; };
-        Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
-    }""")
-    web.ask(
+    page.evaluate("navigator.serviceWorker.ready.then(() => true)")
+    page.evaluate("""() => Object.defineProperty(document, "visibilityState", { get: () => "hidden" })""")
+    q = web.ask(
         "Run this in .?\nrm -rf secret",
         "permission",
         action={"tool": "Bash", "input": {"command": "rm -rf secret"}, "folder": "."},
     )
-    until(page, "window.notes.length === 1")
-    assert page.evaluate("window.notes") == [["Permission from coder, API-4", "Asks before it acts."]]
+    notes = (
+        "navigator.serviceWorker.ready.then(w => w.getNotifications()).then(all => all.map(n => [n.title, n.body, n.data.url]))"
+    )
+    until(page, f"{notes}.then(all => all.length === 1)")
+    assert page.evaluate(notes) == [["Permission from coder, API-4", "Asks before it acts.", f"/questions/{q}"]]
+    web.as_("human:ben").reject(q)
+    until(page, f"{notes}.then(all => all.length === 0)")  # an answer anywhere clears it everywhere
 
 
 def test_one_connection_for_all_tabs(web, visit):

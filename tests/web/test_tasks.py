@@ -8,8 +8,9 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live
-from tests.web.workdesk import NASTY, nasty
+from tests.web.workdesk import AGENTS, NASTY, RELEASE, nasty
 from yourturn.core.model import Who
+from yourturn.testing import Stage, done
 from yourturn.web.moving import WORDS
 
 #: A desk and a phone, with and without JavaScript: each once, not each with each.
@@ -72,6 +73,16 @@ def test_the_board_shows_whose_turn_it_is(web, visit, width, js):
     expect(page.locator("h1")).to_have_text("Nightly backup to cold storage")
 
 
+def test_an_empty_board_says_what_to_do(web, visit):
+    web.desk.create_project("NEW", "Nothing yet")
+    page = visit("chidi", "/tasks?project=NEW", js=False)
+    expect(page.get_by_role("heading", name="Nothing to do in NEW")).to_be_visible()
+    page.get_by_role("main").get_by_role("link", name="New task").last.click()
+    expect(page.get_by_label("Project")).to_have_value("NEW")
+    page.goto(f"{web.url}/stats?project=NEW")
+    expect(page.get_by_role("heading", name="Nothing to draw yet")).to_be_visible()
+
+
 @crossed
 def test_a_list_is_filtered_searched_and_paged(web, visit, width, js):
     for n in range(60):
@@ -122,7 +133,7 @@ def test_a_task_says_everything(web, visit, width, js):
     page = visit("ana", "/tasks/API-5", width=width, js=js)
     expect(page.locator(".waits")).to_contain_text("JWT or server sessions for the login?")
     expect(page.locator("#questions")).to_contain_text("Web now, mobile in autumn. No third parties.")
-    expect(page.locator("#questions")).to_contain_text("No answer in time. Went on with the default “No”.")
+    expect(page.locator("#questions")).to_contain_text("Went on with the default “No”.")
     expect(page.locator("#log")).to_contain_text("pytest -q: 41 passed in 12.8 s")
     graph = page.locator("svg.graph")
     title = graph.locator("title").text_content()
@@ -151,6 +162,8 @@ def test_moves_are_those_of_the_rules(web, visit):
 def test_ending_a_task_asks_first(web, visit, width, js):
     page = visit("ana", "/tasks/API-1", width=width, js=js)
     page.locator(".moves > summary").click()
+    menu = page.locator(".moves > div").bounding_box()
+    assert menu["x"] >= 0 and menu["x"] + menu["width"] <= width, "a menu stays on the page"
     page.get_by_role("link", name="Cancel task…").click()
     expect(page.locator(".ending")).to_contain_text("1 open question is taken off the desk.")
     expect(page.locator(".ending")).to_contain_text("API-2, API-3 no longer wait for it.")
@@ -249,6 +262,24 @@ def test_whatever_is_written_is_text(web, visit):
             assert answer.status < 500, (path, text)
             assert "<script>alert" not in answer.text() and "<img src=x" not in answer.text()
     assert not heard
+
+
+def test_a_run_shows_its_steps_and_goes_on(web, visit):
+    desk = web.as_("human:ana")
+    stage = Stage(RELEASE, {**AGENTS, "keeper": [done("It is out")]}, desk=desk, clock=web.clock, file="release.py")
+    stage.run("Release 2.4")
+    stage.answer("For a year")
+    page = live(visit("ana", f"/tasks/{stage.key}"))
+    steps = page.locator("#steps li")
+    assert steps.locator("b").all_text_contents() == ["#1 architect, done", "#2 coder, done", "#3 log, done", "#4 pause, waits"]
+    expect(steps.nth(1)).to_contain_text("Built, 312 tests pass")
+    expect(page.locator(".waits")).to_contain_text("Publish 2.4 to everybody?")
+    assert "went" not in page.locator("#events").inner_text(), "steps are told once"
+    stage.approve("go ahead")
+    expect(page.locator(".task-top .tag")).to_have_text("Done")
+    expect(steps.nth(4)).to_contain_text("It is out")
+    page.goto(f"{web.url}/activity?task={stage.key}")
+    expect(page.get_by_text("went 3 steps on")).to_be_visible()
 
 
 # --- live -------------------------------------------------------------------------------------------------------------

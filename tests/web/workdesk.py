@@ -82,6 +82,10 @@ def workflow(prompt):
         return stuck("not yet")
     return run("keeper")
 """
+AGENTS = {
+    "architect": [done("Three parts: fares, refunds, seats")],
+    "coder": [needs_human("Keep the old tickets valid?"), done("Built, 312 tests pass")],
+}
 
 
 def lively(address: str, clock: FakeClock) -> dict[str, str]:
@@ -89,11 +93,7 @@ def lively(address: str, clock: FakeClock) -> dict[str, str]:
     made = sample.fill(address, "ana", clock.micros)
     with connect(address, as_="human:ana", project="BOOK", env={}, clock=clock) as desk:
         desk.create_project("EMPTY", "Nothing yet")
-        agents = {
-            "architect": [done("Three parts: fares, refunds, seats")],
-            "coder": [needs_human("Keep the old tickets valid?"), done("Built, 312 tests pass")],
-        }
-        stage = Stage(RELEASE, agents, desk=desk, clock=clock, file="release.py")
+        stage = Stage(RELEASE, AGENTS, desk=desk, clock=clock, file="release.py")
         stage.run("Release 2.4: fares, refunds and the seat map")
         stage.answer("For a year")
         made["run"] = stage.key

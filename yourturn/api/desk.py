@@ -41,7 +41,7 @@ HERE = frozenset(
 LARGE = {"keep_patch": 64_000_000, "write_output": 8_000_000}
 _FILTERS: dict[str, Any] = {
     "role": str | None, "label": str | None, "type": str | None, "priority": int | None, "requires": str | None,
-    "search": str | None, "runs": bool,
+    "search": str | None, "runs": bool, "worker": str | None,
 }  # fmt: skip
 #: What stands behind the ** of a method.
 _MORE: dict[str, dict[str, Any]] = {
@@ -113,7 +113,9 @@ def _bound(method: str, args: list[Any], fields: dict[str, Any]) -> inspect.Boun
         elif sort is inspect.Parameter.VAR_POSITIONAL:
             bound.arguments[name] = tuple(_fit(name, one, hint) for one in value)
         else:
-            bound.arguments[name] = _fit(name, value, hint)
+            default = signature.parameters[name].default
+            nothing = value is None and default is not inspect.Parameter.empty  # said as null, it is not said
+            bound.arguments[name] = default if nothing else _fit(name, value, hint)
     if bound.arguments.get("wait") or bound.arguments.get("seconds"):
         raise Invalid("Nobody waits here", hint="Ask again with wait_for and 0 seconds, or watch /api/events.")
     if method == "close" and bound.arguments.get("task") is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from argparse import Namespace
+from collections.abc import Sequence
 from typing import Any
 
 from .parse import connect
@@ -23,29 +24,52 @@ def stats(a: Namespace) -> int:
     return out(a, found, lambda: _lines(found))
 
 
-def _lines(found: dict[str, Any]) -> list[str]:
-    from ..screen import bold, columns
+#: The columns of the table behind the kind, the most telling first.
+WORTH = (4, 3, 2, 1, 5)
 
-    waiting, oldest = found["questions"]["pending"], found["oldest_pending"]
-    mean, median = found["questions_per_task"]["mean"], found["answer_seconds"]["median"]
+
+def _lines(found: dict[str, Any]) -> list[str]:
+    from ..screen import bold
+
+    per_task, before = found["questions_per_task"], found["before"]["answer_seconds"]["median"]
+    oldest, mean = found["oldest_pending"], per_task["mean"]
     head = [
-        ["Waiting now", str(waiting), f"oldest {_time(oldest)}" if oldest else ""],
-        ["Median answer", _time(median), f"{_time(found['before']['answer_seconds']['median'])} before"],
-        ["Timed out", _share(found["timeout_rate"]), f"{found['questions']['timeout']} questions"],
-        ["Questions per task", "-" if mean is None else f"{mean:.1f}", f"{found['questions_per_task']['tasks']} tasks asked"],
+        ["Waiting now", str(found["questions"]["pending"]), f"oldest {_time(oldest)}" if oldest else ""],
+        ["Median answer", _time(found["answer_seconds"]["median"]), f"{_time(before)} before" if before is not None else ""],
+        ["Timed out", _share(found["timeout_rate"]), _many(found["questions"]["timeout"], "question")],
+        ["Questions per task", "-" if mean is None else f"{mean:.1f}", f"{_many(per_task['tasks'], 'task')} asked"],
     ]
-    rows = [
-        [f"  {kind}", str(row["pending"]), str(row["answered"]), _share(row["timeout_rate"]),
-         _time(row["answer_seconds"]["median"]), _time(row["answer_seconds"]["p90"])]
-        for kind, row in sorted(found["kinds"].items())
-    ]  # fmt: skip
-    table = [["  kind", "waiting", "answered", "timed out", "median", "slowest tenth"], *rows]
     return [
         bold(f"The last {found['days']} days" if found["days"] > 1 else "The last day"),
-        *columns(head),
-        *(["", *columns(table)] if rows else []),
+        *_fitting(head, [1, 2]),
+        "",
+        *(_fitting(_table(found["kinds"]), WORTH) if found["kinds"] else ["  Nothing was asked."]),
         "Next: turn inbox",
     ]
+
+
+def _table(kinds: dict[str, dict[str, Any]]) -> list[list[str]]:
+    rows = [["  kind", "waiting", "answered", "timed out", "median", "slowest tenth"]]
+    for kind, row in sorted(kinds.items()):
+        times = row["answer_seconds"]
+        counts = [str(row["pending"]), str(row["answered"]), _share(row["timeout_rate"])]
+        rows.append([f"  {kind}", *counts, _time(times["median"]), _time(times["p90"])])
+    return rows
+
+
+def _fitting(rows: list[list[str]], worth: Sequence[int]) -> list[str]:
+    """As many columns as fit, the most telling first: a number is never cut."""
+    from ..screen import columns, width
+
+    for many in range(len(worth), 0, -1):
+        lines = columns([[row[0], *(row[at] for at in sorted(worth[:many]))] for row in rows])
+        if max(map(len, lines)) <= width():
+            break
+    return lines
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def _share(rate: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time as clock_time
 from collections.abc import Iterable
 from typing import Any
@@ -108,7 +107,7 @@ class Saying(Names):
 
     def claim(self, task: Named, worker: str, *, lease: Any = None, key: str | None = None) -> dict[str, Any]:
         found: dict[str, Any] = self.do(
-            "claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=os.urandom(16).hex(), look=self._claimed
+            "claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=self.desk.new_secret(), look=self._claimed
         )
         return found
 

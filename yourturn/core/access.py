@@ -74,7 +74,7 @@ _LOOKS: dict[str, str] = {
     "document": "open",
     "enter": "open",
     "metrics": "look",
-    "mcp": "look",
+    "mcp": "any",
 }
 
 #: operation -> what it takes.
@@ -132,7 +132,7 @@ def _looks_that_take(*levels: str) -> set[str]:
 FOR_ITS_AGENTS = frozenset({"token_create", "token_revoke", "tokens"})
 
 #: scope -> the operations that it is good for. What a role may not, no scope gives it, but for the row above.
-SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_looks_that_take("open", "look") - {"mcp"})}
+SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_looks_that_take("open", "look"))}
 SCOPES["ask"] = SCOPES["read"] | {"create", "ask", "flag", "note", "withdraw", "use", "trial", "reconcile", "mcp"}
 SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder"}
 SCOPES["run"] = SCOPES["work"] | {"step", "rewind"} | FOR_ITS_AGENTS

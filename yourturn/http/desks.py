@@ -5,7 +5,9 @@ A principal belongs to one workspace: their credential says which, and from then
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable
+from hashlib import sha256
 from typing import Any
 
 from ..client import Client
@@ -70,6 +72,13 @@ class Desks:
     def by_session(self, secret: str) -> Client:
         desk = self.desk(self.home("login", secret))
         return Client(desk.as_(desk.session(secret)[1]))
+
+    def seated(self, client: Client, token: str, seat: str) -> tuple[Client, str]:
+        """A client whose claims are proven by who comes with this token to this seat, at whichever process; and their secret."""
+        secret = hmac.new(token.encode(), f"{seat} {client.who.name}".encode(), sha256).hexdigest()[:32]
+        desk = client.desk.as_(client.who)
+        desk.new_secret = lambda: secret  # type: ignore[method-assign]
+        return Client(desk), secret
 
     async def run(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """In one of our threads."""

@@ -39,6 +39,9 @@ Codex, in `~/.codex/config.toml`:
 {{toml}}
 ```
 
+An agent that reaches a server needs no program beside it: [`/mcp`](http.md#mcp) has the same tools, with a token. `turn mcp`
+itself speaks to a server too, when `YOURTURN_URL` and `YOURTURN_TOKEN` say so.
+
 ## What happens when an agent asks
 
 1. `ask_question` puts the question on the desk, and waits a short while for a quick person: {WAIT:.0f} seconds, or what

@@ -100,6 +100,11 @@ class Service:
         self.places = anyio.CapacityLimiter(ABREAST)
         self.claimed = anyio.Event()
 
+    @property
+    def over(self) -> bool:
+        """Is there no more time to wait for anybody?"""
+        return False
+
     async def run(self, work: Callable[[], T]) -> T:
         return await anyio.to_thread.run_sync(work, limiter=self.places)
 
@@ -136,7 +141,7 @@ class Service:
         while reply.again is not None:
             now = time.monotonic()
             left, due = began + wait - now, last + self.pulse - now
-            if left <= 0:
+            if left <= 0 or self.over:
                 return reply
             await self.bell.wait(max(0.0, min(left, due)))
             try:

@@ -61,6 +61,11 @@ class Tools(Seat):
         reply: Reply = getattr(self, f"_{name}")(check(name, tool.schema, arguments), call)
         return reply
 
+    @property
+    def folder(self) -> str:
+        """Where the agent is at work."""
+        return os.getcwd()  # noqa: PTH109
+
     def call(self, session: object, name: object) -> Call:
         """The names of a call, or new ones."""
         known = session if is_id(session) else self._env.get("YOURTURN_SESSION")
@@ -85,7 +90,7 @@ class Tools(Seat):
 
     def _request_permission(self, given: dict[str, Any], call: Call) -> Reply:
         minutes = given.get("timeout_minutes")
-        asked = gate.Call(*call, given["tool"], given["input"], os.getcwd())  # noqa: PTH109
+        asked = gate.Call(*call, given["tool"], given["input"], self.folder)
         fields = {
             "text": given.get("reason") or gate.describe(asked),
             "kind": "permission",
@@ -151,7 +156,7 @@ class Tools(Seat):
         name, given_input = given["tool_name"], given["input"]
         if name.startswith(_OURS):
             return _decision({"behavior": "allow", "updatedInput": given_input})
-        about = gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, os.getcwd())  # noqa: PTH109
+        about = gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder)
         task = self.task(None) or self.own_task(gate.describe(about), f"hook/{about.by}/task")
         token = self.proof(task)
         granted = self._granted(task, about, token)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 from fastapi import FastAPI
@@ -63,11 +63,14 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
         frame.warm()
         if clockwork:
             site.start()
-        try:
-            yield
-        finally:
-            site.quiet()
-            site.close()
+        async with mcp.manager.run() if mcp else nullcontext():
+            try:
+                yield
+            finally:
+                site.quiet()
+        site.close()
+
+    mcp = _mcp(site)
 
     app = App(title="Yourturn", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
     app.state.site = site
@@ -78,6 +81,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
         by_path.setdefault(row.path, []).append(row)
     for path in sorted(by_path, key=lambda path: path.count("{")):  # a word before what stands for any
         app.router.routes.append(Route(path, endpoint=Endpoint(site, by_path[path])))
+    app.router.routes.append(Route("/mcp", endpoint=mcp or _Missing("The Model Context Protocol", "yourturn[mcp]")))
     app.router.routes.append(Route("/healthz", endpoint=_Alive(site, deep=False)))
     app.router.routes.append(Route("/readyz", endpoint=_Alive(site, deep=True)))
     pages: dict[str, list[Any]] = {}
@@ -89,6 +93,26 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
         app.router.routes.append(Route(path, endpoint=web.Files(name)))
     app.gate = Gate(_Ways(app), site)
     return app
+
+
+def _mcp(site: Site) -> Any:
+    try:
+        from ..mcp.afar import Mcp
+    except ModuleNotFoundError as missing:
+        if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
+            raise
+        return None
+    return Mcp(site)
+
+
+class _Missing:
+    """What this server could do if more were installed."""
+
+    def __init__(self, what: str, extra: str) -> None:
+        self.error = NotFound(f"{what} is not installed here", hint=f"Where the server is: pip install '{extra}'")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await refuse(send, self.error)
 
 
 def _said(request: Any, error: YourturnError) -> Response:

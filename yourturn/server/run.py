@@ -13,6 +13,7 @@ import os
 import select
 import signal
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -81,6 +82,7 @@ def run(options: Options, ready: Callable[[str], None]) -> int:
     for file in (options.tls_cert, options.tls_key):
         if file and not os.access(file, os.R_OK):
             raise Usage(f"{file} cannot be read")
+    _check_tls(options)
     bound = listen(options.host, options.port)
     scheme = "https" if options.tls_cert else "http"
     name = f"[{options.host}]" if ":" in options.host else options.host
@@ -91,6 +93,17 @@ def run(options: Options, ready: Callable[[str], None]) -> int:
         return several(options, bound, lambda: ready(url))
     finally:
         bound.close()
+
+
+def _check_tls(options: Options) -> None:
+    """Before any process is made for it."""
+    if not options.tls_cert:
+        return
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_cert, options.tls_key)
+    except OSError:
+        pair = f"{options.tls_cert} and {options.tls_key}"
+        raise Usage(f"{pair} are no certificate and its key", hint="Both in PEM, the key without a password.") from None
 
 
 def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> int:
@@ -106,6 +119,7 @@ def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> in
         timeout_keep_alive=30, lifespan="on",
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    logging.getLogger("mcp").setLevel(logging.WARNING)
     server = Server(config, app, began)
     server.run(sockets=[bound])
     return 0 if server.started else 1

@@ -73,6 +73,7 @@ class Reader:
         workable: bool = False,
         runs: bool = True,
         only_runs: bool = False,
+        worker: str | None = None,
         role: str | None = None,
         label: str | None = None,
         type: str | None = None,
@@ -112,6 +113,8 @@ class Reader:
             only("t.workflow IS NULL")
         if only_runs:
             only("t.workflow IS NOT NULL")
+        if worker is not None:
+            only("t.due_at IS NOT NULL AND t.holder = :worker", worker=worker)
         if role is not None:
             only("(t.role IS NULL OR t.role = :role)", role=role)
         if label is not None:

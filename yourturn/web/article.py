@@ -19,20 +19,10 @@ BRIEF = 140
 #: Kinds that are judged by the work itself, or next to it.
 JUDGED = frozenset({"approval", "review", "content", "checkpoint", "permission"})
 #: What finished work lacks, and a question has.
-LACKS = [
-    "context",
-    "reason",
-    "default",
-    "timeout_at",
-    "reviewer",
-    "confidence",
-    "action",
-    "digest",
-    "metadata",
-    "close_reason",
-    "used_by",
-    "step",
-]
+LACKS = (
+    "urgency", "context", "reason", "default", "timeout_at", "reviewer", "confidence", "action", "digest", "metadata",
+    "close_reason", "used_by", "step",
+)  # fmt: skip
 Asked = dict[str, Any]
 
 

@@ -167,7 +167,7 @@ def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
         for name in REST
         if counts.get(name)
     ]
-    return Page("board.html", {**common, "lanes": lanes, "rest": rest, "none": not any(counts.values())})
+    return Page("board.html", {**common, "lanes": lanes, "rest": rest, "bare": not any(counts.values())})
 
 
 def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:

@@ -26,7 +26,9 @@ def show(visit: Visit) -> Shown:
         q = find(visit.client, named)
         row = shape.row(q, now, visit.client.who.name, words.script(q), inbox.new_key())
         macro = "row" if part == "row" else "toast"
-        return Part(frame.part(f"{macro}.html", macro, row, **context, mine=inbox.is_mine(q, visit.client)))
+        wished = visit.client.preferences().get("notify") if visit.client.who.is_person else None
+        loud = wished is None or q["urgency"] in wished
+        return Part(frame.part(f"{macro}.html", macro, row, **context, mine=inbox.is_mine(q, visit.client), loud=loud))
     return page(visit, named, now)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..core.rules import KINDS, outcome
+from ..screen import micros
 from ..view import person
 
 #: kind -> the verbs of a yes and a no
@@ -212,9 +213,12 @@ def result(q: Mapping[str, Any], me: str) -> str:
     response, who = q["response"] or {}, name(q["asked_by"])
     by = "You" if q["responded_by"] == me else person(q["responded_by"] or "system")
     if q["status"] == "timeout":
+        from .shape import short
+
+        took = short((micros(q["responded_at"]) - micros(q["asked_at"])) // 1_000_000)
         if response.get("value") is not None:
-            return f"No answer in time. Went on with the default “{label(q, response['value'])}”."
-        return "No answer in time."
+            return f"No answer in {took}. Went on with the default “{label(q, response['value'])}”."
+        return f"No answer in {took}."
     if q["status"] == "cancelled":
         why = f": {q['close_reason']}" if q["close_reason"] else ""
         by_whom = "" if by == "system" else f" by {'you' if by == 'You' else by}"

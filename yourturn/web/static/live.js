@@ -122,6 +122,7 @@ async function arrived(id) {
   if (!made || made.dataset.mine !== "yes" || $(`.row[data-id="${id}"]`)) return;
   newer(id);
   say(made.dataset.say);
+  if (made.dataset.loud !== "yes") return;
   if (document.visibilityState === "hidden") { notify(made); return; }
   keep.set("noticed", [...seen().filter((other) => other !== id), id].slice(-200));
   if (idle() && !$("dialog[open]") && !typing(document.activeElement) && !$(".main > .q")) sheet(id);
@@ -175,8 +176,4 @@ async function unnotify(id) {
   const worker = await navigator.serviceWorker?.getRegistration();
   for (const note of (await worker?.getNotifications({ tag: id })) ?? []) note.close();
 }
-addEventListener("click", async (e) => {
-  const ask = e.target.closest("[data-notify]");
-  if (ask && globalThis.Notification) ask.dataset.notify = await Notification.requestPermission();
-});
 document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") recount(); });
