@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..client.names import QUESTION
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
@@ -247,9 +248,12 @@ def question(call: Call) -> dict[str, Any]:
 
 def answer_question(call: Call) -> Answer:
     """In our words, or as a job's question is answered: then it is told whether the job goes on."""
+    body = call.body()
+    if QUESTION.fullmatch(call.path["id"]) and "response" not in body and "if-match" not in call.headers:
+        return Answer(said(call, "answer", call.path["id"]))
     before = question(call)
     call.unchanged(before)
-    if "response" in call.body():
+    if "response" in body:
         return jobs.answer(call, before)
     action = "answer"
     if before["id"] == before["task"]:  # finished work: yes or no

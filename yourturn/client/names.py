@@ -15,7 +15,7 @@ from ..desk import Desk, Done
 from ..store.reads import Reader
 
 _KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)-(\d{1,15})")
-_QUESTION = re.compile(r"[qQ](0|[1-9]\d{0,14})")
+QUESTION = re.compile(r"[qQ](0|[1-9]\d{0,14})")
 _TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")
 
 Named = str | int | dict[str, Any]
@@ -86,7 +86,7 @@ class Names:
         """A question's number, if that is what is meant."""
         if isinstance(named, dict):
             named = named.get("id") or ""
-        found = _QUESTION.fullmatch(str(named).strip())
+        found = QUESTION.fullmatch(str(named).strip())
         return int(found[1]) if found else None
 
     def _about(self, named: Named) -> dict[str, Any]:
@@ -163,7 +163,6 @@ class Names:
         return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
 
     def _shown_question(self, number: int) -> dict[str, Any]:
-        self.desk.question(number)
         return self.desk.read(lambda r: wire.question(*r.question(number)))
 
     def _encode(self, r: Reader, tasks: list[Task], whole: bool = True) -> list[dict[str, Any]]:

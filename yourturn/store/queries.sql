@@ -36,6 +36,9 @@ SELECT {question} FROM questions q WHERE q.task_id = :id ORDER BY q.responded_at
 -- name: question
 SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = :id;
 
+-- name: question_and_key
+SELECT {question}, t.key FROM questions q JOIN tasks t ON t.id = q.task_id WHERE q.workspace_id = :workspace AND q.id = :id;
+
 -- name: neighbours
 SELECT 'needs', t.id, t.key, t.state, t.reason, d.warned
 FROM deps d JOIN tasks t ON t.id = d.needs_id WHERE d.task_id = :id AND t.state NOT IN ({resolved})

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ..core.errors import NotFound
 from ..core.model import Case, Event, Note, Program, Question, Ref, Step, Task
 from .base import DESCENDANTS, OF_PROJECT, Store
 from .text import ENDED_STATES, QUESTION, STEP, TASK
@@ -314,8 +315,11 @@ class Reader:
 
     def question(self, number: int) -> tuple[Question, str]:
         """A question, and its task's key."""
-        question = Question._make(self._named("question", id=number)[0])
-        return question, self._all("SELECT t.key FROM tasks t WHERE t.id = :id", id=question.task_id)[0][0]
+        found = self._named("question_and_key", id=number)
+        if not found:
+            raise NotFound(f"There is no question Q{number}", hint="See what is open with: turn inbox")
+        *row, key = found[0]
+        return Question._make(row), key
 
     def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
         """task, kind, status, asked, responded: questions that were open at some time since then; of closed ones the newest."""
