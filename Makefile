@@ -32,7 +32,8 @@ browser: ## a Chromium for the tests of pages; root gets one from the system's p
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null || { \
 			echo "The tests of pages need a Chromium: install chromium, then run make again." >&2; exit 1; }; \
 		echo "Installing a Chromium for the tests of pages …"; \
-		{ apt-get install -y chromium || { apt-get update && apt-get install -y chromium; }; } >/dev/null; }
+		{ apt-get install -y chromium || { apt-get update && apt-get install -y chromium; }; } >/dev/null || { \
+			echo "No Chromium could be installed: install chromium yourself, then run make again." >&2; exit 1; }; }
 
 screenshots: setup browser ## write pictures of every page to screenshots/
 	@$(PY) -m tests.web.screenshots

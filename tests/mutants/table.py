@@ -20,6 +20,7 @@ _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.p
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
 _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE = "yourturn/http/auth.py", "tests/api/test_gate.py"
+_PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
@@ -312,4 +313,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_durable.py", "test_what_happened_before_a_step_is_written_first")),
     Mutant("a waiting run gets stuck", _DURABLE, "raise here.left or here.journal", "raise here.journal", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and found.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
+    # --- pages
+    Mutant("what an agent wrote is markup", "yourturn/web/frame.py", "        out += escape(part) + sign\n", "        out += Markup(part) + sign\n", on(_TEXT, "test_the_corpus_has_no_effect", "")),
+    Mutant("a form needs no token", "yourturn/web/pages.py", "            auth.check_csrf(", "            str(", on(_PAGES, "test_forms_need_their_token", "")),
+    Mutant("the door leads outside", "yourturn/web/door.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),
+    Mutant("a permission is answered in a row", "yourturn/web/shape.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js")),
+    Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.needs_why:", "if False:", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
+    Mutant("finished work is judged twice", "yourturn/web/answering.py", "except (AlreadyClosed, KeyReused, IllegalMove):", "except (AlreadyClosed, KeyReused):", on(_PAGES, "test_finished_work_is_judged_once", "")),
+    Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "")),
+    Mutant("a sheet hears what was meant for the page", "yourturn/web/static/live.js", "inside.inert = true; ", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "")),
 )  # fmt: skip

@@ -82,3 +82,37 @@ def test_nothing_waits(web, visit):
     expect(page.get_by_role("heading", name="It's not your turn")).to_be_visible()
     expect(page.locator(".nav .count")).to_be_hidden()
     assert not page.title().startswith("(")
+
+
+def test_answering_beside_the_list(web, visit):
+    page = live(visit("ana"))
+    rows = ids(page)
+    assert rows[0] == web.q["recovery"]
+    pane = page.locator("[data-pane]")
+    pane.get_by_text("Skip tonight").click()
+    pane.get_by_role("button", name="Send “Skip tonight”").click()
+    expect(pane).to_contain_text("Sent. keeper goes on with OPS-1.")
+    expect(page.locator(f".row[data-id={rows[0]}] .result")).to_have_text("You answered “Skip tonight”. keeper goes on with it.")
+    assert ids(page) == rows, "nothing moves"
+    page.keyboard.press("Enter")  # the next one has the focus
+    expect(pane.locator("form[data-q]")).to_have_attribute("data-q", rows[1])
+    expect(page.locator(".nav [data-waiting]")).to_have_text(str(len(rows) - 1))
+
+
+@ways
+def test_a_deep_link_leads_through_the_door_and_back(web, visit, width, js):
+    web.desk.set_password("ben", "a long password")
+    page = visit("ben", width=width, js=js)
+    page.context.clear_cookies()
+    page.goto(f"{web.url}/questions/{web.q['permission']}")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    assert "migration" not in page.content(), "the door says nothing about what waits"
+    page.get_by_label("Name").fill("ben")
+    page.get_by_label("Password").fill("a long passwort")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_text("The name or the password is not right.")).to_be_visible()
+    page.get_by_label("Password").fill("a long password")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("This exact action, once")).to_be_visible()
+    bottom = page.locator(".act").bounding_box()
+    assert bottom and bottom["y"] + bottom["height"] < page.locator(".answer").bounding_box()["y"], "it is seen without scrolling"

@@ -7,6 +7,8 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.web.test_pages import Caller
+
 ways = pytest.mark.parametrize(("width", "js"), [(1280, True), (390, False)], ids=["desk", "plain phone"])
 
 
@@ -128,22 +130,14 @@ def test_an_admin_decides_how_a_project_works(web, visit):
     expect(projects.get_by_label("review")).to_have_value("2h")
 
 
-def test_only_an_admin_may(web, visit):
-    page = visit("ben", "/settings")
-    csrf = page.locator("meta[name=yourturn]").get_attribute("data-csrf")
+def test_only_an_admin_may(web):
+    ben, ana = Caller(web, "ben"), Caller(web)
     for path, form in (
         ("member", {"name": "ben", "role": "admin"}), ("remove", {"name": "ana"}), ("project", {"project": "OPS", "lease": "9h"}),
         ("newproject", {"project": "EVIL"}), ("link", {"name": "ana"}), ("token", {"name": "x", "role": "admin"}),
     ):  # fmt: skip
-        answer = page.request.post(f"{web.url}/settings/{path}", form={"csrf": csrf, **form})
-        assert answer.status == 403, path
-    theirs = web.as_("human:ana").sessions()
-    mine = next(s["id"] for s in theirs if s["actor"] == "human:ben")
-    visit("ana")
-    other = next(s["id"] for s in web.as_("human:ana").sessions() if s["actor"] == "human:ana")
-    assert page.request.post(f"{web.url}/settings/session", form={"csrf": csrf, "session": str(other)}).status == 404
-    assert (
-        page.request.post(f"{web.url}/settings/session", form={"csrf": csrf, "session": str(mine)}, max_redirects=0).status == 303
-    )
-    page.goto(f"{web.url}/settings")
-    assert "/login" in page.url
+        assert ben.post(f"/settings/{path}", **form).status == 403, path
+    found = {s["actor"]: s["id"] for s in web.as_("human:ana").sessions()}
+    assert ben.post("/settings/session", session=found["human:ana"]).status == 404
+    assert ben.post("/settings/session", session=found["human:ben"]).status == 303
+    assert ben.get("/settings").headers["location"].startswith("/login") and ana.get("/settings").status == 200

@@ -24,7 +24,10 @@ def work(web: Web) -> dict[str, str]:
     found = {name: f"/{name.replace('board', 'tasks')}" for name in ("board", "activity", "stats", "settings")}
     found |= {"board-project": "/tasks?project=OPS", "tasks": "/tasks?view=list", "tasks-empty": "/tasks?search=zzz"}
     found |= {"tasks-new": "/tasks/new", "stats-day": "/stats?range=day", "stats-empty": "/stats?project=EMPTY"}
-    found |= {f"task-{name}": f"/tasks/{t[name]}" for name in ("prices", "fares", "old", "search", "backup", "news", "winter", "run", "speech")}
+    found |= {
+        f"task-{name}": f"/tasks/{t[name]}"
+        for name in ("prices", "fares", "old", "search", "backup", "news", "winter", "run", "speech")
+    }
     found |= {"task-log": f"/tasks/{t['prices']}/log", "task-cancel": f"/tasks/{t['prices']}/cancel"}
     return found | {"board-empty": "/tasks?project=EMPTY", "activity-empty": "/activity?actor=nobody"}
 

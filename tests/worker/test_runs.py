@@ -133,6 +133,16 @@ def test_the_session_that_asked_goes_on_with_the_answer_in_one_step(shop: Flow) 
     assert shop.git("show", f"{task['branch']}:whole.txt") == "half\n"
 
 
+def test_a_scripted_agent_asks_in_its_step(shop: Flow) -> None:
+    script = shop.folder / "script.json"
+    script.write_text(json.dumps([{"ask": "Left or right?", "wait": 0}, {"say": "so {answer}"}, {"signal": {"status": "DONE"}}]))
+    agent = Agent("coder", "scripted", (str(script),))
+    key = shop.begin('run("coder")')
+    assert shop.go_on(agent)[0] == "waiting" and shop.question(key)["step"] == "1"
+    shop.desk.respond(key, "Left")
+    assert shop.go_on(agent)[0] == "done" and len(shop.show(key)["questions"]) == 1
+
+
 def test_a_question_by_tool_parks_the_session_and_wakes_it_in_the_very_call(shop: Flow) -> None:
     agent = shop.plays("claude", {"ask": [WHICH]}, {"text": DONE})
     key = shop.begin('run("coder")\nrun("coder", "again")')

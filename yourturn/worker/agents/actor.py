@@ -100,13 +100,14 @@ class Actor:
 
     def do_ask(self, given: Any, step: dict[str, Any]) -> None:
         from ...config import connect
+        from ..tool import step_of
 
         fields = {name: value for name, value in step.items() if name not in ("ask", "wait")}
         wait = float(step.get("wait", os.environ.get("YOURTURN_ASK_WAIT", "45")))
         with connect() as desk:
             if self.state["question"] is None:
                 task, claim = os.environ["YOURTURN_TASK"], os.environ.get("YOURTURN_CLAIM")
-                found = desk.ask(task, self.text(given), claim=claim, **fields)
+                found = desk.ask(task, self.text(given), claim=claim, step=step_of(os.environ, claim), **fields)
                 self.state["question"] = found["id"]
                 self.save()
                 print(f"Asked {found['id']}", flush=True)
