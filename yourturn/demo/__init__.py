@@ -15,6 +15,8 @@ from importlib.util import find_spec
 
 from .stage import Stage
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="turn demo", description="An agent asks, you answer, the agent goes on.")
@@ -24,7 +26,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--agent", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
     stage = Stage(min(max(0.0, args.pace), 60.0))
-    before = {number: signal.signal(number, _stop) for number in (signal.SIGTERM, signal.SIGHUP)}
+    before = {number: signal.signal(number, _stop) for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN}
     try:
         return _play(stage, args)
     except KeyboardInterrupt:
@@ -57,4 +59,7 @@ def _watched() -> bool:
 
 
 def _stop(*_: object) -> None:
+    """Once: whoever is impatient waits until everything is put away."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

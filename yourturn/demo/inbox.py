@@ -143,20 +143,24 @@ def _run(stage: Stage, desk: Client, folder: str, env: dict[str, str], epic: str
 def _welcome(stage: Stage, desk: Client, there: dict[str, str], keys: dict[str, str]) -> None:
     opened = _open(there["login"])
     link = f"{there['url']}/enter/{desk.create_link()['link']}" if opened else there["login"]
-    stage.say()
-    stage.say(f"  {'It opens in your browser. Elsewhere' if opened else 'Your inbox'}: {stage.paint(link, 'bold')}")
-    stage.say("  (the link lets you in once)")
-    stage.say()
-    stage.say("  Three projects, five agents, and ten questions of every kind that wait for you. Agents are at work, too: in a")
-    stage.say("  moment one of them asks you something. Answer it in the page, and see it go on.")
-    stage.say()
-    stage.say(f"  /tasks                 the board; {keys['seats']} asks, {keys['test']} waits for it")
-    stage.say(f"  /tasks/{keys['tidy']:<16}a log that is written while you look")
-    stage.say(f"  /tasks/{keys['run']:<16}a run of release.py, which waits for you and holds no process")
-    stage.say("  /stats                 how fast people answered in the last weeks")
-    stage.say()
-    stage.say(stage.paint("  Ctrl-C ends it. Nothing is left behind.", "quiet"))
-    stage.say()
+    where = "It opens in your browser. Another one gets in with this, once:" if opened else "Your inbox. The link lets you in, once:"
+    stage.say(
+        f"""
+  {where}
+  {stage.paint(link, "bold")}
+
+  Three projects, five agents, and ten questions of every kind wait for you.
+  Agents are at work, too: in a moment one of them asks you something.
+  Answer it in the page, and see it go on.
+
+  /tasks          the board; {keys["seats"]} asks, {keys["test"]} waits for it
+  /tasks/{keys["tidy"]}  a log that is written while you look
+  /tasks/{keys["run"]}  a run of release.py: it waits for you, and holds no process
+  /stats          how fast people answered in the last weeks
+
+  {stage.paint("Ctrl-C ends it. Nothing is left behind.", "quiet")}
+"""
+    )
 
 
 def _open(link: str) -> bool:
@@ -166,7 +170,7 @@ def _open(link: str) -> bool:
         return False
     try:
         found = webbrowser.get()
-        return not isinstance(found, webbrowser.GenericBrowser) and found.open(link)
+        return type(found) is not webbrowser.GenericBrowser and found.open(link)  # that would be one in the terminal
     except webbrowser.Error:
         return False
 

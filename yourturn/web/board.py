@@ -12,9 +12,7 @@ from ..core import access
 from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
 from ..core.errors import Invalid, YourturnError
 from ..core.model import STATES
-from ..core.words import iso
-from ..view import GROUPS, SOON, grouped
-from . import shape
+from . import inbox, shape
 from .inbox import new_key
 from .visit import Go, Page, Shown, Visit
 
@@ -113,13 +111,11 @@ def fact(t: Mapping[str, Any], now: int) -> str:
     return f"for {t['role']}" if t["role"] and not t["claim"] else ""
 
 
-def _asking(client: Client, project: str, now: int) -> list[Card]:
-    """The lane of people: what runs out first stands first."""
-    rows = [q for q in client.waiting(project=project or None) if q["blocking"] and q["id"] != q["task"]]
-    groups = grouped(rows, iso(now + SOON))
-    order = [q for name in GROUPS for q in groups[name]]
-    first = list(dict.fromkeys(q["task"] for q in order))[:CARDS]
-    return [card(client.show(key), now) for key in first]
+def _asking(visit: Visit, project: str, now: int) -> list[Card]:
+    """The lane of people: what runs out first stands first, as in the inbox."""
+    order = inbox.survey(visit, inbox.Wish(whose="all", project=project), now).order
+    asking = dict.fromkeys(q["task"] for _, q in order if q["blocking"] and q["id"] != q["task"])
+    return [card(visit.client.show(key), now) for key in list(asking)[:CARDS]]
 
 
 def show(visit: Visit) -> Shown:
@@ -131,7 +127,7 @@ def show(visit: Visit) -> Shown:
         "may": access.may(client.who, "create"),
         "projects": [p["key"] for p in client.projects()],
     }
-    return _list(client, wish, common) if wish.view == "list" else _board(client, wish, common)
+    return _list(client, wish, common) if wish.view == "list" else _board(visit, wish, common)
 
 
 EMPTY = {
@@ -144,8 +140,8 @@ EMPTY = {
 }
 
 
-def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
-    project = wish.project or None
+def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
+    client, project = visit.client, wish.project or None
     counts, now = client.counts(project), shape.now_of(client)
     lanes = []
     for name in LANES:
@@ -153,7 +149,7 @@ def _board(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
         if not count:
             cards = []
         elif name == "human":
-            cards = _asking(client, wish.project, now)
+            cards = _asking(visit, wish.project, now)
         else:
             found = client.ready(project=project, limit=CARDS) if name == "ready" else []
             over = name == "done"

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from ..core.errors import Invalid
 from . import drawing, shape, words
+from .inbox import remembered
 from .visit import Page, Shown, Visit
 
 #: A word in the address, days, and how it is called.
@@ -27,7 +28,7 @@ def show(visit: Visit) -> Shown:
     if name not in RANGES:
         raise Invalid(f"There is no range {name[:40]!a}", hint=f"Choose one of: {', '.join(RANGES)}.")
     days, _, before = RANGES[name]
-    found = client.stats(project or None, days=days)
+    found: dict[str, Any] = remembered(visit, ("stats", project, days), lambda: client.stats(project or None, days=days))
     kinds = found["kinds"]
     return Page(
         "stats.html",

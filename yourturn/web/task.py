@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core import access
@@ -73,13 +73,19 @@ def lines(client: Any, task: Mapping[str, Any], limit: int) -> tuple[list[Line],
     said = client.output(key, limit=limit)
     events = client.history(key, limit=limit)
     since = said[0]["at"] if len(said) == limit else ""
-    names = [(e["at"], name) for e in events if (name := _speaker(e))]
-    times = [at for at, _ in names]
-    found = [(x["at"], 1, _line(x, names[bisect_right(times, x["at"]) - 1][1] if names else "")) for x in said]
+    speaker = _speakers(events)
+    found = [(x["at"], 1, _line(x, speaker(x["at"]))) for x in said]
     found += [(e["at"], 0, _mark(e, waiting)) for e in events if e["action"] in MARKS and e["at"] >= since]
     found.sort(key=lambda item: item[:2])
     seen = f"{said[-1]['id'] if said else 0}.{events[-1]['seq'] if events else 0}"
     return [line for _, _, line in found][-limit:], seen
+
+
+def _speakers(events: Iterable[Mapping[str, Any]]) -> Callable[[str], str]:
+    """Who spoke at a moment."""
+    names = [(e["at"], name) for e in events if (name := _speaker(e))]
+    times = [at for at, _ in names]
+    return lambda at: names[bisect_right(times, at) - 1][1] if names else ""
 
 
 def _speaker(e: Mapping[str, Any]) -> str:
@@ -90,7 +96,7 @@ def _speaker(e: Mapping[str, Any]) -> str:
     return str(seat.get("agent") or "") if isinstance(seat, dict) else ""
 
 
-def _line(x: Mapping[str, Any], name: str = "") -> Line:
+def _line(x: Mapping[str, Any], name: str) -> Line:
     return Line(
         x["at"],
         shape.seconds(x["at"]),
@@ -129,7 +135,9 @@ def log(visit: Visit) -> Shown:
     said = visit.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
     more, said = len(said) > WHOLE, said[:WHOLE]
     href = f"/tasks/{task['key']}/log?after={said[-1]['id']}" if more else ""
-    return Page("wholelog.html", {"here": "tasks", "task": task, "lines": [_line(x) for x in said], "more": href, "after": after})
+    speaker = _speakers(visit.client.history(task["key"], limit=WHOLE))
+    found = [_line(x, speaker(x["at"])) for x in said]
+    return Page("wholelog.html", {"here": "tasks", "task": task, "lines": found, "more": href, "after": after})
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
