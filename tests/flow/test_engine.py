@@ -14,7 +14,7 @@ from yourturn.core.model import Who
 from yourturn.flow import ask, log, now, pause, random, run, step
 from yourturn.flow.agentcall import Turn
 from yourturn.flow.engine import Engine
-from yourturn.flow.values import Suspended
+from yourturn.flow.values import Released, Suspended
 from yourturn.testing import FakeClock, Stage, done, needs_human
 
 WORKER = Who("agent:w", "agent", True)
@@ -174,6 +174,18 @@ def test_a_claim_lost_while_it_waits(desk, clock, take, given):
     given("taking", lambda: clock.advance(hours=3) and desk.as_(WORKER).claim(key, "other"))
     assert engine.go().what == "lost"
     assert desk.show(key)["questions"] == [] and desk.show(key)["claim"]["worker"] == "other"
+
+
+def test_a_claim_lost_while_an_agent_crashes(desk, clock, take):
+    def turns(call):
+        clock.advance(hours=3)
+        desk.as_(WORKER).claim(key, "other")
+        raise Released("the agent crashed")
+
+    key, claim = take('def workflow(prompt):\n    now()\n    run("coder")\n', turns)
+    engine, _ = claim()
+    assert engine.go().what == "lost"
+    assert desk.show(key)["notes"] == [] and desk.show(key)["claim"]["worker"] == "other"
 
 
 def test_a_person_stops_a_run_that_works(desk, take, given):

@@ -203,6 +203,7 @@ def in_peace(stage: Stage, text: Script, wrong: Wrong) -> tuple[Any, ...] | None
             run.judge()
             return run.end()
         run.sessions += 1
+        stage.clock.advance(1)  # another moment is another time, also where nobody waits
         Session(stage.worker, str(stage.folder), run.sessions, Reaper(ledger)).go()
     wrong("nobody disturbs it, and it comes to no end")
     return None
@@ -229,6 +230,7 @@ class Storm:
             now = run.signature(task)
             at, before = (at, now) if now == before else (self._first(), now)
             run.sessions += 1
+            self.stage.clock.advance(1)
             self._session(at)
             at += self.reach
         else:

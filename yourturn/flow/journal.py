@@ -269,7 +269,8 @@ class Journal:
         except (Invalid, NotAllowed):
             raise
         except YourturnError as error:
-            raise self.leave(Interrupted(error)) from None
+            self.leave(lost := Interrupted(error))
+            raise lost from None
 
 
 def plain(value: Any, what: str) -> Any:
