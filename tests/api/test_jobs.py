@@ -163,3 +163,143 @@ def test_the_events_of_a_job(site, job):
     assert (answered["type"], answered["questionId"], answered["jobId"]) == ("question_answered", question, job)
     assert answered["response"] == {"type": "choice", "value": "dev"}
     assert told[3][2]["status"] == "pending"
+
+
+# --- every pattern, as agents say it ----------------------------------------------------------------------------------
+
+_TICKETS = {
+    "question": "Create 5 Linear tickets? (Y/N)", "type": "approval", "responseType": "boolean",
+    "options": [
+        {"id": "yes", "label": "Yes", "value": True, "description": "All five"}, {"id": "no", "label": "No", "value": False},
+    ],
+    "context": {"jobType": "tickets", "currentStep": "publish"},
+}  # fmt: skip
+_FAILED = {
+    "question": "API failed, retry or skip?", "type": "error_recovery", "responseType": "choice",
+    "options": [{"label": "Retry", "value": "retry"}, {"label": "Skip", "value": "skip"}],
+    "context": {"errorDetails": "HTTP 503 from linear.example", "suggestedOptions": ["retry"]},
+    "defaultResponse": {"type": "choice", "value": "skip"},
+}  # fmt: skip
+_VERBOSE = {
+    "question": "Do you want verbose output in the logs?", "type": "non_blocking", "responseType": "boolean",
+    "defaultResponse": {"type": "boolean", "value": False, "text": "Quiet is usual"},
+}  # fmt: skip
+#: The fields of a question, of an answer and of an event, and nothing in snake_case.
+_FIELDS = {
+    "id", "jobId", "workspaceId", "projectId", "type", "question", "context", "status", "responseType", "options", "response",
+    "respondedBy", "respondedAt", "timeoutAt", "defaultResponse", "metadata", "createdAt",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def wound(new_address):
+    """A server whose time is ours."""
+    from tests.api.conftest import Site
+    from yourturn.testing import FakeClock
+
+    clock = FakeClock()
+    found = Site(new_address("sqlite"), clock=clock)
+    yield found, clock
+    found.close()
+
+
+def seen(site, job, question):
+    (found,) = [q for q in site.get(f"/api/jobs/{job}/questions").json["questions"] if q["id"] == question]
+    assert set(found) == _FIELDS
+    return found
+
+
+def put(site, body):
+    job = site.desk.create("A job")["key"]
+    assert site.call("GET", f"/api/jobs/{job}").json["status"] == "pending"
+    claim = site.desk.claim(job, "w1")["claim"]
+    assert site.get(f"/api/jobs/{job}").json["status"] == "running"
+    stream = site.stream(
+        f"?task={job}&after={site.desk.desk_cursor()}&only=question_asked,question_answered,question_timeout,status"
+    )
+    reply = site.post(f"/api/jobs/{job}/questions", body, role="agent")
+    assert reply.status == 201 and set(reply.json) == {"questionId", "timeoutAt"}, reply.raw
+    return job, reply.json["questionId"], reply.json["timeoutAt"], stream, claim
+
+
+def minutes(site, at):
+    from datetime import datetime
+
+    return (
+        None if at is None else round((datetime.fromisoformat(at) - datetime.fromisoformat(site.desk.now())).total_seconds() / 60)
+    )
+
+
+def test_a_permission_is_asked_with_what_its_options_mean(wound):
+    site, _ = wound
+    job, question, at, stream, _ = put(site, _TICKETS)
+    assert minutes(site, at) == 15 and site.get(f"/api/jobs/{job}").json["status"] == "waiting_for_approval"
+    found = seen(site, job, question)
+    assert found["context"] == _TICKETS["context"] and found["options"] == _TICKETS["options"], "as they were sent"
+    (_, name, told), (_, _, status) = stream.take(2)
+    assert name == told["type"] == "question_asked" and set(told) == {"type", "questionId", "jobId", "question"}
+    assert set(told["question"]) == {"question", "type", "responseType", "options", "context", "timeoutAt"}
+    assert told["question"]["options"] == _TICKETS["options"] and told["question"]["timeoutAt"] == at
+    assert (status["type"], status["jobId"], status["status"]) == ("status", job, "waiting_for_approval")
+    reply = site.post(
+        f"/api/questions/{question}/answer", {"response": {"type": "boolean", "value": True, "text": "Go"}}, role="member"
+    )
+    assert reply.json == {"success": True, "jobResumed": True}
+    (_, name, told), (_, _, status) = stream.take(2)
+    stream.close()
+    assert name == told["type"] == "question_answered" and {"type", "questionId", "jobId", "response"} <= set(told)
+    assert told["response"] == {"type": "boolean", "value": True, "text": "Go"} and status["status"] in ("pending", "running")
+    found = seen(site, job, question)
+    assert (
+        found["status"] == "answered"
+        and found["response"] == told["response"]
+        and found["respondedBy"].startswith("human:member")
+    )
+
+
+def test_an_error_asks_for_a_way_out_and_silence_takes_the_default(wound):
+    site, clock = wound
+    job, question, at, stream, _ = put(site, _FAILED)
+    assert minutes(site, at) == 10 and site.get(f"/api/jobs/{job}").json["status"] == "waiting_for_input"
+    assert seen(site, job, question)["defaultResponse"] == {"type": "choice", "value": "skip"}
+    stream.take(2)
+    clock.advance(minutes=11)
+    site.desk.reconcile()
+    (_, name, told), (_, _, status) = stream.take(2)
+    stream.close()
+    assert name == "question_timeout" and told["questionId"] == question and told["respondedBy"] == "system"
+    assert status["status"] in ("pending", "running"), "it goes on with the default"
+    assert seen(site, job, question)["status"] == "timeout"
+    late = site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "retry"}})
+    assert late.status == 409 and "timed out" in late.json["error"]["message"] and "--restart" in late.json["error"]["hint"]
+
+
+def test_a_preference_holds_nobody_up(wound):
+    site, clock = wound
+    job, question, at, stream, _ = put(site, _VERBOSE)
+    stream.close()
+    assert at is None and site.get(f"/api/jobs/{job}").json["status"] == "running"
+    assert seen(site, job, question)["defaultResponse"]["value"] is False
+    clock.advance(hours=25)
+    site.desk.reconcile()
+    assert seen(site, job, question)["status"] == "pending", "it can be answered later"
+    body = {"response": {"type": "boolean", "value": True}}
+    assert site.post(f"/api/questions/{question}/answer", body).json["success"] is True
+
+
+def test_a_blocking_question_that_nobody_answers_fails_the_job(wound):
+    site, clock = wound
+    job, question, at, stream, _ = put(
+        site, {"question": "What's the project deadline?", "type": "blocking", "responseType": "text"}
+    )
+    assert minutes(site, at) == 30
+    stream.take(2)
+    clock.advance(minutes=31)
+    site.desk.reconcile()
+    assert [data.get("status") for _, _, data in stream.take(2)][1] == "failed"
+    stream.close()
+    assert site.get(f"/api/jobs/{job}").json["status"] == "failed" and seen(site, job, question)["status"] == "timeout"
+    again = {"response": {"type": "text", "value": "Friday"}, "restart": True}
+    reply = site.post(f"/api/questions/{question}/answer", again)
+    assert reply.status == 200 and reply.json["success"] is True, reply.raw
+    assert site.get(f"/api/jobs/{job}").json["status"] == "pending", "the job was restarted with the answer"

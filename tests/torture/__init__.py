@@ -44,6 +44,7 @@ SECTIONS: tuple[Section, ...] = (
     Section("surroundings", "surroundings"),
     Section("events", "events"),
     Section("programs", "programs"),
+    Section("document", "document"),
     Section("backup", "backup"),
     Section("migrations", "migrations"),
 )

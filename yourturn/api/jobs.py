@@ -41,8 +41,18 @@ def status_of(state: str, awaiting: str | None) -> str:
     return "waiting_for_approval" if awaiting and KINDS[awaiting].response_type == "approval" else "waiting_for_input"
 
 
+def _as_sent(q: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """Context and options. What a yes or no was asked with for the reader's sake lies in its context."""
+    context, options = q.get("context"), q.get("options") or []
+    if not options and isinstance(context, dict) and isinstance(context.get("options"), list):
+        options = context["options"]
+        context = {name: value for name, value in context.items() if name != "options"} or None
+    return context, options
+
+
 def question(q: dict[str, Any], workspace: str) -> dict[str, Any]:
     response = q["response"]
+    context, options = _as_sent(q)
     return {
         "id": q["id"],
         "jobId": q["task"],
@@ -50,10 +60,10 @@ def question(q: dict[str, Any], workspace: str) -> dict[str, Any]:
         "projectId": q["task"].rpartition("-")[0],
         "type": type_of(q["kind"], q["blocking"]),
         "question": q["text"],
-        "context": q["context"],
+        "context": context,
         "status": q["status"],
         "responseType": q["response_type"],
-        "options": q["options"],
+        "options": options,
         "response": None if response is None else answered(response),
         "respondedBy": q["responded_by"],
         "respondedAt": q["responded_at"],
@@ -154,7 +164,8 @@ def pending(call: Call) -> Answer:
 
 
 def answer(call: Call, before: dict[str, Any]) -> Answer:
-    given = call.body("response", "restart")["response"]
+    body = call.body("response", "restart")
+    given = body["response"]
     if not isinstance(given, dict) or given.get("value") is None or not isinstance(given.get("text", ""), str):
         raise Invalid("response needs a value", hint='Like {"response": {"type": "text", "value": "Use JWT"}}.')
     if given.get("type", before["response_type"]) != before["response_type"]:
@@ -163,7 +174,8 @@ def answer(call: Call, before: dict[str, Any]) -> Answer:
         no = str(given["value"]).lower() in ("false", "no", "reject", "rejected")
         task = (call.client.reject if no else call.client.approve)(before["task"], given.get("text", ""), key=call.key)
     else:
-        call.client.answer(before["id"], given["value"], given.get("text", ""), key=call.key)
+        restart = body.get("restart", False)
+        call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
         task = call.client.show(before["task"])
     return Answer({"success": True, "jobResumed": task["state"] not in (HUMAN, *ENDED)})
 
@@ -177,11 +189,12 @@ def frames(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     if job is None:
         return
     for q in data.get("opened", ()):
+        context, options = _as_sent(q)
         yield "question_asked", {
             "type": "question_asked", "questionId": q["id"], "jobId": job,
             "question": {
                 "question": q["text"], "type": type_of(q["kind"], bool(q["blocking"])), "responseType": q["response_type"],
-                "options": q.get("options", []), "context": q.get("context"), "timeoutAt": q.get("timeout_at"),
+                "options": options, "context": context, "timeoutAt": q.get("timeout_at"),
             },
         }  # fmt: skip
     for q in data.get("closed", ()):
