@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -188,7 +189,8 @@ def test_headers_cannot_be_injected(site):
         assert "set-cookie" not in reply.headers and reply.status in (401, 404, 422)
 
 
-def test_secrets_are_not_in_the_log(new_address, caplog):
+def test_secrets_are_nowhere(new_address, caplog):
+    """Not in the log, nor in events, nor in what comes back later, nor in the file of the database itself."""
     caplog.set_level(logging.DEBUG)
     site = Site(new_address("sqlite"))
     try:
@@ -198,9 +200,26 @@ def test_secrets_are_not_in_the_log(new_address, caplog):
         site.get("/api/me", role=None, headers={"Cookie": f"yourturn={secret}"})
         site.get(f"/api/tasks/{site.token('admin')}")
         site.get("/nothing%E2%80%A8%0aFake")
+        site.desk.set_user("ben")
+        site.desk.set_password("ben", PASSWORD)
+        worker = site.post("/api/desk/create_token", {"args": ["w"], "fields": {"scopes": ["run"]}}).json["result"]["token"]
+        claim = site.post("/api/claims", {"worker": "w1"}, token=worker) if site.desk.create("A") else None
+        assert claim is not None and claim.status == 200
+        session = "'; DROP " + "a" * 32
+        tool = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "next_task", "arguments": {}}}
+        more = {"Accept": "application/json, text/event-stream", "Mcp-Protocol-Version": "2025-06-18", "Mcp-Session-Id": session}
+        site.desk.create("B")
+        taken = site.call("POST", "/mcp", tool, token=worker, headers=more)
+        assert taken.status == 200 and b"is yours" in taken.raw, taken.raw
+        seats = [t["claim"]["worker"] for t in site.desk.list(state="working")]
+        assert seats == ["w1", "w.mcp-DROPaaaaaaaa"], "what it calls itself is a name"
+        secrets = (link, secret, site.token("admin"), worker, claim.json["claim"]["token"], PASSWORD)
+        shown = str([site.desk.history(limit=500), site.desk.tokens(), site.desk.sessions(), site.desk.users(), taken.raw])
+        shown += site.get("/openapi.json").raw.decode() + site.get("/metrics").raw.decode()
+        stored = b"".join(path.read_bytes() for path in Path(site.address).parent.iterdir())
     finally:
         site.close()
     text = caplog.text
-    assert "GET /enter/… 303" in text and "GET /api/me 200" in text
-    assert not [s for s in (link, secret, site.token("admin")) if s in text]
+    assert "GET /enter/… 303" in text and "GET /api/me 200" in text and "POST /mcp 200" in text
+    assert not [s for s in secrets if s in text or s in shown or s.encode() in stored]
     assert not [line for line in text.splitlines() if line.startswith("Fake")]

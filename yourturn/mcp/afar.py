@@ -157,7 +157,7 @@ class Mcp:
         assert found is not None
         client = found.client if not found.client.who.is_person else found.client.as_(found.client.who.as_agent())
         access.check(client.who, self.operation)
-        session = headers.get("mcp-session-id", "")[:64]
+        session = "".join(c for c in headers.get("mcp-session-id", "")[:64] if c.isascii() and c.isalnum())
         return Afar(*self.site.desks.seated(client, token, session), session)
 
     async def _call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
