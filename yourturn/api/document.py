@@ -215,11 +215,12 @@ def _operation(row: Row) -> list[tuple[str, str, Schema]]:
 def _one(row: Row, what: str) -> Schema:
     operation = row.operation_for({"action": what, "method": what})
     need = access.NEEDS[operation]
+    scopes = ", ".join(f"`{scope}`" for scope, within in access.SCOPES.items() if operation in within)
     name = f"{row.method} {row.path}".replace("{action}", what).replace("{method}", what)
     found: Schema = {
         "operationId": re.sub(r"\W+", "_", name).strip("_").lower(),
         "summary": VERBS[what].about if "{action}" in row.path else row.about,
-        "description": f"Takes `{need}`.",
+        "description": "Open to all." if need == "open" else f"Takes `{need}`; of a token that is narrowed, one of: {scopes}.",
         "tags": [row.path.split("/")[2] if row.path.startswith("/api/") else "server"],
         "parameters": _parameters(row),
         "responses": _responses(row, what, need),
