@@ -85,6 +85,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any token takes a run", _RULES, "(needs.may_run, needs.no_open_need,", "(needs.no_open_need,", on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
     Mutant("a token of wider scopes than its maker's", _OFFICE, "if not access.narrower(scopes, by.scopes) or", "if", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("what a removed person made stays good", _QUERIES, "(actor = :actor OR created_by = :actor)", "actor = :actor", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
+    Mutant("a token proves the claims of all its sessions", "yourturn/http/desks.py", 'f"{seat} {client.who.name}".encode()', "client.who.name.encode()", on("tests/api/test_mcp.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
+    Mutant("a browser opens the tools of agents", "yourturn/mcp/afar.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
     Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a session never ends", _DESK, "if row is None or row[4] is not None or row[3] <= self.now(row[5]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
@@ -147,7 +149,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
     Mutant("two make one circle", _POSTGRES, 'run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})', "pass", on(_RACES, "test_a_circle_of_four_that_two_would_close", "postgres")),
     Mutant("another workspace's task", _QUERIES, "WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};", "WHERE t.id = :id {lock_task};", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
-    Mutant("another workspace's question", _QUERIES, "WHERE q.workspace_id = :workspace AND q.id = :id;", "WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
+    Mutant("another workspace's question", _QUERIES, "FROM questions q WHERE q.workspace_id = :workspace AND q.id = :id;", "FROM questions q WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
+    Mutant("another workspace's question, looked up with its task", _QUERIES, "t.id = q.task_id WHERE q.workspace_id = :workspace AND q.id = :id;", "t.id = q.task_id WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
     # --- a desk that was restored
     Mutant("an epoch from before a restore", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = task.epoch + 1", on(_BACKUP, "test_a_second_restore_hands_out_other_epochs")),
     Mutant("an approval from before a restore", _QUESTIONS, "return said_yes and (fenced_at is None or q.responded_at >= fenced_at)", "return said_yes", on(_ARCHIVE, "test_an_approval_from_before_a_fence_does_not_count")),
