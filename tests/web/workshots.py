@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,26 @@ def moves(page: Page) -> None:
     page.locator(".moves > summary").click()
 
 
+def projects(page: Page) -> None:
+    page.locator(".tools .menu > summary").click()
+
+
+def filters(page: Page) -> None:
+    page.locator(".filter > summary").click()
+
+
+def member(page: Page) -> None:
+    page.locator("#members .menu > summary").nth(1).click()
+
+
 #: What somebody did on a page before the picture was taken.
-DEEDS = {"settings-token": ("settings", token), "task-moves": ("task-prices", moves)}
+DEEDS: dict[str, tuple[str, Callable[[Page], None]]] = {
+    "settings-token": ("settings", token),
+    "task-moves": ("task-prices", moves),
+    "board-projects": ("board", projects),
+    "tasks-filter": ("tasks", filters),
+    "settings-member": ("settings", member),
+}
 
 
 @contextmanager
@@ -79,7 +97,7 @@ def shoot(web: Web, browser: Browser, paths: dict[str, str], out: Path, wanted: 
                 page.goto(web.url + path)
                 if deed:
                     deed(page)
-                page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=True)
+                page.screenshot(path=out / f"{name}-{width}-{scheme}.png", full_page=deed is None)
             context.close()
 
 

@@ -143,7 +143,7 @@ def _run(stage: Stage, desk: Client, folder: str, env: dict[str, str], epic: str
 def _welcome(stage: Stage, desk: Client, there: dict[str, str], keys: dict[str, str]) -> None:
     opened = _open(there["login"])
     link = f"{there['url']}/enter/{desk.create_link()['link']}" if opened else there["login"]
-    where = "It opens in your browser. Another one gets in with this, once:" if opened else "Your inbox. The link lets you in, once:"
+    where = "It opens in your browser. For another one, once:" if opened else "Your inbox. The link lets you in, once:"
     stage.say(
         f"""
   {where}
