@@ -174,6 +174,7 @@ class Windows:
         context.set_offline(False)
         context.clear_cookies()
         page.unroute_all()
+        page.emulate_media(color_scheme="null", reduced_motion="null", forced_colors="null")
         page.goto("about:blank")
         self.free[js].append(page)
 
@@ -192,9 +193,8 @@ def visit(web: Web, browser: Browser, windows: Windows) -> Iterator[Callable[...
     def go(name: str = "ana", path: str = "", *, width: int = 1280, js: bool = True, worker: bool = False, **more: Any) -> Page:
         page = windows.open(width, js, worker, **more)
         opened.append((page, js, not worker and not more))
-        page.goto(web.link(name))
-        if path:
-            page.goto(web.url + path)
+        page.context.request.get(web.link(name), max_redirects=0).dispose()  # the cookie is the window's; nothing is drawn
+        page.goto(web.url + (path or "/inbox"))
         return page
 
     yield go

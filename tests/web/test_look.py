@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live
@@ -20,43 +19,72 @@ def path_of(web, name: str) -> str:
     return f"/questions/{web.q[name]}"
 
 
-@pytest.mark.parametrize("width", [320, 390])
-def test_no_sideways_scroll_and_big_targets(web, visit, width):
-    page: Page = visit("ana", width=width, has_touch=True, is_mobile=True)
-    for name in PAGES:
-        page.goto(web.url + path_of(web, name))
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        small = page.evaluate("""() => [...document.querySelectorAll("a, button, summary, input, textarea, label.btn")]
-            .filter(at => at.checkVisibility() && !at.closest(".sr, .skip") && !at.matches(".row h3 a, .opt input, .sr, .past a, .wrap a, .skip, .digest, .foot *, .log *"))
-            .map(at => [at.outerHTML.slice(0, 80), at.getBoundingClientRect()]).filter(([, box]) => box.height < 43.5 || box.width < 43.5)
-            .map(([html, box]) => `${html} ${box.width}x${box.height}`)""")
-        assert not small, (name, small)
+SMALL = """() => [...document.querySelectorAll("a, button, summary, input, textarea, label.btn")]
+    .filter(at => at.checkVisibility() && !at.closest(".sr, .skip") && !at.matches(".row h3 a, .opt input, .sr, .past a, .wrap a, .skip, .digest, .foot *, .log *"))
+    .map(at => [at.outerHTML.slice(0, 80), at.getBoundingClientRect()]).filter(([, box]) => box.height < 43.5 || box.width < 43.5)
+    .map(([html, box]) => `${html} ${box.width}x${box.height}`)"""
+CONTRAST = """() => {
+    const lum = (c) => { const [r, g, b] = c.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
+    const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const known = new Map();
+    const rgba = (text) => {
+        if (!known.has(text)) { paint.clearRect(0, 0, 1, 1); paint.fillStyle = text; paint.fillRect(0, 0, 1, 1); known.set(text, [...paint.getImageData(0, 0, 1, 1).data]); }
+        return known.get(text);
+    };
+    const ground = (at) => { for (let up = at; up; up = up.parentElement) { const c = rgba(getComputedStyle(up).backgroundColor); if (c[3] > 250) return c.slice(0, 3); } return [255, 255, 255]; };
+    const bad = [];
+    for (const at of document.querySelectorAll("body *")) {
+        const text = [...at.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
+        if (!text || !at.checkVisibility() || at.closest(".sr, .skip, [aria-disabled=true], [disabled]")) continue;
+        const a = lum(rgba(getComputedStyle(at).color).slice(0, 3)), b = lum(ground(at));
+        const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+        if (ratio < 4.5) bad.push(`${at.textContent.trim().slice(0, 40)} ${ratio.toFixed(2)}`);
+    }
+    for (const at of document.querySelectorAll(".field:not([type=search]), .opt, .say:not(.go):not([aria-disabled]), .claim")) {
+        if (!at.checkVisibility()) continue;
+        const a = lum(rgba(getComputedStyle(at).borderTopColor).slice(0, 3)), b = lum(ground(at.parentElement));
+        const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
+        if (ratio < 3) bad.push(`edge of ${at.className} ${ratio.toFixed(2)}`);
+    }
+    return bad;
+}"""
+LEVELS = "[...document.querySelectorAll('h1, h2, h3')].filter(at => at.checkVisibility()).map(at => Number(at.tagName[1]))"
+DOUBLED = "() => { const ids = [...document.querySelectorAll('[id]')].map(at => at.id); return ids.filter((id, at) => ids.indexOf(id) !== at); }"
 
 
-def test_what_a_screen_reader_reads(web, visit):
+def heard(page: Page, line) -> None:
     """Chromium's own tree of what is there for those who listen: whatever takes the focus has a name."""
+    nodes = [node for node in line.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
+
+    def of(node, what):
+        return str(node.get(what, {}).get("value", ""))
+
+    takes = [n for n in nodes if any(p["name"] == "focusable" and p["value"].get("value") for p in n.get("properties", ()))]
+    nameless = [of(n, "role") for n in takes if not of(n, "name").strip() and of(n, "role") != "RootWebArea"]
+    assert not nameless, (page.url, nameless)
+    roles = [of(n, "role") for n in nodes]
+    assert roles.count("main") == 1 and "navigation" in roles, page.url
+    levels = page.evaluate(LEVELS)
+    assert levels.count(1) == 1 and all(b - a < 2 for a, b in pairwise(levels)), (page.url, levels)
+    assert page.evaluate(DOUBLED) == [], page.url
+
+
+def test_every_page_can_be_heard_read_and_touched(web, visit):
     page: Page = visit("ana")
     line = page.context.new_cdp_session(page)
     for name in PAGES:
+        page.set_viewport_size({"width": 1280, "height": 800})
+        page.emulate_media(color_scheme="light", reduced_motion="reduce")
         page.goto(web.url + path_of(web, name))
-        nodes = [node for node in line.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
-
-        def of(node, what):
-            return str(node.get(what, {}).get("value", ""))
-
-        takes = [n for n in nodes if any(p["name"] == "focusable" and p["value"].get("value") for p in n.get("properties", ()))]
-        nameless = [of(n, "role") for n in takes if not of(n, "name").strip() and of(n, "role") != "RootWebArea"]
-        assert not nameless, (name, nameless)
-        roles = [of(n, "role") for n in nodes]
-        assert roles.count("main") == 1 and "navigation" in roles, name
-        levels = page.evaluate(
-            "[...document.querySelectorAll('h1, h2, h3')].filter(at => at.checkVisibility()).map(at => Number(at.tagName[1]))"
-        )
-        assert levels.count(1) == 1 and all(b - a < 2 for a, b in pairwise(levels)), (name, levels)
-        doubled = page.evaluate(
-            "() => { const ids = [...document.querySelectorAll('[id]')].map(at => at.id); return ids.filter((id, at) => ids.indexOf(id) !== at); }"
-        )
-        assert not doubled, (name, doubled)
+        heard(page, line)
+        assert page.evaluate(CONTRAST) == [], name
+        page.emulate_media(color_scheme="dark", reduced_motion="reduce")
+        assert page.evaluate(CONTRAST) == [], f"{name}, dark"
+        for width in (390, 320):
+            page.set_viewport_size({"width": width, "height": 844})
+            assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+            small = page.evaluate(SMALL)
+            assert not small, (name, small)
 
 
 FOCUS = """() => {
@@ -117,39 +145,9 @@ def test_small_and_quick(web, visit):
     assert min(took) < 1000
 
 
-CONTRAST = """() => {
-    const lum = (c) => { const [r, g, b] = c.map(v => (v /= 255) <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4); return .2126 * r + .7152 * g + .0722 * b; };
-    const paint = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
-    const rgba = (text) => { paint.clearRect(0, 0, 1, 1); paint.fillStyle = text; paint.fillRect(0, 0, 1, 1); return [...paint.getImageData(0, 0, 1, 1).data]; };
-    const ground = (at) => { for (let up = at; up; up = up.parentElement) { const c = rgba(getComputedStyle(up).backgroundColor); if (c[3] > 250) return c.slice(0, 3); } return [255, 255, 255]; };
-    const bad = [];
-    for (const at of document.querySelectorAll("body *")) {
-        const text = [...at.childNodes].some(n => n.nodeType === 3 && n.textContent.trim());
-        if (!text || !at.checkVisibility() || at.closest(".sr, .skip, [aria-disabled=true], [disabled]")) continue;
-        const a = lum(rgba(getComputedStyle(at).color).slice(0, 3)), b = lum(ground(at));
-        const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-        if (ratio < 4.5) bad.push(`${at.textContent.trim().slice(0, 40)} ${ratio.toFixed(2)}`);
-    }
-    for (const at of document.querySelectorAll(".field:not([type=search]), .opt, .say:not(.go):not([aria-disabled]), .claim")) {
-        if (!at.checkVisibility()) continue;
-        const a = lum(rgba(getComputedStyle(at).borderTopColor).slice(0, 3)), b = lum(ground(at.parentElement));
-        const ratio = (Math.max(a, b) + .05) / (Math.min(a, b) + .05);
-        if (ratio < 3) bad.push(`edge of ${at.className} ${ratio.toFixed(2)}`);
-    }
-    return bad;
-}"""
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_contrast(web, visit, scheme):
-    page: Page = visit("ana", color_scheme=scheme)
-    for name in PAGES:
-        page.goto(web.url + path_of(web, name))
-        assert page.evaluate(CONTRAST) == [], name
-
-
 def test_forced_colours_and_calm_motion(web, visit):
-    page: Page = visit("ana", forced_colors="active", reduced_motion="reduce")
+    page: Page = visit("ana")
+    page.emulate_media(forced_colors="active", reduced_motion="reduce")
     assert page.evaluate(
         "matchMedia('(forced-colors: active)').matches && matchMedia('(prefers-reduced-motion: reduce)').matches"
     )
