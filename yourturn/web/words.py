@@ -215,7 +215,7 @@ def result(q: Mapping[str, Any], me: str) -> str:
     if q["status"] == "timeout":
         from .shape import short
 
-        took = short((micros(q["responded_at"]) - micros(q["asked_at"])) // 1_000_000)
+        took = short((micros(q["timeout_at"] or q["responded_at"]) - micros(q["asked_at"])) // 1_000_000)
         if response.get("value") is not None:
             return f"No answer in {took}. Went on with the default “{label(q, response['value'])}”."
         return f"No answer in {took}."
