@@ -129,7 +129,7 @@ def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site)
 
     assert call("a" * 32, "next_task", project=project)["structuredContent"]["task"]["key"] == key
     other = site.desk.create_token(f"other-{key}", "agent")["token"]
-    for session, whose in (("b" * 32, token), ("a" * 32, other)):
+    for session, whose in (("b" * 32, token), ("a" * 12 + "b" * 20, token), ("a" * 32, other)):
         assert call(session, "complete_task", whose, task=key, summary="Mine?")["isError"]
     assert site.desk.show(key)["state"] == "working"
     assert not call("a" * 32, "complete_task", summary="Mine.").get("isError")
