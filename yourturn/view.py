@@ -163,9 +163,9 @@ GROUPS = ("Running out", "Work is waiting", "No hurry")
 SOON = 30 * 60_000_000
 
 
-def inbox_groups(items: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+def inbox_groups(items: Iterable[dict[str, Any]], soon: int = SOON) -> dict[str, list[dict[str, Any]]]:
     """By what is urgent: see GROUPS."""
-    return grouped(items, iso(time.time_ns() // 1000 + SOON))
+    return grouped(items, iso(time.time_ns() // 1000 + soon))
 
 
 def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[str, Any]]]:

@@ -78,7 +78,7 @@ def test_an_agent_cannot_answer(crew: Crew) -> None:
     assert (given["YOURTURN_TASK"], given["YOURTURN_AGENT"], given["YOURTURN_PROJECT"]) == (mine, "exec", "PROJ")
     assert given["YOURTURN_TOKEN"] and given["YOURTURN_CLAIM"] and given["YOURTURN_DB"] == crew.address
     late = crew("note", mine, "still here", exit=5, env={k: given[k] for k in ("YOURTURN_TOKEN", "YOURTURN_AGENT")})
-    assert late["code"] == "not_allowed"  # its credential ended with its worker
+    assert late["code"] == "not_known"  # its credential ended with its worker
 
 
 def test_an_agent_finds_its_workers_desk(crew: Crew) -> None:

@@ -21,7 +21,7 @@ def overview(a: Namespace) -> int:
     with connect(a) as desk:
         waiting = desk.inbox(project=a.project, limit=200)
         counts = desk.counts(project=a.project)
-    soon = [q for group, items in view.inbox_groups(waiting).items() if group == "Running out" for q in items]
+    soon = view.inbox_groups(waiting, 15 * 60_000_000)["Running out"]
 
     def lines() -> list[str]:
         working, ready = counts.get("working", 0), counts.get("ready", 0)
