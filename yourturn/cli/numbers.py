@@ -11,14 +11,18 @@ from .parse import show as out
 
 
 def stats_args(p: Any) -> None:
-    p.add_argument("--days", type=int, default=30, metavar="N", help="of the last so many days (30)")
+    p.add_argument("--days", type=_days, default=30, metavar="N", help="of the last so many days (30)")
+
+
+def _days(text: str) -> int:
+    from argparse import ArgumentTypeError
+
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text[:5]) <= 3650:
+        raise ArgumentTypeError("a whole number from 1 to 3650 is wanted")
+    return int(text)
 
 
 def stats(a: Namespace) -> int:
-    from ..core.errors import Usage
-
-    if not 1 <= a.days <= 3650:
-        raise Usage("--days must be between 1 and 3650")
     with connect(a) as desk:
         found = desk.stats(days=a.days)
     return out(a, found, lambda: _lines(found))
