@@ -149,6 +149,21 @@ def test_finished_work_is_judged_once(web, ana):
     assert "Restart" not in Caller(web, "chidi").post(f"/questions/{key}/answer", say="approved", key="k").raw.decode()
 
 
+def test_finished_work_that_silence_accepted(web, ana):
+    web.desk.set("review", "2h", "DOC")
+    agent = web.as_("agent:coder")
+    key = web.desk.create("Tidy up", project="DOC")["key"]
+    agent.complete(agent.claim(key, "coder-3")["claim"], "Tidied up")
+    web.clock.advance(hours=3)
+    web.desk.reconcile()
+    late = ana.post(f"/questions/{key}/answer", say="rejected", text="Not the archive!")
+    assert (
+        late.status == 409
+        and b"The time was over:</b> No answer in 3 h. It was accepted, " in late.raw
+        and b"Not the archive!" in late.raw
+    )
+
+
 def test_filters_search_and_chips(web, ana):
     def ids(path: str) -> set[str]:
         return set(re.findall(r'<li class="row[^"]*" data-id="([^"]+)"', ana.text(path)))

@@ -120,10 +120,10 @@ def find(client: Client, named: str) -> Asked:
 
 
 def settled(client: Client, task: dict[str, Any]) -> Asked | None:
-    """Finished work that somebody has judged already, as the question that it was."""
+    """Finished work that somebody, or silence, has judged already: as the question that it was."""
     told = client.history(task["key"])[::-1]
     done = next((e for e in told if e["action"] == "complete"), None)
-    judged = next((e for e in told if e["data"].get("from") == REVIEW and e["actor"].startswith("human:")), None)
+    judged = next((e for e in told if e["data"].get("from") == REVIEW != e["data"].get("to")), None)
     if done is None or judged is None or judged["seq"] < done["seq"]:
         return None
     said = [note["text"] for note in judged["data"].get("notes", ())] or [judged["data"].get("set", {}).get("reason") or ""]
@@ -131,7 +131,8 @@ def settled(client: Client, task: dict[str, Any]) -> Asked | None:
     return dict.fromkeys(LACKS) | {
         "id": task["key"], "task": task["key"], "kind": "review", "text": task["summary"] or task["title"], "blocking": True,
         "response_type": "approval", "options": [], "multi": False, "allow_other": False, "on_timeout": "keep",
-        "status": "answered", "response": verdict, "asked_by": done["actor"], "asked_at": done["at"],
+        "status": "timeout" if judged["actor"] == "system" else "answered", "response": verdict,
+        "asked_by": done["actor"], "asked_at": done["at"],
         "responded_by": judged["actor"], "responded_at": judged["at"], "workflow": task["workflow"],
     }  # fmt: skip
 

@@ -218,7 +218,7 @@ def result(q: Mapping[str, Any], me: str) -> str:
         took = short((micros(q["timeout_at"] or q["responded_at"]) - micros(q["asked_at"])) // 1_000_000)
         if response.get("value") is not None:
             return f"No answer in {took}. Went on with the default “{label(q, response['value'])}”."
-        return f"No answer in {took}."
+        return f"No answer in {took}." + (" It was accepted." if is_finished(q) else "")
     if q["status"] == "cancelled":
         why = f": {q['close_reason']}" if q["close_reason"] else ""
         by_whom = "" if by == "system" else f" by {'you' if by == 'You' else by}"
