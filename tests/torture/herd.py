@@ -71,7 +71,7 @@ class Herd:
                 self.signal(child, signal.SIGKILL)
                 raise TimeoutError(f"process {child} did not end in {seconds:g} seconds")
             time.sleep(pause)
-            pause = min(pause * 2, 0.02)
+            pause = min(pause * 1.5, 0.004)
         return int(code)
 
     def rests(self, child: int) -> bool:
