@@ -7,12 +7,15 @@ import os
 import subprocess
 
 import anyio
+import pytest
 from mcp import Client as Caller
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.conftest import TURN
 from tests.mcp.conftest import ask, told
+from yourturn.config import connect
+from yourturn.core.errors import IllegalMove
 
 _AGENT = """#!/bin/sh
 case "$(cat)" in
@@ -62,6 +65,15 @@ def test_a_worker_runs_a_script_and_its_agent_asks(site, tmp_path):
     turn(worker, "work", "--drain")
     done = site.desk.show(key)
     assert (done["state"], done["summary"]) == ("done", "DONE True")
+    with connect(site.url, project=project, env={"YOURTURN_TOKEN": site.token("admin")}) as there:
+        here = site.desk.as_(there.who)
+        for look in (lambda d: d.steps(key), lambda d: d.program(key), lambda d: d.moves(key), lambda d: d.graph(key)):
+            assert look(there) == look(here)
+        assert there.stats(project)["tasks"] == here.stats(project)["tasks"] and there.list(only_runs=True, project=project)
+        for desk in (there, here):
+            with pytest.raises(IllegalMove, match="Cannot rewind"):
+                desk.rewind(key, 1)
+        assert there.reopen(key)["state"] == "ready" and there.rewind(key)["journal"] == here.show(key)["journal"]
     made = [t for t in site.desk.tokens() if t["created_by"] == f"agent:{name}"]
     assert made and all(t["revoked_at"] and t["role"] == "agent" and t["actor"] == "agent:coder" for t in made)
 

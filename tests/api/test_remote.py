@@ -206,3 +206,25 @@ def test_every_method_is_there():
     inherited = {name for name in public if name not in vars(Remote)}
     assert inherited == {"at_version", "follow"}, "they only use the others"
     assert {access.operation(name) for name in public - {"as_", "at_version", "do"}} <= set(access.NEEDS)
+
+
+def test_every_filter_crosses_the_wire():
+    """What a look takes beside its own parameters is what the store takes beside those: none is left out over HTTP."""
+    from inspect import signature
+
+    from yourturn.api.desk import _more
+    from yourturn.store.reads import Reader
+
+    own = {
+        "self",
+        "states",
+        "kinds",
+        "task",
+        "ids",
+        "only",
+        *signature(Client.list).parameters,
+        *signature(Client.inbox).parameters,
+    }
+    for method, read in (("list", Reader.tasks), ("inbox", Reader.inbox), ("history", Reader.log)):
+        known = _more(method)
+        assert known is not None and set(signature(read).parameters) - own - {"limit", "after"} == set(known) - own, method

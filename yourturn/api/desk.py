@@ -41,13 +41,13 @@ HERE = frozenset(
 LARGE = {"keep_patch": 64_000_000, "write_output": 8_000_000}
 _FILTERS: dict[str, Any] = {
     "role": str | None, "label": str | None, "type": str | None, "priority": int | None, "requires": str | None,
-    "search": str | None, "runs": bool, "worker": str | None,
+    "search": str | None, "runs": bool, "only_runs": bool, "newest": bool, "worker": str | None,
 }  # fmt: skip
 #: What stands behind the ** of a method.
 _MORE: dict[str, dict[str, Any]] = {
     "list": {**_FILTERS, "workable": bool},
     "inbox": {"reviewer": str | None, "urgency": str | None},
-    "history": {"project": str | None, "actor": str | None, "action": str | None},
+    "history": {"project": str | None, "actor": str | None, "action": str | None, "before": int | None},
     **{verb: dict.fromkeys(VERBS[verb].args, Any) for verb in ("create", "ask", "flag")},
     "update": dict.fromkeys((*VERBS["create"].args, "session_id", "host", "seat"), Any),
     "check_question": dict.fromkeys(VERBS["ask"].args, Any),
