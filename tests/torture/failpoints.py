@@ -33,6 +33,12 @@ _LATE = ("after-commit", "after-reply")
 _START = 1_790_000_000_000_000
 
 
+_UNSHOWN = (
+    "SELECT id, password FROM users ORDER BY id", "SELECT id, ended_at FROM logins ORDER BY id",
+    "SELECT id, used_at FROM links ORDER BY id", "SELECT actor, body FROM prefs ORDER BY actor",
+)  # fmt: skip
+
+
 class Stage:
     """A desk, and who plays on it."""
 
@@ -73,9 +79,10 @@ class Stage:
         return self.diary.read_text().splitlines() if self.diary.exists() else []
 
     def dump(self) -> tuple[str, int]:
-        """All that the API shows, and how long the log is."""
+        """All that the API shows, what it keeps to itself about people, and how long the log is."""
         with strict.as_written(self.desk) as seen:
             shown = [seen.list(limit=10_000), seen.inbox(limit=10_000), seen.users(), seen.tokens(), seen.projects()]
+            shown += [[list(row) for row in seen.desk.reader.run(text).fetchall()] for text in _UNSHOWN]
             newest = seen.history(limit=1)
         return json.dumps(shown), newest[0]["seq"] if newest else 0
 
