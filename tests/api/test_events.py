@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import threading
+import time
 
 import pytest
 
@@ -174,6 +175,21 @@ def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
         pass
     lazy.close()
     assert received < 6_000_000, "it did not get everything"
+
+
+def test_who_comes_back_is_not_told_what_it_has_seen(site):
+    """Under load there are pauses: what happened before its cursor may not have been told to the others yet."""
+    key = site.desk.create("A")["key"]
+    hub = site.app.state.site.hub("default")
+    first = site.stream(f"?task={key}&only=note")
+    hub._next = time.monotonic() + 1.0
+    site.desk.note(key, "known")
+    stream = site.stream(f"?task={key}&only=note&after={site.desk.desk_cursor()}")
+    site.desk.note(key, "new")
+    assert notes(first.take(2), key) == ["known", "new"]
+    assert notes(stream.take(1), key) == ["new"]
+    first.close()
+    stream.close()
 
 
 def test_a_revoked_token_hears_no_more(sqlite_site, monkeypatch):

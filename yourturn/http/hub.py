@@ -7,7 +7,8 @@ does not read what it is sent fills up its queue and is cut off; nobody waits fo
 event that it has seen, and goes on from there.
 
 *Joining.* Who comes back is told from the log what it has missed, while what happens meanwhile is kept for it. Both may
-tell of the same events; their numbers say which.
+tell of the same events; their numbers say which. And what the others are about to be told may lie before what it has seen:
+so all of that is looked up first, and it hears of it from the log or not at all.
 
 An event of the log may be several to a watcher (a question was asked, a status changed, and the event itself). All but the
 last have ids of the form `cursor:n`, so that who is cut off between them goes on between them.
@@ -229,9 +230,15 @@ class Hub:
         group = self._watchers.setdefault(wish, set())
         group.add(watcher)
         try:
+            watcher.known.update(one.seq for one in self._waiting)
             if cursor:
-                watcher.kept = []
+                watcher.kept, at = [], self.cursor
                 yield b"retry: 2000\n\n"
+                while True:
+                    found, at = await run(self.desk.events, at)
+                    if not found:
+                        break
+                    watcher.known.update(event.seq for _, event in found)
                 while True:
                     found, cursor = await run(self.desk.events, cursor)
                     if not found:
@@ -245,7 +252,6 @@ class Hub:
                 watcher.put(b"".join(wish.text(one) for one in kept if one.seq not in watcher.known))
                 watcher.until = time.monotonic() + 60
             else:
-                watcher.known.update(one.seq for one in self._waiting)
                 watcher.until = time.monotonic() + 60
                 yield b"retry: 2000\nid: %s\n\n" % self.cursor.encode()
             async for text in watcher.texts():
