@@ -4,6 +4,8 @@ VENV   := .venv
 PY     := $(VENV)/bin/python
 STAMP  := $(VENV)/.ready
 SCALE  ?= 1
+# Tests wait more than they compute: on a small machine, four at a time.
+WORKERS ?= $(shell n=$$(nproc 2>/dev/null || echo 4); echo $$((n < 4 ? 4 : n)))
 
 # The first Python that is new enough. Name another one with: make setup PYTHON=/path/to/python3
 PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
@@ -25,7 +27,7 @@ demo: setup ## open the inbox with a lively project: agents ask, you answer, the
 	@$(PY) -m yourturn.demo
 
 test: setup browser ## run all tests, on SQLite and PostgreSQL
-	@$(PY) -m pytest -n auto --dist worksteal -p no:cacheprovider
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider
 
 browser: ## a Chromium for the tests of pages; root gets one from the system's packages where none is there
 	@for b in chromium chromium-browser google-chrome; do command -v $$b >/dev/null && exit 0; done; { \
