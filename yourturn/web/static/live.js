@@ -154,9 +154,10 @@ async function sheet(id, wanted = false) {
   made.addEventListener("close", () => { made.remove(); before?.focus?.(); });
   document.body.append(made);
   wake(made);
+  // A tap or a key that was meant for the page must neither answer nor close what came up under it.
+  made.inert = !wanted;
   made.showModal();
-  // A tap or a key that was meant for the page must not answer what came up under it.
-  if (!wanted) { inside.inert = true; setTimeout(() => { inside.inert = false; $(".h1", made)?.focus(); }, 600); } else $(".h1", made)?.focus();
+  if (!wanted) setTimeout(() => { made.inert = false; $(".h1", made)?.focus(); }, 600); else $(".h1", made)?.focus();
 }
 
 // --- notices ---
