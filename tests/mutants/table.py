@@ -324,5 +324,5 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.needs_why:", "if False:", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
     Mutant("finished work is judged twice", "yourturn/web/answering.py", "except (AlreadyClosed, KeyReused, IllegalMove):", "except (AlreadyClosed, KeyReused):", on(_PAGES, "test_finished_work_is_judged_once", "")),
     Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "")),
-    Mutant("a sheet hears what was meant for the page", "yourturn/web/static/live.js", "inside.inert = true; ", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "")),
+    Mutant("a sheet hears what was meant for the page", "yourturn/web/static/live.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "")),
 )  # fmt: skip
