@@ -84,8 +84,7 @@ class Managing(Names):
         rates.take(self.desk, "login as", name[:200], TRIES, 15 * MINUTE, "Too many tries to log in with that name")
         row = None
         if NAME.fullmatch(name):
-            with self.desk.store.reading() as run:
-                row = run(self.desk.store.query["password"], {"workspace": self.desk.workspace, "name": name}).fetchone()
+            row = self.desk.credential("password", name=name)
         proof = row[0] if row else None
         if not passwords.proves(password, proof) or row is None:
             raise NotKnown("The name or the password is not right")
@@ -96,9 +95,7 @@ class Managing(Names):
         """Let in who comes with a link. It works once."""
         from ..core.canon import secret_hash
 
-        args = {"workspace": self.desk.workspace, "hash": secret_hash(link[:200])}
-        with self.desk.store.reading() as run:
-            row = run(self.desk.store.query["link"], args).fetchone()
+        row = self.desk.credential("link", hash=secret_hash(link[:200]))
         if row is None:
             raise NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
         return self._enter("link_use", Who(row[0], row[1]), about, lasts, link_secret=link)
@@ -170,9 +167,7 @@ class Managing(Names):
         """With an idempotency key it may have been made before; then its secret was shown, and is not known any more."""
         from ..core.canon import secret_hash
 
-        with self.desk.store.reading() as run:
-            row = run(self.desk.store.query[what], {"workspace": self.desk.workspace, "hash": secret_hash(secret)}).fetchone()
-        if row is None:
+        if self.desk.credential(what, hash=secret_hash(secret)) is None:
             raise KeyReused(f"This {what} was made already, and shown once", hint="Make a new one with a new key.")
 
     def revoke_token(self, name: str, *, key: str | None = None) -> None:

@@ -17,13 +17,12 @@ class Threads:
         self._most = most
         self._threads: list[threading.Thread] = []
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
-        self._idle = 0
 
     async def run(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """What has begun is finished, even if nobody waits for it any more."""
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        if len(self._threads) < self._most and self._jobs.qsize() >= self._idle:
+        if len(self._threads) < self._most:
             thread = threading.Thread(target=self._work, name=f"yourturn-http-{len(self._threads)}", daemon=True)
             self._threads.append(thread)
             thread.start()
@@ -32,9 +31,7 @@ class Threads:
 
     def _work(self) -> None:
         while True:
-            self._idle += 1
             job = self._jobs.get()
-            self._idle -= 1
             if job is None:
                 return
             loop, future, function, args, named = job
