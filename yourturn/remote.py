@@ -73,7 +73,7 @@ class Line:
                     strange = "certificate verify failed" in str(trouble)
                     trust = "SSL_CERT_FILE names the certificate to trust."
                     hint = trust if strange else f"Is it running? See YOURTURN_URL.{lost}"
-                    why = str(trouble) or type(trouble).__name__
+                    why = getattr(trouble, "strerror", None) or str(trouble) or type(trouble).__name__
                     raise StoreTrouble(f"The server at {self.url} cannot be reached", reason=why, hint=hint) from None
                 time.sleep(0.05 * 4**attempt)
         raise AssertionError
