@@ -66,7 +66,7 @@ def _waiting(place: Place, dialect: str) -> list[Figure]:
             one = _fresh(address, keys[count].pop(random.randrange(len(keys[count]))), folder)
             if number:
                 spent[count].append(one)
-    figures += [_resumed(dialect, few, spent[few]), _same(dialect, few, many, spent)]
+    figures += [_resumed(dialect, few, spent[few], _floor(desks[few], times)), _same(dialect, few, many, spent)]
     figures.append(_woken(dialect, few, desks[few], keys[few], folder, 10 if place.quick else 200))
     return figures
 
@@ -103,17 +103,29 @@ def _fresh(address: str, key: str, folder: Path) -> dict[str, float]:
     return {**dict(zip(("start", "connect", "answer", "resume"), parts, strict=True)), "all": (at[-1] - at[0]) * 1000}
 
 
+def _floor(address: str, times: int) -> str:
+    """What a fresh process takes that only imports the driver of PostgreSQL, as usual, and connects."""
+    if "://" not in address:
+        return ""
+    took = []
+    for _ in range(times):
+        begun = time.monotonic()
+        subprocess.run([sys.executable, "-c", f"import psycopg; psycopg.connect({address!r})"], check=True)
+        took.append((time.monotonic() - begun) * 1000)
+    return f"; only `import psycopg` and connect, {statistics.median(took):.0f} ms"
+
+
 def _medians(spent: list[dict[str, float]]) -> dict[str, float]:
     return {name: statistics.median(one[name] for one in spent) for name in spent[0]}
 
 
-def _resumed(dialect: str, count: int, spent: list[dict[str, float]]) -> Figure:
+def _resumed(dialect: str, count: int, spent: list[dict[str, float]], floor: str) -> Figure:
     m = _medians(spent)
     return Figure(
         NAMES[dialect], f"a fresh process answers and resumes one of {count:,}", f"{m['all']:.0f} ms", "", f"< {_FRESH:.0f} ms",
         m["all"] < _FRESH,
         f"Python's start {m['start']:.0f}, import and connect {m['connect']:.0f}, answer {m['answer']:.1f}, "
-        f"claim and replay {m['resume']:.1f} ms; fastest {min(one['all'] for one in spent):.0f} ms",
+        f"claim and replay {m['resume']:.1f} ms; fastest {min(one['all'] for one in spent):.0f} ms{floor}",
     )  # fmt: skip
 
 

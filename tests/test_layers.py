@@ -92,8 +92,7 @@ def test_only_the_store_speaks_to_databases():
 def test_the_package_needs_nothing_but_python():
     """Extras are asked for by their own modules only."""
     extras = {
-        Path("store/postgres.py"): {"psycopg"},
-        Path("store/link.py"): {"psycopg"},
+        Path("store/line.py"): {"psycopg"},
         Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
         Path("mcp/afar.py"): {"anyio", "mcp", "mcp_types"},
         Path("flow/lua.py"): {"lupa"},

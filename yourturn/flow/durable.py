@@ -5,9 +5,7 @@ They find the run that they belong to by the thread they are called in. Lua scri
 
 from __future__ import annotations
 
-import random as _random
 import threading
-import uuid as _uuid
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from datetime import datetime, timedelta
@@ -236,12 +234,16 @@ def now() -> datetime:
 
 def random() -> float:
     """A random number from 0 to 1, the same on every replay."""
-    return float(_once("random", lambda here: _random.random()))
+    from random import random as number
+
+    return float(_once("random", lambda here: number()))
 
 
 def uuid() -> str:
     """A random id, the same on every replay."""
-    return str(_once("uuid", lambda here: str(_uuid.uuid4())))
+    from uuid import uuid4
+
+    return str(_once("uuid", lambda here: str(uuid4())))
 
 
 def log(*words: Any) -> None:

@@ -12,17 +12,15 @@ COMMIT, and its answer says whether anybody listens.
 from __future__ import annotations
 
 import re
-import select
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, TypeAlias
 
-import psycopg
-from psycopg import errors as pg
-from psycopg.adapt import Transformer
-
 from .base import PARAMETER
+from .driver import errors as pg
+from .driver import pq
+from .line import Line, Loader, error
 
 #: What was said: a text, and whether it must change exactly one row. Several are one statement.
 Said: TypeAlias = tuple[tuple[str, bool], ...]
@@ -45,18 +43,16 @@ _LOST = (pg.DivisionByZero, pg.UniqueViolation, pg.DeadlockDetected)
 class Link:
     """One connection, and what has been said on it but not sent."""
 
-    __slots__ = ("begin", "begun", "count", "db", "ending", "loader", "names", "poll", "queue", "seen", "wrote")
+    __slots__ = ("begin", "begun", "count", "db", "ending", "loader", "names", "queue", "seen", "wrote")
 
-    def __init__(self, db: Any) -> None:
+    def __init__(self, db: Line) -> None:
         self.db = db
-        self.loader = Transformer(db)
+        self.loader = Loader()
         self.begin = ""
         self.queue: list[tuple[str, Any, bool]] = []
         self.names: dict[Said, str] = {}
         self.seen: dict[Said, int] = {}
         self.count = 0
-        self.poll = select.poll()
-        self.poll.register(db.fileno(), select.POLLIN)
         self.begun = self.ending = self.wrote = False
 
     def __call__(self, text: str, args: Any = None) -> Answer:
@@ -76,17 +72,12 @@ class Link:
         """Several questions in one go, answered in order, each with a snapshot of its own."""
         self.queue += [(text, args, False) for text, args in asked]
         script = ";".join(self._script())
-        cursor = self.db.cursor()
         try:
-            cursor.execute(script)
-        except psycopg.Error:
+            answers = self.db.execute(script)
+        except pg.Error:
             self.names.clear()  # one of them may not have been prepared
             raise
-        found = []
-        for at in range(-len(asked), 0):
-            cursor.set_result(at)
-            found.append(cursor.fetchall())
-        return found
+        return [Answer(result, self.loader).fetchall() for result in answers[-len(asked) :]]
 
     def flush(self) -> Answer:
         """Send what was said; the answer to the last of it."""
@@ -95,11 +86,11 @@ class Link:
     def _sent(self, script: list[str]) -> Answer:
         """One call to the C library, half of what a cursor costs."""
         result = self.db.pgconn.exec_(";".join(script).encode())
-        if result.status == psycopg.pq.ExecStatus.FATAL_ERROR:
-            error = _error(result)
-            if not isinstance(error, _LOST) or any(text.startswith("PREPARE") for text in script):
+        if result.status == pq.ExecStatus.FATAL_ERROR:
+            trouble = error(result)
+            if not isinstance(trouble, _LOST) or any(text.startswith("PREPARE") for text in script):
                 self.names.clear()
-            raise error
+            raise trouble
         return Answer(result, self.loader)
 
     def _script(self) -> list[str]:
@@ -131,17 +122,17 @@ class Link:
     def undo(self) -> None:
         self.queue = []
         if self.begun and not self.db.closed:
-            idle = self.db.pgconn.transaction_status == psycopg.pq.TransactionStatus.IDLE
+            idle = self.db.pgconn.transaction_status == pq.TransactionStatus.IDLE
             script = [*(["ROLLBACK"] * (not idle)), *(["DEALLOCATE ALL"] * (not self.names))]
-            with suppress(psycopg.Error):
+            with suppress(pg.Error):
                 if script:
                     self.db.pgconn.exec_(";".join(script).encode())
-            if self.db.pgconn.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+            if self.db.pgconn.transaction_status != pq.TransactionStatus.IDLE:
                 self.db.close()
 
     def alive(self) -> bool:
         """Something to read on a connection that has asked nothing is its end."""
-        return not self.db.closed and not self.poll.poll(0)
+        return not self.db.closed and not self.db.readable()
 
     def _say(self, script: list[str], texts: Said, args: tuple[Any, ...]) -> None:
         pieces, named, distinct, body = _shape(texts)
@@ -235,9 +226,8 @@ class Answer:
         self.result = result
         self.at = 0
         self.rows: list[Any] = []
-        if result is not None and result.status == psycopg.pq.ExecStatus.TUPLES_OK:
-            loader.set_pgresult(result)
-            self.rows = loader.load_rows(0, result.ntuples, tuple)
+        if result is not None and result.status == pq.ExecStatus.TUPLES_OK:
+            self.rows = loader.rows(result)
 
     def fetchall(self) -> list[Any]:
         found, self.at = self.rows[self.at :], len(self.rows)
@@ -260,12 +250,6 @@ class Answer:
 
 
 _NOTHING = Answer(None, None)
-
-
-def _error(result: Any) -> psycopg.Error:
-    state = result.error_field(psycopg.pq.DiagnosticField.SQLSTATE)
-    words = result.get_error_message()
-    return pg.lookup(state.decode())(words) if state else psycopg.OperationalError(words)
 
 
 @lru_cache(1024)

@@ -32,7 +32,7 @@ from .threads import PerThread
 
 try:
     from .driver import errors as pg
-    from .driver import psycopg
+    from .line import Line, connect
     from .link import LISTENING, SURE, Link
 except ImportError as missing:  # pragma: no cover - depends on the installation
     raise Usage("PostgreSQL needs an extra", reason=str(missing), hint="Install it: pip install 'yourturn[postgres]'") from None
@@ -139,17 +139,11 @@ class PostgresStore(Store):
             self._idle.append(link)
         self._places.put(None)
 
-    def _connect(self) -> Any:
+    def _connect(self) -> Line:
         try:
-            db = psycopg.connect(
-                self._address,
-                autocommit=True,
-                prepare_threshold=None,
-                connect_timeout=max(2, round(self._patience)),
-                client_encoding="utf8",
-            )
+            db = connect(self._address, max(2, round(self._patience)))
             db.execute(_SESSION)
-        except psycopg.Error as error:
+        except pg.Error as error:
             why = str(error).strip().splitlines()[0]
             hint = "Is the address right, and the server running?"
             raise StoreTrouble(f"{self.url} does not answer", reason=why, hint=hint) from error
@@ -169,7 +163,8 @@ class PostgresStore(Store):
             run(fit.bare(statement))
 
     def tables(self, run: Any) -> set[str]:
-        return {row[0] for row in run("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()").fetchall()}
+        here = "relnamespace = CAST(current_schema() AS regnamespace)"
+        return {row[0] for row in run(f"SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND {here}").fetchall()}
 
     def stream(self, run: Any, body: str) -> Iterator[Any]:
         run(f"DECLARE yourturn_rows NO SCROLL CURSOR FOR {body}")
@@ -207,15 +202,12 @@ class PostgresStore(Store):
         with self._trouble():
             listener = getattr(self._local, "listener", None)
             if listener is None or listener.closed:
-                listener = self._local.listener = psycopg.connect(self._address, autocommit=True)
+                listener = self._local.listener = connect(self._address, max(2, round(self._patience)))
                 self._listeners.add(listener)
                 listener.execute(f"LISTEN yourturn; SELECT pg_advisory_lock_shared({LISTENING})")
                 return True
-            told = list(listener.notifies(timeout=min(seconds, self.pulse), stop_after=1))
-            if told:
-                list(listener.notifies(timeout=0))  # what has come with it is no news any more
-                return True
-        return False
+            told: bool = listener.heard(min(seconds, self.pulse))
+        return told
 
     def check(self) -> list[str]:
         """What the database itself finds wrong."""
@@ -236,16 +228,14 @@ class PostgresStore(Store):
     def held_back(self, seconds: float = 60.0) -> list[str]:
         with self.reading() as run:
             rows = run(
-                "SELECT 'pid ' || pid || ' ' || coalesce(application_name, ''), datname, xact_start FROM pg_stat_activity "
-                "WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() "
-                "UNION ALL SELECT 'prepared ' || gid, database, prepared FROM pg_prepared_xacts ORDER BY 3 LIMIT 5"
+                "SELECT what, db, to_char(since, 'YYYY-MM-DD HH24:MI:SS') FROM ("
+                "SELECT 'pid ' || pid || ' ' || coalesce(application_name, '') AS what, datname AS db, xact_start AS since "
+                "FROM pg_stat_activity WHERE backend_xid IS NOT NULL AND pid <> pg_backend_pid() "
+                "UNION ALL SELECT 'prepared ' || gid, database, prepared FROM pg_prepared_xacts) AS open "
+                "WHERE extract(epoch FROM now() - since) >= :seconds ORDER BY since LIMIT 5",
+                {"seconds": seconds},
             ).fetchall()
-            now = run("SELECT now()").fetchone()[0]
-        return [
-            f"a transaction open since {since:%Y-%m-%d %H:%M:%S} in {db} ({what.strip()}) holds event readers back"
-            for what, db, since in rows
-            if (now - since).total_seconds() >= seconds
-        ]
+        return [f"a transaction open since {since} in {db} ({what.strip()}) holds event readers back" for what, db, since in rows]
 
     def close(self) -> None:
         self._listeners.close()
@@ -257,7 +247,7 @@ class PostgresStore(Store):
     def _trouble(self) -> Iterator[None]:
         try:
             yield
-        except psycopg.Error as error:
+        except pg.Error as error:
             raise self._in_our_words(error) from error
 
     def _in_our_words(self, error: Any) -> Exception:
@@ -273,7 +263,7 @@ class PostgresStore(Store):
                 return BadDatabase(f"{self.url} holds no Yourturn desk", reason=why, hint="Make one with: turn init")
             case pg.ReadOnlySqlTransaction() | pg.InsufficientPrivilege():
                 return ReadOnly(f"{self.url} cannot be written", reason=why, hint="Nothing was changed.")
-            case psycopg.OperationalError():
+            case pg.OperationalError():
                 hint = "If a change was under way, look whether it was made before you say it again."
                 return StoreTrouble(f"{self.url} does not answer", reason=why, hint=hint)
         return StoreTrouble(f"{self.url}: {why}")
@@ -302,12 +292,12 @@ class _Transaction:
                 link.commit(tell=self.write)
             elif error is not None:
                 link.undo()
-        except psycopg.Error as trouble:
+        except pg.Error as trouble:
             link.undo()
             self._tell(trouble)
         finally:
             self.store._give(link)
-        if isinstance(error, psycopg.Error):
+        if isinstance(error, pg.Error):
             self._tell(error)
 
     def _tell(self, error: Any) -> None:

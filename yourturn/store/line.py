@@ -1,0 +1,164 @@
+"""A line to the PostgreSQL server: one connection, with as little between us and libpq as there can be.
+
+Only psycopg.pq is used for it, which is soon there (driver.py). If a line does not come about, psycopg itself is asked for
+one: it tries the addresses of a host one after the other, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import select
+import time
+from typing import Any
+
+from .driver import errors, pq
+
+_EVENTS = {pq.PollingStatus.READING: select.POLLIN, pq.PollingStatus.WRITING: select.POLLOUT}
+_BAD = pq.ConnStatus.BAD
+_FAILED = pq.ExecStatus.FATAL_ERROR
+
+
+class Line:
+    """An open connection; every statement is a transaction unless it says BEGIN."""
+
+    __slots__ = ("_kept", "_poll", "pgconn")
+
+    def __init__(self, pgconn: Any, kept: Any = None) -> None:
+        self.pgconn = pgconn
+        self._kept = kept
+        self._poll = select.poll()
+        self._poll.register(pgconn.socket, select.POLLIN)
+
+    @property
+    def closed(self) -> bool:
+        return bool(self.pgconn.status == _BAD)
+
+    def close(self) -> None:
+        self.pgconn.finish()
+
+    def readable(self, seconds: float = 0.0) -> bool:
+        """Something came, or the end of the line."""
+        return bool(self._poll.poll(seconds * 1000))
+
+    def execute(self, script: str) -> list[Any]:
+        """The answers to all statements of a script."""
+        self.pgconn.send_query(script.encode())
+        found = list(iter(self.pgconn.get_result, None))
+        if found[-1].status == _FAILED:
+            raise error(found[-1])
+        return found
+
+    def heard(self, seconds: float) -> bool:
+        """Whether somebody has told us something; wait so long for it. All that has come is one thing."""
+        ends = time.monotonic() + seconds
+        while self.pgconn.notifies() is None:
+            if not self.readable(max(0.0, ends - time.monotonic())):
+                return False
+            self.pgconn.consume_input()
+        while self.pgconn.notifies() is not None:
+            pass
+        return True
+
+
+def error(result: Any) -> Any:
+    """What a statement failed with."""
+    state = result.error_field(pq.DiagnosticField.SQLSTATE)
+    words = result.get_error_message()
+    return errors.lookup(state.decode())(words) if state else errors.OperationalError(words)
+
+
+# --- a line comes about ---------------------------------------------------------------------------------------------------
+
+
+def connect(address: str, seconds: int) -> Line:
+    """Give up after so many seconds."""
+    known = {option.keyword: option.val for option in pq.Conninfo.parse(address.encode()) if option.val is not None}
+    known |= {b"client_encoding": b"utf8", b"connect_timeout": b"%d" % seconds}
+    quoted = {name: value.replace(b"\\", b"\\\\").replace(b"'", b"\\'") for name, value in known.items()}
+    address = b" ".join(b"%s='%s'" % pair for pair in quoted.items()).decode()
+    pgconn = pq.PGconn.connect_start(address.encode())
+    try:
+        if _connected(pgconn, time.monotonic() + seconds):
+            return Line(pgconn)
+    except TimeoutError:
+        if not _several(pgconn.host.decode(), known):
+            raise errors.ConnectionTimeout("connection timeout expired") from None
+    pgconn.finish()
+    import psycopg
+
+    whole = psycopg.connect(address, autocommit=True)
+    return Line(whole.pgconn, whole)
+
+
+def _connected(pgconn: Any, ends: float) -> bool:
+    while pgconn.status != _BAD:
+        status = pgconn.connect_poll()
+        if status not in _EVENTS:
+            return bool(status == pq.PollingStatus.OK)
+        poll = select.poll()
+        poll.register(pgconn.socket, _EVENTS[status])
+        if not poll.poll(max(0.0, ends - time.monotonic()) * 1000):
+            raise TimeoutError
+    return False
+
+
+def _several(host: str, known: dict[bytes, bytes]) -> bool:
+    """Whether there may be an address that answers behind one that does not."""
+    if any(b"," in known.get(name, b"") for name in (b"host", b"hostaddr")):
+        return True
+    if host.startswith("/") or b"hostaddr" in known:
+        return False
+    import socket
+
+    try:
+        return len(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)) > 1
+    except OSError:
+        return False
+
+
+# --- values ---------------------------------------------------------------------------------------------------------------
+
+#: The numbers of PostgreSQL's types, as far as our columns have them; all else is text.
+_INTEGERS, _FLOATS, _BOOLEAN, _ANY = (20, 21, 23, 26), (700, 701), 16, 0
+_MAKE: dict[int, Any] = dict.fromkeys(_INTEGERS, int) | dict.fromkeys(_FLOATS, float) | {_BOOLEAN: b"t".__eq__}
+
+
+class Loader:
+    """Makes Python values of answers. psycopg does it fastest, but has to be loaded for it: that pays for many values."""
+
+    __slots__ = ("_made",)
+    left = 20_000  #: values, of all loaders of this process, until psycopg makes them
+
+    def __init__(self) -> None:
+        self._made: Any = None
+
+    def rows(self, result: Any) -> list[Any]:
+        if self._made is None:
+            count = result.ntuples * result.nfields
+            if count <= Loader.left:
+                Loader.left -= count
+                return _rows(result)
+            Loader.left, self._made = 0, _transformer()
+        self._made.set_pgresult(result)
+        found: list[Any] = self._made.load_rows(0, result.ntuples, tuple)
+        return found
+
+
+def _rows(result: Any) -> list[Any]:
+    value = result.get_value
+    columns = [(at, _MAKE.get(result.ftype(at), bytes.decode)) for at in range(result.nfields)]
+    return [
+        tuple([None if (one := value(row, at)) is None else make(one) for at, make in columns]) for row in range(result.ntuples)
+    ]
+
+
+def _transformer() -> Any:
+    from psycopg.adapt import AdaptersMap, Transformer
+    from psycopg.types.bool import BoolLoader
+    from psycopg.types.numeric import FloatLoader, IntLoader
+    from psycopg.types.string import TextLoader
+
+    known = AdaptersMap()
+    for oids, loader in (((_ANY,), TextLoader), ((_BOOLEAN,), BoolLoader), (_INTEGERS, IntLoader), (_FLOATS, FloatLoader)):
+        for oid in oids:
+            known.register_loader(oid, loader)
+    return Transformer(known)
