@@ -26,7 +26,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from .core import law
 from .core.errors import Busy, ClaimLost, KeyReused, NotFound, NotKnown, StoreTrouble
-from .core.model import Action, Case, Claim, Decision, Event, Question, Who
+from .core.model import Action, Case, Claim, Decision, Event, Who
 from .store.base import Again, Store
 from .store.reads import Reader
 from .store.tx import Tx
@@ -103,7 +103,7 @@ class Desk:
         if look is None:
             return done
         tx.write()
-        return look(Reader(self.store, tx.run, self.workspace), done)
+        return look(Reader(self.store, tx.run, self.workspace, tx.left()), done)
 
     def claim_next(
         self,
@@ -395,8 +395,10 @@ class Desk:
 
     def find(self, project: str, key: str, elsewhere: str = "") -> int:
         """A task's row id, by its key, or by the id that it had in another tracker."""
-        with self.store.reading() as run:
-            found = Tx(self.store, run, self.workspace).task_id(project, key, elsewhere or key)
+        found = self.store.recent.whose(key, self.workspace)
+        if found is None:
+            with self.store.reading() as run:
+                found = Tx(self.store, run, self.workspace).task_id(project, key, elsewhere or key)
         if found is None:
             named = elsewhere if elsewhere and not elsewhere.isdigit() else key
             raise NotFound(f"There is no task {named}", hint="See what there is with: turn list")
@@ -407,9 +409,13 @@ class Desk:
         with self.store.reading() as run:
             return Tx(self.store, run, self.workspace).task_id("", "", name)
 
-    def question(self, number: int) -> Question:
-        with self.store.reading() as run:
-            return Tx(self.store, run, self.workspace).question(number)
+    def task_of(self, question: int) -> int:
+        """The row id of the task that a question is about."""
+        found = self.store.recent.whose(question, self.workspace)
+        if found is None:
+            with self.store.reading() as run:
+                found = Tx(self.store, run, self.workspace).question(question).task_id
+        return found
 
     def credential(self, sort: str, **named: Any) -> Any:
         """The row of a token, login, link or password, by its hash or whose it is; None where there is none."""

@@ -127,11 +127,15 @@ def test_claims_are_void_where_they_are_imported(desk, clock, opened, dialect, t
     assert target.import_(file)["unchanged"] == found["imported"]
 
 
+def _row(desk, asked):
+    return desk.desk.look(lambda r: r.question(int(asked["id"][1:]))[0])
+
+
 def test_an_approval_from_before_a_fence_does_not_count(desk, agent):
     key = desk.create("Deploy")["key"]
     asked = agent.ask(key, "May I?", kind="permission", action={"tool": "Bash"})
     desk.approve(asked["id"])
-    question = desk.desk.question(int(asked["id"][1:]))
+    question = _row(desk, asked)
     assert allows(question, None)
     desk.do("restore")
     fenced_at = desk.desk.look(lambda r: r._all("SELECT fenced_at FROM workspaces")[0][0])
@@ -140,13 +144,13 @@ def test_an_approval_from_before_a_fence_does_not_count(desk, agent):
     assert note["author"] == "system" and asked["id"] in note["text"] and "ask again" in note["text"]
     later = agent.ask(key, "May I?", kind="permission", action={"tool": "Bash"})
     desk.approve(later["id"])
-    assert allows(desk.desk.question(int(later["id"][1:])), fenced_at), "the clock stood still, and yet it came after"
+    assert allows(_row(desk, later), fenced_at), "the clock stood still, and yet it came after"
     no = agent.ask(key, "And that?", kind="permission", action={"tool": "Rm"})
     desk.reject(no["id"])
-    assert not allows(desk.desk.question(int(no["id"][1:])), None)
+    assert not allows(_row(desk, no), None)
     work = agent.ask(key, "Which?")
     desk.answer(work["id"], "this")
-    assert not allows(desk.desk.question(int(work["id"][1:])), None)
+    assert not allows(_row(desk, work), None)
 
 
 def test_a_desk_with_other_work_is_left_alone(desk, clock, opened, dialect, tmp_path):

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from yourturn import audit, doctor, strict
+from yourturn import audit, doctor, strict, wire
 from yourturn.client import Client
 from yourturn.core import settings
 from yourturn.core.actions import say
@@ -22,6 +22,7 @@ from yourturn.core.model import Action, Who
 from yourturn.core.rules import OFFICE
 from yourturn.desk import Desk, Done
 from yourturn.store.base import Store
+from yourturn.store.reads import Reader
 from yourturn.testing import FakeClock
 
 from .cells import Cells
@@ -99,7 +100,7 @@ class Watched(Desk):
             return self._manage(action)
         words = f"{action.who.name} {action.verb} {action.task or ''} {action.question or ''} {_short(action.args)}".strip()
         state = self._truly(action.task, now)
-        both = lambda r, done: (done, look(r, done) if look else done)  # noqa: E731
+        both = lambda r, done: (self._told(r, done), look(r, done) if look else done)  # noqa: E731
         found = self._beside(words, lambda twin: _expect(twin, action, now), lambda: Desk.do(self, action, both))
         if isinstance(found, YourturnError):
             self.cells.refused(state, action, found.code)
@@ -126,7 +127,7 @@ class Watched(Desk):
 
     def claim_next(self, worker: str, **args: Any) -> Any:
         now, look = self.now(), args.pop("look", None)
-        both = lambda r, done: (done, look(r, done) if look else done)  # noqa: E731
+        both = lambda r, done: (self._told(r, done), look(r, done) if look else done)  # noqa: E731
         chosen: list[Job | None] = []
 
         def expect(twin: Twin) -> None:
@@ -237,6 +238,17 @@ class Watched(Desk):
             self.box["failed"] = True
             last = "\n    ".join(self.trace[-30:])
             raise Differs(f"{what}: promised {wanted}, found {found} {why}\n    {last}")
+
+    def _told(self, r: Reader, done: Done) -> Done:
+        """What a move says of itself without looking is what a look finds."""
+        sight = Reader(r.store, r.run, r.workspace)
+        assert done.task is not None
+        task, row = r.task(done.task), sight.task(done.task)
+        told, seen = r.details([task])[done.task], sight.details([row])[done.task]
+        self._same("the task that the move tells of", (task, wire.task(task, told)), (row, wire.task(row, seen)))
+        if done.question is not None:
+            self._same("its question", wire.question(*r.question(done.question)), wire.question(*sight.question(done.question)))
+        return done
 
     def _heard(self, done: Done) -> None:
         """What the desk replied: the token of a claim is known from here alone."""

@@ -136,6 +136,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_somebody_waits_for_it_now")),
     Mutant("an ended neighbour is none", "yourturn/store/recent.py", "if not case.alone:", "if case.needs or case.children or case.dependents or case.parent or case.is_parent:", on(_RECENT, "test_an_ended_neighbour_is_one")),
     Mutant("remembered settings are good", _BASE, '"AND p.settings = :own AND w.settings = :shared AND', '"AND :own = :own AND :shared = :shared AND', on(_RECENT, "test_settings_that_changed")),
+    Mutant("a move tells of what its neighbours have changed since", _BASE, "for case, _, _ in self.final if case.alone]", "for case, _, _ in self.final]", (_MODELS,)),
     Mutant("old news refuse", _DESK, "if not recalled:  #", "if not recalled or not isinstance(error, Again):  #", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("an unknown commit is said again", _DESK, "if isinstance(error, StoreTrouble) and not isinstance(error, Again):", "if False:", on(_RECENT, "test_a_commit_that_is_not_confirmed_is_not_said_again", "postgres")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),

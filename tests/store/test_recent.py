@@ -30,6 +30,17 @@ def test_the_second_move_reads_nothing_before_it_writes(desk, task, dialect):
     assert [sql.split()[0] for sql in said if not sql.startswith("--")][:2] == ["BEGIN", "INSERT"]
 
 
+@pytest.mark.parametrize("dialect", ["sqlite"])
+def test_who_answers_what_was_just_asked_is_told_without_a_look(desk, task, dialect):
+    asked = desk.ask(task, "Which?")
+    said = []
+    desk.desk.store.connection().set_trace_callback(said.append)
+    assert desk.answer(asked["id"], "this")["responded_by"] == desk.who.name
+    desk.desk.store.connection().set_trace_callback(None)
+    assert {sql.split()[0] for sql in said if not sql.startswith("--")} == {"BEGIN", "UPDATE", "INSERT", "COMMIT"}
+    assert desk.show(asked["id"])["response"]["value"] == "this"
+
+
 def test_a_state_that_changed(desk, other, task):
     other.cancel(task)
     with pytest.raises(IllegalMove, match="it is 'cancelled'"):
@@ -95,8 +106,11 @@ def test_not_for_long_and_not_for_others(desk, task, monkeypatch):
     recent, number = desk.desk.store.recent, desk._task(task)
     assert recent.recall(number, desk.desk.workspace + 1, None) is None
     assert recent.recall(number, desk.desk.workspace, 1) is None
+    assert recent.whose(task, desk.desk.workspace) == number
+    assert recent.whose(task, desk.desk.workspace + 1) is None
     monkeypatch.setattr("yourturn.store.recent.KEPT", -1.0)
     assert recent.recall(number, desk.desk.workspace, None) is None
+    assert recent.whose(task, desk.desk.workspace) is None
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])

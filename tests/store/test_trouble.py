@@ -144,9 +144,10 @@ def test_a_locked_table(dialect, address, open_desk):
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
-def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk):
+def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk, open_desk):
     """Somebody locks one table after the other; a look holds one and waits for the other. (Readers of SQLite wait for nobody.)"""
     desk.create("A")
+    other_desk = open_desk("human:bob")  # one that does not remember the task
     with raw(address) as run:
         run("BEGIN")
         run("LOCK TABLE projects IN ACCESS EXCLUSIVE MODE")
@@ -154,14 +155,14 @@ def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk):
 
         def look() -> None:
             try:
-                said.append(desk.desk.find("PROJ", "PROJ-1"))
+                said.append(other_desk.desk.find("PROJ", "PROJ-1"))
             except YourturnError as error:
                 said.append(error)
 
         thread = threading.Thread(target=look)
         thread.start()
         with raw(address) as other:
-            while not other.one("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            while thread.is_alive() and not other.one("SELECT count(*) FROM pg_locks WHERE NOT granted"):
                 pass
         try:
             run("LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE")

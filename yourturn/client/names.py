@@ -97,7 +97,7 @@ class Names:
                 named = named["task"]
             return {"task": self._task(named)}
         try:
-            return {"task": self.desk.question(number).task_id, "question": number}
+            return {"task": self.desk.task_of(number), "question": number}
         except NotFound as error:
             return {"task": self._named_like_a_question(named, error)}
 

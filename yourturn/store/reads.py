@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
@@ -27,6 +28,13 @@ class Details(NamedTuple):
     steps: list[Step]
 
 
+class Left(NamedTuple):
+    """A task that stands alone, as a move of this transaction left it, and the notes that it has added."""
+
+    case: Case
+    notes: list[Note]
+
+
 class Asked(NamedTuple):
     """A question with the little that an inbox shows of its task."""
 
@@ -38,11 +46,12 @@ class Asked(NamedTuple):
 
 
 class Reader:
-    def __init__(self, store: Store, run: Any, workspace: int) -> None:
+    def __init__(self, store: Store, run: Any, workspace: int, left: dict[int, Left] | None = None) -> None:
         self.store = store
         self.run = run
         self.workspace = workspace
         self.now = 0
+        self.left = left or {}  #: what the move has left behind that is being made: nobody reads that again
 
     def _all(self, body: str, **args: Any) -> list[Any]:
         rows: list[Any] = self.run(body, {"workspace": self.workspace, **args}).fetchall()
@@ -147,6 +156,9 @@ class Reader:
         return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
 
     def task(self, number: int) -> Task:
+        left = self.left.get(number)
+        if left is not None and left.case.task is not None:
+            return left.case.task
         row = self._named("task", id=number)[0]
         return Task._make(row[:_TASK])
 
@@ -171,40 +183,36 @@ class Reader:
         return dict(self._all(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=_numbers(numbers)))
 
     def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
-        """Questions, notes and needs of many tasks, in four queries."""
+        """Questions, notes and needs of many tasks, asked for in one go."""
         if not tasks:
             return {}
-        ids, these = _numbers(task.id for task in tasks), self.store.words["these"]
         found = {task.id: Details([], [], [], None, []) for task in tasks}
-        for row in self._all(f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id", ids=ids):
+        left = self.left.get(tasks[0].id) if len(tasks) == 1 else None
+        if left is not None and not tasks[0].version:  # it was just created
+            found[tasks[0].id] = Details(list(left.case.questions), left.notes, [], None, [])
+            return found
+        ids = _numbers(found)
+        about = {
+            "questions": ids,
+            "notes": ids,
+            "needs": "" if left else ids,
+            "steps" if whole else "open_steps": _numbers(task.id for task in tasks if task.workflow),
+            "parents": _numbers({task.parent_id for task in tasks if task.parent_id}),
+        }
+        texts = _hanging(self.store.words["these"], self.store.words["bytewise"])
+        asked = {name: (texts[name], {"ids": those}) for name, those in about.items() if those}
+        rows = dict(zip(asked, self.run.many(*asked.values()), strict=True))
+        for row in rows["questions"]:
             question = Question._make(row)
             found[question.task_id].questions.append(question)
-        for task, *note in self._all(
-            f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id", ids=ids
-        ):
+        for task, *note in rows["notes"]:
             found[task].notes.append(Note._make(note))
-        for task, *ref in self._all(
-            f"SELECT d.task_id, t.id, t.key, t.state, t.reason, d.warned FROM deps d JOIN tasks t ON t.id = d.needs_id "
-            f"WHERE d.task_id {these} ORDER BY d.task_id, t.id",
-            ids=ids,
-        ):
+        for task, *ref in rows.get("needs", ()):
             found[task].needs.append(Ref._make(ref))
-        runs = [task.id for task in tasks if task.workflow]
-        if runs:
-            only = "" if whole else "AND s.status <> 'completed' "
-            for row in self._all(
-                f"SELECT {STEP} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal "
-                f"WHERE s.task_id {these} {only}ORDER BY s.task_id, s.place {self.store.words['bytewise']}",
-                ids=_numbers(runs),
-            ):
-                found[row[0]].steps.append(Step._make(row))
-        parents = {task.parent_id for task in tasks if task.parent_id}
-        if parents:
-            keys = self.keys(parents)
-            for task in tasks:
-                if task.parent_id:
-                    found[task.id] = found[task.id]._replace(parent=keys[task.parent_id])
-        return found
+        for row in rows.get("steps", rows.get("open_steps", ())):
+            found[row[0]].steps.append(Step._make(row))
+        keys = dict(rows.get("parents", ()))
+        return {task.id: found[task.id]._replace(parent=keys.get(task.parent_id)) for task in tasks} if keys else found
 
     def steps(self, task: int, journal: int) -> list[Step]:
         return [Step._make(row) for row in self._named("steps", task=task, journal=journal)]
@@ -315,6 +323,10 @@ class Reader:
 
     def question(self, number: int) -> tuple[Question, str]:
         """A question, and its task's key."""
+        for left in self.left.values():
+            for q in left.case.questions:
+                if q.id == number and left.case.task is not None:
+                    return q, left.case.task.key
         found = self._named("question_and_key", id=number)
         if not found:
             raise NotFound(f"There is no question Q{number}", hint="See what is open with: turn inbox")
@@ -506,6 +518,26 @@ _AFTER = {
     False: "t.id > :after",
     True: "(t.priority, t.created_at, t.id) > (SELECT z.priority, z.created_at, z.id FROM tasks z WHERE z.id = :after)",
 }
+
+
+@lru_cache
+def _hanging(these: str, bytewise: str) -> dict[str, str]:
+    """How to ask for what hangs on tasks."""
+    steps = (
+        f"SELECT {STEP} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal "
+        f"WHERE s.task_id {these} {{}}ORDER BY s.task_id, s.place {bytewise}"
+    )
+    return {
+        "questions": f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id",
+        "notes": f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id",
+        "needs": (
+            "SELECT d.task_id, t.id, t.key, t.state, t.reason, d.warned FROM deps d JOIN tasks t ON t.id = d.needs_id "
+            f"WHERE d.task_id {these} ORDER BY d.task_id, t.id"
+        ),
+        "steps": steps.format(""),
+        "open_steps": steps.format("AND s.status <> 'completed' "),
+        "parents": f"SELECT id, key FROM tasks WHERE id {these}",
+    }
 
 
 def _numbers(ids: Iterable[Any]) -> str:

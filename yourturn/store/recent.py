@@ -11,6 +11,8 @@ remembered loner that is none any more is noticed too.
 
 The database's clock is remembered with the case and goes on by this machine's monotonic one. So it can be off by the time
 that a message takes, which moves a deadline by as much and can let nobody in: who comes second meets another version.
+
+What such a task and its open questions are called is remembered with it, so that who names one need not ask for its row.
 """
 
 from __future__ import annotations
@@ -26,6 +28,7 @@ SIZE, KEPT = 512, 30.0
 class Recent:
     def __init__(self) -> None:
         self._cases: dict[int, tuple[Case, int, float]] = {}
+        self._names: dict[tuple[int, str | int], int] = {}  #: in a workspace, a task's key or a question's number, and the task
 
     def recall(self, task: int, workspace: int, question: int | None) -> tuple[Case, int, float] | None:
         """The case and the database's time, if both are still known; and this machine's."""
@@ -41,19 +44,30 @@ class Recent:
             return None
         return case, database + round(passed * 1_000_000) if database else 0, here
 
+    def whose(self, name: str | int, workspace: int) -> int | None:
+        """The task that a key or the number of a question stands for, if it is remembered."""
+        task = self._names.get((workspace, name))
+        if task is None or self.recall(task, workspace, name if isinstance(name, int) else None) is None:
+            return None
+        return task
+
     def remember(self, case: Case, database: int, at: float) -> None:
         """`database` was its time when it was `at` here; 0: a moment ago."""
         assert case.task is not None
-        task = case.task.id
+        task, key, workspace = case.task.id, case.task.key, case.project.workspace_id
         if not case.alone:
             self.forget(task)
             return
         asked = tuple([q for q in case.questions if q.status == PENDING])
-        if len(self._cases) >= SIZE:
+        if len(self._cases) >= SIZE or len(self._names) >= 4 * SIZE:
             self._cases.clear()
+            self._names.clear()
         if asked != case.questions:
             case = case._replace(questions=asked)
         self._cases[task] = (case, database, at or time.monotonic())
+        self._names[workspace, key] = task
+        for q in asked:
+            self._names[workspace, q.id] = task
 
     def forget(self, task: int) -> None:
         self._cases.pop(task, None)

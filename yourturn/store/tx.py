@@ -13,6 +13,7 @@ from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
 from ..core.model import RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
 from .base import DESCENDANTS, OF_PROJECT, Store
+from .reads import Left
 
 _TASK = len(Task._fields)
 _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
@@ -24,8 +25,8 @@ class Tx:
     """One transaction: load cases, save decisions."""
 
     __slots__ = (
-        "events", "final", "fresh", "known", "last", "moved", "q", "recalled", "recent", "run", "store", "unasked", "virtual",
-        "workspace",
+        "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled", "recent", "run", "store", "unasked",
+        "virtual", "workspace",
     )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
@@ -42,6 +43,7 @@ class Tx:
         self.recalled = 0  #: the task whose case was remembered, not read
         self.known = 0.0  #: what this machine's clock showed when the database's showed what was remembered
         self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, the database's time, and when that was
+        self.noted: dict[int, list[Note]] = {}  #: what was written down about which task
         self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
 
     # --- loading ----------------------------------------------------------------------------------------------------
@@ -207,6 +209,7 @@ class Tx:
         if decision.used is not None:
             self.run.must(_USE, {"workspace": self.workspace, "id": decision.used.id, "used_by": decision.used.used_by})
         for note in decision.notes:
+            self.noted.setdefault(task.id, []).append(note)
             self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
         if decision.steps or decision.program or decision.rewound:
             self._save_journal(decision, task.id)
@@ -219,6 +222,11 @@ class Tx:
                 self._write_events()
             self.events.append((task.id, n, at, who, verb, body, prev, head))
         return decision
+
+    def left(self) -> dict[int, Left]:
+        """What it leaves behind, of tasks that stand alone: a neighbour's move could have changed the others since."""
+        cases = [case for case, _, _ in self.final if case.alone]
+        return {case.task.id: Left(case, self.noted.get(case.task.id, [])) for case in cases if case.task is not None}
 
     def _save_journal(self, decision: Decision, task: int) -> None:
         """Compare-and-set: a step that is completed cannot change."""
