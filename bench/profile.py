@@ -77,31 +77,27 @@ class Counter:
     def _postgres(self, address: str) -> Iterator[None]:
         import psycopg
 
+        from yourturn.store.line import Sent
         from yourturn.store.link import Link
 
         aside = psycopg.connect(address, autocommit=True)
-        real_sent, real_many = Link._sent, Link.many
+        real_sent = Link._sent
 
-        def sent(link: Link, script: list[str]) -> Any:
+        def sent(link: Link, script: list[Sent]) -> Any:
             self.trips += 1
-            self.texts += [(text, time.perf_counter()) for text in script]
+            self.texts += [(f"{words.decode()} {values or ''}", time.perf_counter()) for words, values in script]
             return real_sent(link, script)
-
-        def many(link: Link, *asked: Any) -> Any:
-            self.trips += 1
-            self.texts += [(text, time.perf_counter()) for text, _ in asked]
-            return real_many(link, *asked)
 
         def read_log() -> int:
             row = aside.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()
             return int(row[0]) if row else 0
 
         self.read_log = read_log
-        Link._sent, Link.many = sent, many  # type: ignore[method-assign]
+        Link._sent = sent  # type: ignore[method-assign]
         try:
             yield
         finally:
-            Link._sent, Link.many = real_sent, real_many  # type: ignore[method-assign]
+            Link._sent = real_sent  # type: ignore[method-assign]
             aside.close()
 
 

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import select
 import time
-from typing import Any
+from typing import Any, TypeAlias
 
 from .driver import errors, pq
 
 _EVENTS = {pq.PollingStatus.READING: select.POLLIN, pq.PollingStatus.WRITING: select.POLLOUT}
 _BAD = pq.ConnStatus.BAD
-_FAILED = pq.ExecStatus.FATAL_ERROR
+_FAILED, _SYNCED = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_SYNC
+
+#: The name of something prepared and its values; or a text, and None.
+Sent: TypeAlias = tuple[bytes, list[bytes | None] | None]
 
 
 class Line:
@@ -24,6 +27,7 @@ class Line:
 
     def __init__(self, pgconn: Any, kept: Any = None) -> None:
         self.pgconn = pgconn
+        pgconn.nonblocking = 1
         self._kept = kept
         self._poll = select.poll()
         self._poll.register(pgconn.socket, select.POLLIN)
@@ -45,6 +49,40 @@ class Line:
         found = list(iter(self.pgconn.get_result, None))
         if found[-1].status == _FAILED:
             raise error(found[-1])
+        return found
+
+    def pipe(self, script: list[Sent]) -> list[Any]:
+        """Several statements in one go, in one transaction unless they say COMMIT; nothing is done behind an error."""
+        try:
+            return self._piped(self.pgconn, script)
+        except BaseException:
+            self.close()  # nobody knows what is still under way
+            raise
+
+    def _piped(self, pgconn: Any, script: list[Sent]) -> list[Any]:
+        pgconn.enter_pipeline_mode()
+        for words, values in script:
+            if values is None:
+                pgconn.send_query_params(words, None)
+            else:
+                pgconn.send_query_prepared(words, values)
+        pgconn.pipeline_sync()
+        while pgconn.flush():  # more than the socket takes at once: who only wrote would wait for who only writes
+            self._poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
+            if self._poll.poll()[0][1] & select.POLLIN:
+                pgconn.consume_input()
+            self._poll.modify(pgconn.socket, select.POLLIN)
+        found: list[Any] = []
+        while not found or found[-1].status != _SYNCED:
+            while pgconn.is_busy():
+                self._poll.poll()
+                pgconn.consume_input()
+            if (result := pgconn.get_result()) is not None:
+                found.append(result)
+            elif pgconn.status == _BAD:
+                raise errors.OperationalError(pgconn.get_error_message())
+        found.pop()
+        pgconn.exit_pipeline_mode()
         return found
 
     def heard(self, seconds: float) -> bool:

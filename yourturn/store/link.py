@@ -1,12 +1,14 @@
 """One connection to PostgreSQL, and what has been said on it but not sent.
 
-Statements are kept in a queue and sent as one string, with whatever is asked next or with the COMMIT. Values are written into
-the string as literals: there is one function for that, and two facts about the session (UTF-8, and backslashes are plain
-characters) that make doubling quotes enough. A text that comes again is PREPAREd, once per connection, and then EXECUTEd.
+Statements are kept in a queue and sent together, with whatever is asked next or with the COMMIT: several in libpq's pipeline
+mode, one in one call. A text that comes again is prepared, once per connection; from then on only its name and its values are
+sent. What was not said often enough for that is sent as one string, with the values as literals, so that the server plans it
+for these: there is one function for that, and two facts about the session (UTF-8, and backslashes are plain characters) that
+make doubling quotes enough.
 
 What a move writes to different tables, up to its event, is one statement: each write is a WITH of the event's INSERT, which
-divides by the number of rows that each of them changed. A move that is nothing but that one statement needs no BEGIN and no
-COMMIT, and its answer says whether anybody listens.
+divides by nothing if one of them did not change its row. A move that is nothing but that one statement needs no BEGIN and no
+COMMIT, and the answer to the event says whether anybody listens.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from typing import Any, TypeAlias
 from .base import PARAMETER
 from .driver import errors as pg
 from .driver import pq
-from .line import Line, Loader, error
+from .line import Line, Loader, Sent, error
 
 #: What was said: a text, and whether it must change exactly one row. Several are one statement.
 Said: TypeAlias = tuple[tuple[str, bool], ...]
@@ -37,6 +39,7 @@ SURE = "/*sure*/"
 LISTENING = "7258003, 0"
 _HEARD = f"NOT CASE WHEN pg_try_advisory_lock({LISTENING}) THEN pg_advisory_unlock({LISTENING}) ELSE false END"
 _TELL = f"SELECT pg_notify('yourturn', '') WHERE {_HEARD}"
+_FAILED = pq.ExecStatus.FATAL_ERROR
 _LOST = (pg.DivisionByZero, pg.UniqueViolation, pg.DeadlockDetected)
 
 
@@ -50,7 +53,7 @@ class Link:
         self.loader = Loader()
         self.begin = ""
         self.queue: list[tuple[str, Any, bool]] = []
-        self.names: dict[Said, str] = {}
+        self.names: dict[Said, bytes] = {}
         self.seen: dict[Said, int] = {}
         self.count = 0
         self.begun = self.ending = self.wrote = False
@@ -71,53 +74,67 @@ class Link:
     def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
         """Several questions in one go, answered in order, each with a snapshot of its own."""
         self.queue += [(text, args, False) for text, args in asked]
-        script = ";".join(self._script())
-        try:
-            answers = self.db.execute(script)
-        except pg.Error:
-            self.names.clear()  # one of them may not have been prepared
-            raise
-        return [Answer(result, self.loader).fetchall() for result in answers[-len(asked) :]]
+        found = self._sent([*self._opening(), *self._said()])
+        return [Answer(result, self.loader).rows for result in found[-len(asked) :]]
 
     def flush(self) -> Answer:
         """Send what was said; the answer to the last of it."""
-        return self._sent(self._script()) if self.queue else _NOTHING
+        if not self.queue:
+            return _NOTHING
+        return Answer(self._sent([*self._opening(), *self._said()])[-1], self.loader)
 
-    def _sent(self, script: list[str]) -> Answer:
-        """One call to the C library, half of what a cursor costs."""
-        result = self.db.pgconn.exec_(";".join(script).encode())
-        if result.status == pq.ExecStatus.FATAL_ERROR:
-            trouble = error(result)
-            if not isinstance(trouble, _LOST) or any(text.startswith("PREPARE") for text in script):
-                self.names.clear()
-            raise trouble
-        return Answer(result, self.loader)
+    def _opening(self) -> list[Sent]:
+        opening: list[Sent] = [] if self.begun or not self.begin else [(self.begin.encode(), None)]
+        self.begun = True
+        return opening
 
-    def _script(self) -> list[str]:
+    def _said(self) -> list[Sent]:
         """Everything that waits; from here on it is said."""
-        script = [] if self.begun or not self.begin else [self.begin]
-        for texts, args in _sentences(self.queue):
-            self._say(script, texts, args)
+        queue, self.queue = self.queue, []
+        said = []
+        for texts, args in _sentences(queue):
+            said.append(self._say(texts, args))
             self.wrote = self.wrote or any(_changes(text) for text, _ in texts)
-        self.queue, self.begun = [], True
-        return script
+        return said
 
     def commit(self, tell: bool) -> None:
         """Make it last; and, once it is committed, wake whoever listens, if there is anything to see."""
         if not self.begun and not self.queue:
             return
         self.ending = True
-        if tell and not self.begun and (whole := _whole(self.queue)):
-            script: list[str] = []
-            self._say(script, *whole)
-            self.queue, self.begun = [], True
-            if self._sent(script).fetchone()[0]:
-                self._sent(["NOTIFY yourturn"])
-            return
-        script = [*self._script(), "COMMIT"]
-        if tell and self.wrote:
-            self._say(script, ((_TELL, False),), ({},))
-        self._sent(script)
+        asked = tell and bool(self.queue) and SURE in self.queue[-1][0]
+        if asked:
+            self.queue[-1] = _heard(*self.queue[-1])
+        said = self._said()
+        if asked and len(said) == 1 and not self.begun:
+            self.begun = True
+            answers = self._sent(said)
+        else:
+            ending: list[Sent] = [(b"COMMIT", None)]
+            if tell and self.wrote and not asked:
+                ending.append(self._say(((_TELL, False),), ({},)))
+            answers = self._sent([*self._opening(), *said, *ending])[:-1]
+        if asked and answers[-1].get_value(0, 0) == b"t":
+            self._sent([(b"NOTIFY yourturn", None)])
+
+    def _sent(self, script: list[Sent]) -> list[Any]:
+        """The answer to each. At the first error, nothing behind it is done."""
+        conn = self.db.pgconn
+        if len(script) > 1:
+            found = self.db.pipe(script)
+        else:
+            ((words, values),) = script
+            found = [conn.exec_(words) if values is None else conn.exec_prepared(words, values)]
+        for result in found:
+            if result.status == _FAILED:
+                raise self._failed(result)
+        return found
+
+    def _failed(self, result: Any) -> Any:
+        trouble = error(result)
+        if not isinstance(trouble, _LOST):
+            self.names.clear()
+        return trouble
 
     def undo(self) -> None:
         self.queue = []
@@ -134,23 +151,17 @@ class Link:
         """Something to read on a connection that has asked nothing is its end."""
         return not self.db.closed and not self.db.readable()
 
-    def _say(self, script: list[str], texts: Said, args: tuple[Any, ...]) -> None:
+    def _say(self, texts: Said, args: tuple[Any, ...]) -> Sent:
         pieces, named, distinct, body = _shape(texts)
         if not named and not body.startswith("SELECT"):
-            script.append(body)
-            return
-        name = self.names.get(texts) or self._prepared(script, texts, body)
-        if name is None:
-            said = [*(_literal(args[at][name]) for at, name in named), ""]
-            script.append(_plain("".join(part for pair in zip(pieces, said, strict=True) for part in pair)))
-        elif named:
-            values = [args[at][name] for at, name in distinct]
-            literals = [f"'{v}'" if type(v) is str and _QUOTE not in v else _literal(v) for v in values]
-            script.append(_plain(f"EXECUTE {name}({','.join(literals)})"))
-        else:
-            script.append(f"EXECUTE {name}")
+            return body.encode(), None
+        name = self.names.get(texts) or self._prepared(texts, body)
+        if name is not None:
+            return name, [None if (v := args[at][key]) is None else _value(v) for at, key in distinct]
+        said = [*(_literal(args[at][key]) for at, key in named), ""]
+        return _plain("".join(part for pair in zip(pieces, said, strict=True) for part in pair)).encode(), None
 
-    def _prepared(self, script: list[str], texts: Said, body: str) -> str | None:
+    def _prepared(self, texts: Said, body: str) -> bytes | None:
         often = self.seen.get(texts, 0) + 1
         self.seen[texts] = often
         if len(self.seen) > 1000:
@@ -158,8 +169,11 @@ class Link:
         if often < _OFTEN or len(self.names) >= _PREPARED:
             return None
         self.count += 1
-        name = self.names[texts] = f"yt{self.count}"
-        script.insert(int(script[:1] == [self.begin]), f"PREPARE {name} AS {body}")
+        name = f"yt{self.count}".encode()
+        result = self.db.pgconn.prepare(name, body.encode())
+        if result.status == _FAILED:
+            raise self._failed(result)
+        self.names[texts] = name
         return name
 
 
@@ -187,15 +201,14 @@ def _sentences(queue: list[tuple[str, Any, bool]]) -> Iterator[tuple[Said, tuple
     yield from map(_alone, waiting.values())
 
 
-def _whole(queue: list[tuple[str, Any, bool]]) -> tuple[Said, tuple[Any, ...]] | None:
-    """The queue, if it is one statement that ends with an event; and it says whether anybody listens."""
-    if SURE not in queue[-1][0]:
-        return None
-    first, *more = _sentences(queue)
-    if more:
-        return None
-    *before, (event, must) = first[0]
-    return (*before, (f"{event} RETURNING {_HEARD}", must)), first[1]
+@lru_cache(1024)
+def _asks(event: str) -> str:
+    return f"{event} RETURNING {_HEARD}"
+
+
+def _heard(event: str, args: Any, must: bool) -> tuple[str, Any, bool]:
+    """The event; and it says whether anybody listens."""
+    return _asks(event), args, must
 
 
 def _alone(item: tuple[str, Any, bool]) -> tuple[Said, tuple[Any, ...]]:
@@ -259,7 +272,7 @@ def _shape(said: Said) -> Shape:
     if must:
         texts = [f"WITH moved AS ({last} RETURNING 1) SELECT 1 / count(*) FROM moved"]
     else:
-        moved = [f" / (SELECT count(*) FROM m{at})" for at, (_, must) in enumerate(before) if must]
+        moved = [f" / coalesce((SELECT 1 FROM m{at}), 0)" for at, (_, must) in enumerate(before) if must]
         texts = [f"{', ' if at else 'WITH '}m{at} AS ({text}{' RETURNING 1' * must})" for at, (text, must) in enumerate(before)]
         texts.append(" " * bool(before) + last.replace(SURE, "".join(moved), 1))
     pieces, names = [""], []
@@ -273,6 +286,25 @@ def _shape(said: Said) -> Shape:
     return pieces, names, distinct, "".join(part for pair in zip(pieces, places, strict=True) for part in pair)
 
 
+def _value(value: Any) -> bytes:
+    """A value as it is sent with a name."""
+    kind = type(value)
+    if kind is str:
+        return _plain(value).encode()
+    if kind is int or kind is bool:
+        return b"%d" % value
+    if kind is float:
+        return repr(value).encode()
+    return _value(_simply(value))
+
+
+def _simply(value: Any) -> str | int | float:
+    for plain in (str, int, float):
+        if isinstance(value, plain):
+            return plain(value)
+    raise TypeError(f"{type(value).__name__} is no value for SQL")
+
+
 def _literal(value: Any) -> str:
     """A value as SQL text. Quotes are doubled, and backslashes are plain characters (standard_conforming_strings)."""
     kind = type(value)
@@ -284,9 +316,7 @@ def _literal(value: Any) -> str:
         return str(int(value)) if value >= 0 else f"({value})"
     if kind is float:
         return f"'{value!r}'"
-    if isinstance(value, (str, int, float)):
-        return _literal(next(plain(value) for plain in (str, int, float) if isinstance(value, plain)))
-    raise TypeError(f"{kind.__name__} is no value for SQL")
+    return _literal(_simply(value))
 
 
 _QUOTE, _QUOTES = "'", "''"

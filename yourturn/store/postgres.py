@@ -6,13 +6,11 @@ alone (NO KEY), because foreign keys hold on to it: two children that end togeth
 otherwise, and each deadlock costs a second. NOTIFY is only a hint, sent after the commit because inside it would make
 all commits queue, and only if somebody listens; whoever listens also looks by itself now and then.
 
-*Few round trips.* A move is two: one string that begins, locks the task and reads it; one that writes everything and
-commits. A move of a task that this process remembers is one: a single statement (link.py). The statement that locks a row
+*Few round trips.* A move is two: one that begins, locks the task and reads it; one that writes everything and commits. A move of a task that this process remembers is one: a single statement (link.py). The statement that locks a row
 has read everything else before it had to wait for the lock, so it also says whether the row's version is still the one that
 it read then; if not, or if the task has questions or neighbours, these are read by a statement of their own, behind the
-lock. Statements that come again are PREPAREd once per connection and then only EXECUTEd. A write that must change exactly
-one row makes the server itself fail if it does not (it divides by the number of rows), and a string stops at its first
-error, so the COMMIT behind it is never reached.
+lock. A write that must change exactly one row makes the server itself fail if it does not (it divides by the number of rows),
+and nothing that is sent behind an error is done, so the COMMIT behind it is never reached.
 """
 
 from __future__ import annotations
@@ -59,9 +57,9 @@ class PostgresStore(Store):
         "strict": "",
         "xid": "xid8",
         "this_xid": "pg_current_xact_id()",
-        "slot": "GREATEST(pg_current_xact_id(), "
-        "(SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = CAST(:n AS BIGINT) - 1), "
-        "(SELECT e.xid FROM events e WHERE e.task_id = :after_task AND e.n = :after_n))",
+        "slot": "GREATEST(pg_current_xact_id(){before}{after})",
+        "before": ", (SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = CAST(:n AS BIGINT) - 1)",
+        "after": ", (SELECT e.xid FROM events e WHERE e.task_id = :after_task AND e.n = :after_n)",
         "sure": SURE,
         "office_slot": "GREATEST(pg_current_xact_id(), "
         "(SELECT e.xid FROM events e WHERE e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = CAST(:n AS BIGINT) - 1))",

@@ -129,6 +129,13 @@ UPDATE deps SET warned = 0 WHERE needs_id = :needs AND warned = 1;
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
 VALUES ({slot}, :workspace, :task, :n{sure}, :at, :actor, :action, :data, :prev, :hash);
 
+-- name: insert_events
+-- Several of one task, all in the slot of the first one.
+INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
+SELECT {slot}, :workspace, :task, v.n{sure}, v.at, v.actor, v.action, v.data, v.prev, v.hash
+FROM (VALUES (CAST(:n AS {big}), CAST(:at AS {big}), :actor, :action, :data, :prev, :hash){more})
+v (n, at, actor, action, data, prev, hash);
+
 -- name: insert_office_event
 INSERT INTO events (xid, workspace_id, n, at, actor, action, data, prev, hash)
 VALUES ({office_slot}, :workspace, :n, :at, :actor, :action, :data, :prev, :hash);

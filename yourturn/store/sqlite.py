@@ -56,6 +56,8 @@ class SqliteStore(Store):
         "xid": "INTEGER",
         "this_xid": "0",
         "slot": "0",
+        "before": "",
+        "after": "",
         "sure": "",
         "office_slot": "0",
         "append_only": _APPEND_ONLY,

@@ -7,6 +7,7 @@ that the moves of one task in one transaction are one write to it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from ..core.canon import dumps, link
@@ -283,7 +284,8 @@ class Tx:
             was = {"task": before.id, "was": before.version}
             if before.id == self.recalled:
                 project = decision.found.project
-                was |= {"own": project.said[0], "shared": project.said[1], "fence": project.fenced_at or 0}
+                was |= {"home": project.id, "own": project.said[0], "shared": project.said[1]}
+                was |= {"workspace": self.workspace, "fence": project.fenced_at or 0}
         self.moved[before.id] = (was, fields if earlier is None else {**earlier, **fields})
 
     def write(self) -> None:
@@ -303,12 +305,13 @@ class Tx:
     def _write_events(self) -> None:
         """All in one slot: the first one's."""
         first, *more = self.events
-        text, (after, number) = self.q["insert_event"], self.last
+        words, (after, number) = self.store.words, self.last
         args = dict(zip(_EVENT, first, strict=True), workspace=self.workspace, after_task=after, after_n=number)
         for at, event in enumerate(more, 1):
-            text += f", ({self.store.words['slot']}, :workspace, :task, {', '.join(f':{name}{at}' for name in _EVENT[1:])})"
             args.update({f"{name}{at}": value for name, value in zip(_EVENT[1:], event[1:], strict=True)})
-        self.run.later(text, args)
+        text = self.q["insert_events" if more else "insert_event"]
+        before, behind = words["before"] if args["n"] > 1 else "", words["after"] if after is not None else ""
+        self.run.later(_events(text, before, behind, len(more)), args)
         self.last, self.events = self.events[-1][:2], []
 
     def _close(self, q: Question) -> None:
@@ -385,6 +388,13 @@ def _among(case: Case, near: Any) -> Case:
     )
 
 
+@lru_cache(64)
+def _events(text: str, before: str, after: str, more: int) -> str:
+    """The INSERT of so many events; and which others they may not come before."""
+    rows = "".join(f", ({', '.join(f':{name}{at}' for name in _EVENT[1:])})" for at in range(1, more + 1))
+    return text.replace("{before}", before).replace("{after}", after).replace("{more}", rows)
+
+
 def _insert(table: str, fields: Iterable[str]) -> str:
     names = list(fields)
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
@@ -414,8 +424,8 @@ _NEAR_ITS_SESSION = (
 )
 _UPDATES: dict[tuple[str, ...], str] = {}
 _AS_REMEMBERED = (
-    " AND EXISTS (SELECT 1 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.id = tasks.project_id "
-    "AND p.settings = :own AND w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence)"
+    " AND (SELECT p.settings = :own FROM projects p WHERE p.id = :home) "
+    "AND (SELECT w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence FROM workspaces w WHERE w.id = :workspace)"
 )
 
 
