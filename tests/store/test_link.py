@@ -8,6 +8,8 @@ from yourturn.store.base import Again
 
 pytestmark = pytest.mark.parametrize("dialect", ["postgres"])
 
+ECHO = "SELECT CAST(:a AS TEXT), CAST(:b AS BIGINT)"
+
 
 @pytest.fixture
 def store(desk, dialect):
@@ -18,13 +20,14 @@ def _often(store):
     """So often that it is prepared."""
     for at in range(4):
         with store.begin() as run:
-            assert run("SELECT CAST(:a AS TEXT), CAST(:b AS BIGINT)", {"a": f"it's {at}\\", "b": -at}).fetchone() == (f"it's {at}\\", -at)
+            word = f"it's {at}\\"
+            assert run(ECHO, {"a": word, "b": -at}).fetchone() == (word, -at)
 
 
 def test_more_than_a_socket_takes_at_once(store):
     _often(store)
     long = "é'\\" * 2_000_000
-    asked = [("SELECT CAST(:a AS TEXT), CAST(:b AS BIGINT)", {"a": long, "b": number}) for number in range(3)]
+    asked = [(ECHO, {"a": long, "b": number}) for number in range(3)]
     with store.begin() as run:
         assert run.many(*asked) == [[(long, number)] for number in range(3)]
 
@@ -54,7 +57,7 @@ def test_a_value_that_no_row_can_keep(store, value):
     """Neither is cut short, also when only the values are sent."""
     _often(store)
     with pytest.raises((ValueError, TypeError)), store.begin() as run:
-        run("SELECT CAST(:a AS TEXT), CAST(:b AS BIGINT)", {"a": value, "b": 1})
+        run(ECHO, {"a": value, "b": 1})
 
 
 def test_values_of_our_own_kinds(store):
@@ -64,4 +67,4 @@ def test_values_of_our_own_kinds(store):
     _often(store)
     for a, b in ((Word("x"), True), (None, None), ("2.5", 2**62)):
         with store.begin() as run:
-            assert run("SELECT CAST(:a AS TEXT), CAST(:b AS BIGINT)", {"a": a, "b": b}).fetchone() == (a, b)
+            assert run(ECHO, {"a": a, "b": b}).fetchone() == (a, b)

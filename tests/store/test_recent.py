@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Precondition, StoreTrouble
+from yourturn import doctor
+from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, NotFound, Precondition, StoreTrouble
 
 from .crowd import raw
 
@@ -143,3 +144,51 @@ def test_the_remembered_clock_does_not_fall_behind(desk, task):
         recent.remember(*found)
     found = recent.recall(number, desk.desk.workspace, None)
     assert abs((found[1] - begun[1]) - (found[2] - begun[2]) * 1_000_000) < 10
+
+
+# --- the numbers that come next
+
+
+@pytest.fixture
+def numbering(desk):
+    """It has created and asked so often, and alone, that it guesses what comes next."""
+    for _ in range(4):
+        desk.ask(desk.create("A")["key"], "Which?")
+    return desk
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_the_next_numbers_are_guessed(numbering, dialect):
+    recent, desk = numbering.desk.store.recent, numbering.desk
+    assert recent.numbers[desk.workspace] == (5, True)
+    birth = recent.birth(desk.workspace, "PROJ")
+    assert birth.alone and birth.id == 5 and birth.project.next_number == 5
+    assert recent.birth(desk.workspace, "PROJ") is None
+
+
+def test_numbers_follow_each_other_whoever_gives_them(numbering, other):
+    ids = []
+    for who in [numbering, other, other, numbering, *[other] * 5, *[numbering] * 20, other, numbering, other]:
+        ids.append(who.do("create", title="A", project="PROJ").task)
+        number = len(ids) + 4
+        assert who.ask(f"PROJ-{number}", "Which?")["id"] == f"Q{number}"
+    assert ids == sorted(set(ids))
+    assert [line for line in doctor.examine(other, strict=True) if line["status"] == "wrong"] == []
+
+
+@pytest.mark.parametrize("project", ["PROJ", None])
+def test_a_new_task_follows_the_settings_of_now(numbering, other, project):
+    other.set("max_retries", 7, project=project)
+    numbering.create("A")
+    assert numbering.desk.look(lambda r: r.task(numbering._task("PROJ-5"))).max_retries == 7
+
+
+def test_a_refused_task_takes_no_number(numbering):
+    with pytest.raises(NotFound):
+        numbering.create("A", depends_on=["PROJ-99"])
+    assert numbering.create("A")["key"] == "PROJ-5"
+
+
+def test_a_task_that_is_born_with_a_question(numbering):
+    numbering.do("create", title="A", project="PROJ", awaiting="approval", question="So?")
+    assert numbering.ask(numbering.create("A")["key"], "Which?")["id"] == "Q6"

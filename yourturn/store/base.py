@@ -52,6 +52,7 @@ class Store:
     url = ""
     words: dict[str, str] = {}
     pulse = 1.0
+    far = False  #: a look costs a round trip, so what is likely is guessed, and compared when it is written
     singly = False  #: rows are inserted one by one, because several in one statement cost more
 
     def __init__(self) -> None:

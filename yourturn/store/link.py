@@ -272,7 +272,10 @@ def _shape(said: Said) -> Shape:
     if must:
         texts = [f"WITH moved AS ({last} RETURNING 1) SELECT 1 / count(*) FROM moved"]
     else:
-        moved = [f" / coalesce((SELECT 1 FROM m{at}), 0)" for at, (_, must) in enumerate(before) if must]
+        # in this order their rows are locked: the task first, as everywhere
+        checked = sorted(at for at, (_, must) in enumerate(before) if must)
+        checked.sort(key=lambda at: not before[at][0].startswith("UPDATE tasks "))
+        moved = [f" / coalesce((SELECT 1 FROM m{at}), 0)" for at in checked]
         texts = [f"{', ' if at else 'WITH '}m{at} AS ({text}{' RETURNING 1' * must})" for at, (text, must) in enumerate(before)]
         texts.append(" " * bool(before) + last.replace(SURE, "".join(moved), 1))
     pieces, names = [""], []

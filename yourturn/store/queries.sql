@@ -102,6 +102,9 @@ SELECT coalesce(CAST(:now AS {big}), {moment}), {owed};
 -- Questions are never taken away: where only one writes at a time, the next number follows the last.
 {take_numbers};
 
+-- name: count_numbers
+UPDATE workspaces SET next_question = CAST(:first AS {big}) + :count WHERE id = :workspace AND next_question = :first;
+
 -- name: next_number
 UPDATE projects SET next_number = :number + 1 WHERE id = :id AND next_number = :number;
 

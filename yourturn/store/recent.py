@@ -9,6 +9,10 @@ Only tasks that stand alone are remembered, with no neighbours, not even ended o
 change without touching the task's row; whoever gets a first neighbour has its version raised (tx._save_needs), so a
 remembered loner that is none any more is noticed too.
 
+Where a look costs a round trip (PostgreSQL), so are the numbers that come next: of the next task of a project and its row, and
+of the next question. They are guesses, too, and compared by the write. Who finds that somebody else came in between looks
+first, until it was alone once more.
+
 The database's clock is remembered with the case and goes on by this machine's monotonic one. So it can be off by the time
 that a message takes, which moves a deadline by as much and can let nobody in: who comes second meets another version.
 
@@ -18,17 +22,38 @@ What such a task and its open questions are called is remembered with it, so tha
 from __future__ import annotations
 
 import time
+from typing import NamedTuple
 
-from ..core.model import PENDING, Case
+from ..core.model import PENDING, Case, Project
 
 #: How many are remembered, and for how many seconds.
 SIZE, KEPT = 512, 30.0
+
+
+class Birth(NamedTuple):
+    """Where the next task of a project comes in."""
+
+    project: Project
+    id: int
+    database: int  #: its time
+    at: float  #: this machine's, then
+    alone: bool  #: nobody else created a task between our last two
+
+    def later(self) -> Birth:
+        here = time.monotonic()
+        return self._replace(database=self.database + round((here - self.at) * 1_000_000), at=here)
+
+    def next(self) -> Birth:
+        return self._replace(project=self.project._replace(next_number=self.project.next_number + 1), id=self.id + 1)
 
 
 class Recent:
     def __init__(self) -> None:
         self._cases: dict[int, tuple[Case, int, float]] = {}
         self._names: dict[tuple[int, str | int], int] = {}  #: in a workspace, a task's key or a question's number, and the task
+        self._births: dict[tuple[int, str], Birth] = {}
+        #: by workspace: the next question's number; and whether nobody else asked between our last two
+        self.numbers: dict[int, tuple[int, bool]] = {}
 
     def recall(self, task: int, workspace: int, question: int | None) -> tuple[Case, int, float] | None:
         """The case and the database's time, if both are still known; and this machine's."""
@@ -68,6 +93,14 @@ class Recent:
         self._names[workspace, key] = task
         for q in asked:
             self._names[workspace, q.id] = task
+
+    def birth(self, workspace: int, project: str) -> Birth | None:
+        """Taken out: nobody guesses the same again."""
+        found = self._births.pop((workspace, project), None)
+        return found if found is not None and time.monotonic() - found.at <= KEPT else None
+
+    def born(self, next: Birth) -> None:
+        self._births[next.project.workspace_id, next.project.key] = next
 
     def forget(self, task: int) -> None:
         self._cases.pop(task, None)

@@ -6,6 +6,7 @@ that the moves of one task in one transaction are one write to it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NoReturn
@@ -13,8 +14,9 @@ from typing import Any, NoReturn
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
 from ..core.model import RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
-from .base import DESCENDANTS, OF_PROJECT, Store
+from .base import DESCENDANTS, OF_PROJECT, Again, Store
 from .reads import Left
+from .recent import Birth
 
 _TASK = len(Task._fields)
 _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
@@ -26,8 +28,8 @@ class Tx:
     """One transaction: load cases, save decisions."""
 
     __slots__ = (
-        "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled", "recent", "run", "store", "unasked",
-        "virtual", "workspace",
+        "asked", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled", "recent",
+        "run", "store", "unasked", "virtual", "workspace",
     )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
@@ -41,7 +43,10 @@ class Tx:
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
         self.recent = recent  #: may be decided on what this process remembers
-        self.recalled = 0  #: the task whose case was remembered, not read
+        self.recalled = 0  #: the task whose case was remembered, not read; -1: where a new one comes in
+        self.birth: Birth | None = None  #: where the next task comes in
+        self.asked: tuple[int, int] | None = None  #: the first number that was guessed for a question, and how many
+        self.counted: tuple[int, bool] | None = None  #: the number behind those that were given, see recent.py
         self.known = 0.0  #: what this machine's clock showed when the database's showed what was remembered
         self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, the database's time, and when that was
         self.noted: dict[int, list[Note]] = {}  #: what was written down about which task
@@ -107,15 +112,21 @@ class Tx:
         """The case of a task that does not exist yet. Its neighbours are locked: none ends unseen while it joins them."""
         self.write()
         near = {ref.id: ref for ref in self.refs({*needs, *([parent] if parent else [])}, lock=True)}
+        known = self.store.recent.birth(self.workspace, project) if self.recent and self.store.far else None
+        if known is not None and known.alone and not near and not self.run.begun:
+            self.birth, self.recalled = known.later(), -1
+            self.fresh, self.known = known.id, self.birth.at
+            return Case(known.project, None, alone=True), self.birth.database
         row = self.run(self.q["project_for_update"], {"workspace": self.workspace, "key": project}).fetchone()
         if row is None:
             self._no_project(project)
+        home = self._project(row)
         self.fresh = row[-2]
+        if self.fresh is not None:
+            alone = known is not None and (known.project.next_number, known.id) == (home.next_number, self.fresh)
+            self.birth = Birth(home, self.fresh, int(row[-1]), time.monotonic(), alone)
         waits = [near[other] for other in sorted(set(needs)) if near[other].state not in RESOLVED]
-        return (
-            Case(self._project(row), None, needs=tuple(waits), parent=near[parent] if parent else None, alone=not near),
-            int(row[-1]),
-        )
+        return Case(home, None, needs=tuple(waits), parent=near[parent] if parent else None, alone=not near), int(row[-1])
 
     def _no_project(self, key: str) -> NoReturn:
         known = ", ".join(r[0] for r in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall())
@@ -231,7 +242,7 @@ class Tx:
 
     def _save_journal(self, decision: Decision, task: int) -> None:
         """Compare-and-set: a step that is completed cannot change."""
-        if self.recalled and not decision.opened:
+        if self.recalled == task and not decision.opened:
             self.store.lock_version(self.run, task, decision.task.version)
         if decision.rewound is not None:
             old, to, spare = decision.rewound
@@ -251,20 +262,41 @@ class Tx:
             self.unasked += count
             first = -self.unasked
         else:
-            if self.recalled:
-                self.store.lock_version(self.run, decision.task.id, decision.task.version)
-            first = self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0]
+            first = self._numbers(decision, count)
         opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
         fresh = iter(opened)
         decision.questions = tuple(next(fresh) if q.id == 0 else q for q in decision.questions)
         decision.opened = opened
+
+    def _numbers(self, decision: Decision, count: int) -> int:
+        """The first of so many. If the task was not read, the number is guessed, and compared with everything else."""
+        remembered = self.recalled > 0 and self.recalled == decision.task.id
+        known = self.store.recent.numbers.pop(self.workspace, None) if self.recent and self.store.far else None
+        if known is not None and known[1] and remembered and not self.run.begun and not decision.steps:
+            self.asked, self.counted = (known[0], count), (known[0] + count, True)
+            return known[0]
+        if self.recalled == -1:
+            raise Again("a project is locked before the workspace is")
+        if self.asked is not None:
+            self.write()
+        if remembered:
+            self.store.lock_version(self.run, decision.task.id, decision.task.version)
+        first = int(self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0])
+        self.counted = (first + count, known is not None and known[0] == first)
+        return first
 
     def _insert(self, fields: dict[str, Any]) -> int:
         """The new row's id: taken from the database before, or given by it now."""
         if fields["external_id"]:
             self._new_elsewhere(fields["project_id"], fields["external_id"])
         number = int(fields["key"].rpartition("-")[2])
-        self.run.must(self.q["next_number"], {"id": fields["project_id"], "number": number})
+        text, args = self.q["next_number"], {"id": fields["project_id"], "number": number}
+        if self.recalled == -1 and self.birth is not None:
+            home = self.birth.project
+            text += f" AND settings = :own{_AS_SHARED} AND (SELECT {self.store.words['new_id']}) = :new"
+            args |= {"own": home.said[0], "shared": home.said[1], "fence": home.fenced_at or 0, "workspace": self.workspace}
+            args["new"] = self.birth.id
+        self.run.must(text, args)
         new, self.fresh = self.fresh, None
         if new is None:
             return int(self.run(_INSERT_TASK, {**fields, "id": None}).lastrowid)
@@ -299,8 +331,22 @@ class Tx:
                 same = "id = :task AND version = :was" + _AS_REMEMBERED * ("own" in was)
                 text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE {same}"
             self.run.must(text, {**fields, **was})
+        if self.asked is not None:
+            first, count = self.asked
+            self.run.must(self.q["count_numbers"], {"first": first, "count": count, "workspace": self.workspace})
+            self.asked = None
         if self.events:
             self._write_events()
+
+    def learned(self) -> None:
+        """It is committed: remember what comes next."""
+        recent = self.store.recent
+        for left in self.final:
+            recent.remember(*left)
+        if self.birth is not None:
+            recent.born(self.birth.next())
+        if self.counted is not None and self.store.far:
+            recent.numbers[self.workspace] = self.counted
 
     def _write_events(self) -> None:
         """All in one slot: the first one's."""
@@ -423,10 +469,10 @@ _NEAR_ITS_SESSION = (
     " AND (t.host IS NULL OR t.host = :host OR t.updated_at <= coalesce(CAST(:now AS {big}), {moment}) - 60000000)"
 )
 _UPDATES: dict[tuple[str, ...], str] = {}
-_AS_REMEMBERED = (
-    " AND (SELECT p.settings = :own FROM projects p WHERE p.id = :home) "
-    "AND (SELECT w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence FROM workspaces w WHERE w.id = :workspace)"
+_AS_SHARED = (
+    " AND (SELECT w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence FROM workspaces w WHERE w.id = :workspace)"
 )
+_AS_REMEMBERED = f" AND (SELECT p.settings = :own FROM projects p WHERE p.id = :home){_AS_SHARED}"
 
 
 def _data(decision: Decision) -> dict[str, Any]:
