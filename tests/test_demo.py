@@ -48,6 +48,17 @@ def alive(tmp_path: Path) -> list[str]:
     return found
 
 
+def until_ignored(pid: int, number: int) -> None:
+    """Until the process has heard a signal once, and hears it no more."""
+    ends = time.monotonic() + 30
+    while True:
+        ignored = int(re.search(r"SigIgn:\s*(\w+)", Path(f"/proc/{pid}/status").read_text())[1], 16)
+        if ignored >> (number - 1) & 1:
+            return
+        assert time.monotonic() < ends, "the signal was not heard"
+        os.sched_yield()
+
+
 def test_with_nobody_at_the_keyboard(env, tmp_path):
     done = subprocess.run(COMMAND, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
@@ -171,10 +182,10 @@ def test_the_inbox_opens_agents_ask_and_go_on(terminal, tmp_path):
     terminal.until("Your inbox. ")
     terminal.until(f"waits for a person (checkpoint): {PUBLISH}")
     terminal.until(f"waits for a person (input): {SEATS}")
-    link = re.search(r"(http://127\.0\.0\.1:\d+)/enter/yl_\w+", terminal.seen)
+    link = re.search(r"(http://127\.0\.0\.1:\d+)/enter/(yl_\w+)", terminal.seen)
     assert link
     person = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
-    inbox = person.open(link[0]).read().decode()
+    inbox = person.open(f"{link[1]}/enter", f"link={link[2]}".encode()).read().decode()
     assert {lane for lane, _ in re.findall(LANE, person.open(f"{link[1]}/tasks").read().decode())} == LANES
     csrf = re.search(r'data-csrf="(\w+)"', inbox)
     assert csrf
@@ -191,7 +202,7 @@ def test_the_inbox_opens_agents_ask_and_go_on(terminal, tmp_path):
     terminal.until("done: Seats can be chosen on a phone")
     terminal.until("tester begins: Test the choice of seats")
     os.kill(terminal.process.pid, signal.SIGINT)
-    time.sleep(0.05)
+    until_ignored(terminal.process.pid, signal.SIGINT)
     os.kill(terminal.process.pid, signal.SIGINT)  # who is impatient leaves nothing behind either
     terminal.until("Stopped. Nothing is left behind.")
     assert terminal.end() == 130

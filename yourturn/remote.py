@@ -257,7 +257,7 @@ def _elsewhere(method: str) -> Callable[..., Any]:
 
 
 #: What speaks of files and connections, and is said where they are.
-_ELSEWHERE = ("export", "import_", "backup", "login", "use_link", "logout")
+_ELSEWHERE = ("export", "import_", "backup", "login", "use_link", "whose_link", "logout")
 for _name in dir(Client):
     if (
         _name.startswith("_")

@@ -158,14 +158,14 @@ def _waits(q: dict[str, Any]) -> str:
     return f"holds up {q['holds_up']}" if q.get("holds_up") else ""
 
 
-#: The inbox's groups and their order; what is left of a question's time when it runs out.
+#: The inbox's groups and their order; what is left of a question's time when it runs out: less than most are given at first.
 GROUPS = ("Running out", "Work is waiting", "No hurry")
-SOON = 30 * 60_000_000
+SOON = 10 * 60_000_000
 
 
-def inbox_groups(items: Iterable[dict[str, Any]], soon: int = SOON) -> dict[str, list[dict[str, Any]]]:
+def inbox_groups(items: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
     """By what is urgent: see GROUPS."""
-    return grouped(items, iso(time.time_ns() // 1000 + soon))
+    return grouped(items, iso(time.time_ns() // 1000 + SOON))
 
 
 def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[str, Any]]]:

@@ -20,7 +20,7 @@ def session(site):
     if "mia" not in {u["name"] for u in site.desk.users()}:
         site.desk.set_user("mia", "member")
     link = site.desk.create_link("mia")["link"]
-    reply = site.get(f"/enter/{link}", role=None)
+    reply = site.enter(link)
     secret = reply.headers["set-cookie"].partition("=")[2].partition(";")[0]
     return {"Cookie": f"yourturn={secret}"}, {"X-CSRF-Token": auth.csrf_token(secret)}
 
@@ -129,13 +129,14 @@ def test_another_sessions_csrf_token_does_not_fit(site, session, job):
 
 def test_a_link_lets_in_once_and_is_out_of_sight(site):
     link = site.desk.create_link()["link"]
-    reply = site.get(f"/enter/{link}", role=None)
+    assert site.get(f"/enter/{link}", role=None).status == 200
+    reply = site.enter(link)
     assert reply.status == 303 and reply.headers["location"] == "/" and reply.raw == b""
     cookie = reply.headers["set-cookie"]
     assert cookie.startswith("yourturn=ys_") and all(w in cookie for w in ("HttpOnly", "SameSite=Lax", "Path=/", "Max-Age="))
     assert link not in str(reply.headers)
     for _ in range(2):
-        assert site.get(f"/enter/{link}", role=None).status == 401
+        assert site.get(f"/enter/{link}", role=None).status == site.enter(link).status == 401
     assert site.post(f"/enter/{link}", role=None).status == 405
 
 
@@ -195,7 +196,8 @@ def test_secrets_are_nowhere(new_address, caplog):
     site = Site(new_address("sqlite"))
     try:
         link = site.desk.create_link()["link"]
-        secret = site.get(f"/enter/{link}", role=None).headers["set-cookie"].partition("=")[2].partition(";")[0]
+        assert site.get(f"/enter/{link}", role=None).status == 200
+        secret = site.enter(link).headers["set-cookie"].partition("=")[2].partition(";")[0]
         site.get(f"/api/tasks?search={site.token('admin')}")
         site.get("/api/me", role=None, headers={"Cookie": f"yourturn={secret}"})
         site.get(f"/api/tasks/{site.token('admin')}")
@@ -220,6 +222,6 @@ def test_secrets_are_nowhere(new_address, caplog):
     finally:
         site.close()
     text = caplog.text
-    assert "GET /enter/… 303" in text and "GET /api/me 200" in text and "POST /mcp 200" in text
+    assert "GET /enter/… 200" in text and "POST /enter 303" in text and "GET /api/me 200" in text and "POST /mcp 200" in text
     assert not [s for s in secrets if s in text or s in shown or s.encode() in stored]
     assert not [line for line in text.splitlines() if line.startswith("Fake")]

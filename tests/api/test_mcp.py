@@ -15,7 +15,10 @@ import pytest
 from mcp import Client as Caller
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.api.conftest import Site
 from tests.mcp.conftest import ask, said, told
+from yourturn.mcp import afar
+from yourturn.testing import FakeClock
 
 _BEGIN = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -134,3 +137,80 @@ def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site)
     assert site.desk.show(key)["state"] == "working"
     assert not call("a" * 32, "complete_task", summary="Mine.").get("isError")
     assert site.desk.show(key)["state"] == "done"
+
+
+@pytest.fixture
+def timed(new_address):
+    """A server whose time is ours."""
+    clock = FakeClock()
+    found = Site(new_address("sqlite"), clock=clock)
+    yield found, clock
+    found.close()
+
+
+def until_held(site, key: str, ends: str) -> None:
+    """Until somebody has renewed the claim."""
+    limit = time.monotonic() + 20
+    while site.desk.show(key)["claim"]["expires_at"] == ends:
+        assert time.monotonic() < limit, "nobody beats"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_the_server_beats_for_a_session_between_its_calls(timed, monkeypatch, mode):
+    site, clock = timed
+    monkeypatch.setattr(afar, "EVERY", 0.02)
+    project = fresh_project(site)
+    key = site.desk.create("Build for hours", project=project)["key"]
+
+    async def main() -> None:
+        async with caller(site, mode=mode) as agent:
+            assert told(await agent.call_tool("next_task", {"project": project}))["task"]["key"] == key
+            for _ in range(2):  # a lease is an hour
+                ends = site.desk.show(key)["claim"]["expires_at"]
+                clock.advance(minutes=40)
+                await anyio.to_thread.run_sync(until_held, site, key, ends)
+            assert told(await agent.call_tool("complete_task", {"summary": "Built."}))["state"] == "done"
+
+    anyio.run(main)
+
+
+def test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked(timed, monkeypatch):
+    site, clock = timed
+    monkeypatch.setattr(afar, "EVERY", 3600.0)
+    project, mcp = fresh_project(site), site.app.state.mcp
+    lost, revoked = (site.desk.create(title, project=project)["key"] for title in ("Lost", "Revoked"))
+    tokens = [site.desk.create_token(name, "agent")["token"] for name in ("quiet", "bad")]
+
+    async def main() -> None:
+        for token in tokens:
+            async with caller(site, token=token, mode="auto") as agent:
+                await agent.call_tool("next_task", {"project": project})
+
+    anyio.run(main)
+    assert [site.desk.show(key)["state"] for key in (lost, revoked)] == ["working", "working"]
+    site.desk.revoke_token("bad")
+    for minutes, states in ((45, ("working", "working")), (45, ("working", "ready")), (45, ("working", "ready"))):
+        clock.advance(minutes=minutes)
+        mcp._beat()
+        assert tuple(site.desk.show(key)["state"] for key in (lost, revoked)) == states
+    clock.advance(minutes=61)
+    mcp._beat()
+    assert site.desk.show(lost)["state"] == "ready" and not mcp._heard
+
+
+def test_a_session_that_says_goodbye_parks_what_it_holds(sqlite_site):
+    site = sqlite_site
+    project = fresh_project(site)
+    key = site.desk.create("Hold this", project=project)["key"]
+
+    async def main() -> None:
+        async with caller(site, mode="legacy") as agent:
+            await agent.call_tool("next_task", {"project": project})
+            assert site.desk.show(key)["state"] == "working"
+
+    anyio.run(main)
+    found = site.desk.show(key)
+    assert found["state"] == "ready" and found["retry_count"] == 0
+    assert site.call("DELETE", "/mcp", role="agent").status == 422
+    assert site.call("DELETE", "/mcp", role=None, headers={"Mcp-Session-Id": "a" * 32}).status == 401

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -54,7 +56,8 @@ def test_serving_and_stopping(address):
         stream = server.stream()
         assert stream.status == 200
         link = server.said["login"].removeprefix(server.url)
-        entered = server.get(link, role=None)
+        assert server.get(link, role=None).status == 200
+        entered = server.enter(link.rpartition("/")[2])
         assert entered.status == 303 and "set-cookie" in entered.headers
         assert server.get(link, role=None).status == 401, "once"
     finally:
@@ -141,3 +144,65 @@ def test_what_cannot_be_served(tmp_path, sqlite_site):
 def test_other_commands_do_not_load_a_web_server():
     code = "import sys; from yourturn.cli import main; main.main(['help']); sys.exit(any(m in sys.modules for m in ('fastapi', 'uvicorn', 'starlette', 'http.client')))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """For localhost and 127.0.0.1, signed by itself."""
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    where = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
+    about = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run([*command, *where, *about], check=True, capture_output=True)
+    return tmp_path / "cert.pem", tmp_path / "key.pem"
+
+
+def test_over_tls(new_address, certificate):
+    """A page, a call and a stream, with a certificate that the caller was told to trust; and nothing without it."""
+    cert, key = map(str, certificate)
+    server = Process(new_address("sqlite"), "--tls-cert", cert, "--tls-key", key)
+    trusted = ssl.create_default_context(cafile=cert)
+
+    def line(context: ssl.SSLContext = trusted) -> http.client.HTTPSConnection:
+        return http.client.HTTPSConnection("127.0.0.1", server.port, timeout=20, context=context)
+
+    def call(method: str, path: str, body: str | None = None, **headers: str) -> http.client.HTTPResponse:
+        asked = line()
+        asked.request(method, path, body, headers)
+        return asked.getresponse()
+
+    try:
+        assert server.url == f"https://127.0.0.1:{server.port}"
+        with pytest.raises(ssl.SSLCertVerificationError):
+            line(ssl.create_default_context()).request("GET", "/healthz")
+        form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": server.url}
+        entered = call("POST", "/enter", f"link={server.said['login'].rpartition('/')[2]}", **form)
+        cookie = str(entered.getheader("set-cookie"))
+        assert entered.status == 303 and cookie.startswith("__Host-yourturn=ys_")
+        assert "; Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
+        secret = cookie.partition(";")[0]
+        inbox = call("GET", "/inbox", Cookie=secret, Accept="text/html")
+        assert inbox.status == 200 and "max-age" in str(inbox.getheader("strict-transport-security"))
+        assert b"not your turn" in inbox.read()
+        other = secret.replace("__Host-", "")
+        assert call("GET", "/inbox", Cookie=other, Accept="text/html").status == 303, (
+            "only a cookie that is bound to https counts"
+        )
+        bearer = {"Authorization": f"Bearer {server.token('admin')}"}
+        stream = call("GET", "/api/events?only=create", **bearer)
+        assert stream.status == 200 and stream.getheader("content-encoding") is None
+        made = call("POST", "/api/tasks", '{"title": "Over TLS"}', **bearer, **{"Content-Type": "application/json"})
+        assert made.status == 201 and json.loads(made.read())["title"] == "Over TLS"
+        while not (heard := stream.readline()).startswith(b"data: "):
+            assert heard, "the stream ended"
+        assert b"Over TLS" in heard or b"PROJ-1" in heard
+        env = {
+            "PATH": os.environ["PATH"],
+            "YOURTURN_URL": server.url,
+            "YOURTURN_TOKEN": server.token("admin"),
+            "SSL_CERT_FILE": cert,
+        }
+        said = subprocess.run([TURN, "list", "--json"], env=env, capture_output=True, text=True, timeout=60)
+        assert said.returncode == 0 and "Over TLS" in said.stdout, said.stderr
+    finally:
+        code, words = server.stop()
+    assert (code, words) == (0, "")

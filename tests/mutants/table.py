@@ -321,10 +321,15 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- pages
     Mutant("what an agent wrote is markup", "yourturn/web/frame.py", "        out += escape(part) + sign\n", "        out += Markup(part) + sign\n", on(_TEXT, "test_the_corpus_has_no_effect", "")),
     Mutant("a form needs no token", "yourturn/web/pages.py", "            auth.check_csrf(", "            str(", on(_PAGES, "test_forms_need_their_token", "")),
+    Mutant("looking at a link uses it up", "yourturn/web/door.py", "_home_of(visit, secret).whose_link(secret)", '_home_of(visit, secret).use_link(secret)["actor"]', on(_PAGES, "test_a_link_works_once", "")),
+    Mutant("a link is offered that is used up", "yourturn/client/managing.py", "if used is not None or ends <=", "if ends <=", on(_PAGES, "test_a_link_works_once", "")),
+    Mutant("a form's token can be guessed from a length", _AUTH, "mask = os.urandom(_CSRF)", "mask = bytes(_CSRF)", on(_PAGES, "test_a_token_looks_different_on_each_page", "")),
+    Mutant("whoever makes a browser ask sees lengths", "yourturn/web/pages.py", "if not ours or ", "if ", on(_PAGES, "test_pages_are_compressed_for_our_own", "")),
+    Mutant("a session is believed for ever", "yourturn/mcp/afar.py", "if (now - heard).total_seconds() > QUIET or not", "if not", on("tests/api/test_mcp.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
     Mutant("the door leads outside", "yourturn/web/door.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),
-    Mutant("a permission is answered in a row", "yourturn/web/shape.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js")),
+    Mutant("a permission is answered in a row", "yourturn/web/shape.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
     Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.needs_why:", "if False:", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
     Mutant("finished work is judged twice", "yourturn/web/answering.py", "except (AlreadyClosed, KeyReused, IllegalMove):", "except (AlreadyClosed, KeyReused):", on(_PAGES, "test_finished_work_is_judged_once", "")),
-    Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "")),
-    Mutant("a sheet hears what was meant for the page", "yourturn/web/static/live.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "")),
+    Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "desk")),
+    Mutant("a sheet hears what was meant for the page", "yourturn/web/static/live.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),
 )  # fmt: skip

@@ -29,6 +29,12 @@ from yourturn.testing import FakeClock
 
 #: Desk and phone.
 SIZES = {1280: 800, 390: 844, 320: 640}
+#: Every flow: on a desk and on a phone, with and without JavaScript. What only JavaScript does: on both.
+ways = pytest.mark.parametrize(
+    ("width", "js"), [(1280, True), (390, True), (1280, False), (390, False)],
+    ids=["desk-js", "phone-js", "desk-plain", "phone-plain"],
+)  # fmt: skip
+widths = pytest.mark.parametrize("width", [1280, 390], ids=["desk", "phone"])
 PATIENCE = 15_000
 DAY = 24 * 3600 * 1_000_000
 expect.set_options(timeout=PATIENCE)
@@ -96,7 +102,10 @@ class Web:
         return self._opened[-1]
 
     def link(self, name: str = "ana") -> str:
-        return f"{self.url}/enter/{self.desk.create_link(name)['link']}"
+        return f"{self.url}/enter/{self.secret(name)}"
+
+    def secret(self, name: str = "ana") -> str:
+        return str(self.desk.create_link(name)["link"])
 
     def ask(self, text: str, kind: str = "input", task: str = "API-4", agent: str = "coder", **more: Any) -> str:
         """A new question, by an agent, while pages are open."""
@@ -193,7 +202,10 @@ def visit(web: Web, browser: Browser, windows: Windows) -> Iterator[Callable[...
     def go(name: str = "ana", path: str = "", *, width: int = 1280, js: bool = True, worker: bool = False, **more: Any) -> Page:
         page = windows.open(width, js, worker, **more)
         opened.append((page, js, not worker and not more))
-        page.context.request.get(web.link(name), max_redirects=0).dispose()  # the cookie is the window's; nothing is drawn
+        form = {"link": web.secret(name)}
+        page.context.request.post(
+            f"{web.url}/enter", form=form, max_redirects=0
+        ).dispose()  # the cookie is the window's; nothing is drawn
         page.goto(web.url + (path or "/inbox"))
         return page
 

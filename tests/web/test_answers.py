@@ -7,10 +7,7 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-#: Each flow on a desk and on a phone, with and without JavaScript; all four ways, over all flows.
-ways = pytest.mark.parametrize("width, js", [(1280, True), (390, False)], ids=["desk-js", "phone-plain"])
-others = pytest.mark.parametrize("width, js", [(390, True), (1280, False)], ids=["phone-js", "desk-plain"])
-scripts = pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
+from tests.web.conftest import ways
 
 
 def say(page: Page, name: str) -> None:
@@ -29,7 +26,7 @@ def add_words(page: Page, text: str) -> None:
     field.fill(text)
 
 
-@others
+@ways
 def test_every_kind_is_answered(web, visit, width, js):
     page = visit("ana", width=width, js=js)
 
@@ -120,7 +117,7 @@ def test_a_number_several_and_something_else(web, visit, width, js):
     assert web.desk.show(web.q["choice"])["response"]["value"] == "OAuth with our own server"
 
 
-@others
+@ways
 def test_edit_first_shows_both_versions(web, visit, width, js):
     q = web.q["permission"]
     page = visit("ana", f"/questions/{q}", width=width, js=js)
@@ -154,7 +151,7 @@ def test_cancelling_a_task_asks_first(web, visit, width, js):
     assert web.desk.show("API-5")["reason"] == "We buy it instead."
 
 
-@others
+@ways
 def test_what_is_wrong_stays_open(web, visit, width, js):
     page = visit("ana", f"/questions/{web.q['approval']}", width=width, js=js)
     say(page, "Send back")
@@ -171,9 +168,10 @@ def test_what_is_wrong_stays_open(web, visit, width, js):
         assert web.desk.show(web.q["choice"])["status"] == "pending"
 
 
-@scripts
-def test_quick_answers_choose_then_send(web, visit, js):
-    page = visit("ana", width=390, js=js)
+@pytest.mark.parametrize("width", [800, 390])  # where there is no room for a pane beside the list
+@pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
+def test_quick_answers_choose_then_send(web, visit, width, js):
+    page = visit("ana", width=width, js=js)
     row = page.locator(f".row[data-id={web.q['approval']}]")
     assert page.locator(f".row[data-id={web.q['permission']}] .quick").count() == 0
     assert page.locator(f".row[data-id={web.q['recovery']}] .quick").count() == 0
@@ -188,12 +186,13 @@ def test_quick_answers_choose_then_send(web, visit, js):
     sent(page, "You answered “British”" if js else "writer hears of it")
 
 
-def test_a_script_speaks_for_itself(web, visit):
+@ways
+def test_a_script_speaks_for_itself(web, visit, width, js):
     """In a run, no answer ends the task, and the words speak of the script."""
     desk = web.desk
     run = desk.create("Release", workflow="flows/feature.py", project="OPS")["key"]
     q = desk.ask(run, "Approve deployment?", "approval", on_timeout="keep")["id"]
-    page = visit("ana", f"/questions/{q}", width=390)
+    page = visit("ana", f"/questions/{q}", width=width, js=js)
     expect(page.get_by_role("button", name="Continue")).to_contain_text("feature.py goes on")
     stop = page.get_by_role("button", name="Stop here")
     expect(stop).to_contain_text("feature.py is told no and decides")
@@ -203,21 +202,24 @@ def test_a_script_speaks_for_itself(web, visit):
     assert desk.show(run)["state"] != "cancelled" and desk.show(q)["response"]["verdict"] == "rejected"
 
 
-def test_only_approvers(web, visit):
+@ways
+def test_only_approvers(web, visit, width, js):
     web.desk.set("approvals", "approvers", "API")
-    page = visit("chidi", f"/questions/{web.q['permission']}")
+    page = visit("chidi", f"/questions/{web.q['permission']}", width=width, js=js)
     expect(page.get_by_text("Only approvers can allow this. Ask ana or ben.")).to_be_visible()
     assert page.locator(".answer button").count() == 0
-    page = visit("vera", f"/questions/{web.q['choice']}")
+    page = visit("vera", f"/questions/{web.q['choice']}", width=width, js=js)
     expect(page.get_by_text("You can look, but not answer.")).to_be_visible()
-    page = visit("ben", f"/questions/{web.q['permission']}")
+    page = visit("ben", f"/questions/{web.q['permission']}", width=width, js=js)
     say(page, "Deny")
     sent(page, "You denied this")
 
 
-@scripts
-def test_several_at_once(web, visit, js):
-    page = visit("ana", js=js)
+@ways
+def test_several_at_once(web, visit, width, js):
+    page = visit("ana", width=width, js=js)
+    if js and width == 390:
+        page.get_by_role("button", name="Select").click()
     for name in ("approval", "checkpoint"):
         row = page.locator(f".row[data-id={web.q[name]}]")
         row.hover()

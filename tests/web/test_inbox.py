@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import live
-from tests.web.test_answers import ways
+from tests.web.conftest import live, ways, widths
+from tests.web.test_answers import say, sent
 
 
 def ids(page: Page) -> list[str]:
@@ -22,7 +23,11 @@ def test_filters_and_search(web, visit, width, js):
         "Running out",
         "Work is waiting",
     ]
-    assert ids(page)[:3] == [web.q[name] for name in ("recovery", "permission", "choice")], "the soonest first"
+    assert ids(page)[:3] == [web.q[name] for name in ("recovery", "permission", "choice")], (
+        "what runs out, then who holds up most"
+    )
+    soon = page.locator("h2.group + ul").first
+    expect(soon.locator(".row")).to_have_count(1)  # the others have more than ten minutes left
     assert ids(page).index(web.q["approval"]) < ids(page).index(web.q["escalation"]), "most unblocked first"
     page.locator(".filters summary").click()
     page.locator(".filters").get_by_role("link", name="Permission").click()
@@ -41,8 +46,9 @@ def test_filters_and_search(web, visit, width, js):
     assert web.q["for_ben"] in ids(page)
 
 
-def test_time_passes(web, visit):
-    page = live(visit("ana", f"/questions/{web.q['recovery']}", width=390))
+@widths
+def test_time_passes(web, visit, width):
+    page = live(visit("ana", f"/questions/{web.q['recovery']}", width=width))
     left = page.locator(".five .left")
     expect(left).to_have_class("left soon")
     expect(left).to_contain_text("5:5")
@@ -54,8 +60,23 @@ def test_time_passes(web, visit):
     expect(page.locator("#live")).to_have_text("The time is over")
 
 
-def test_keys_choose_in_a_row_and_enter_sends(web, visit):
-    page = visit("ana", width=800)
+@widths
+def test_without_scripts_time_has_passed_on_the_next_look(web, visit, width):
+    page = visit("ana", f"/questions/{web.q['recovery']}", width=width, js=False)
+    left = page.locator(".five .left")
+    expect(left).to_have_class("left soon")
+    web.clock.advance(minutes=5)
+    page.get_by_role("link", name="Reload").click()
+    expect(left).to_have_class("left last")
+    web.clock.advance(minutes=2)
+    page.reload()
+    expect(page.get_by_text("No answer in 10 min.").first).to_be_visible()
+    assert page.locator(".answer button").count() == 0
+
+
+@pytest.mark.parametrize("width", [800, 390])
+def test_keys_choose_in_a_row_and_enter_sends(web, visit, width):
+    page = visit("ana", width=width)
     assert page.locator(".pane").is_hidden()
     row = page.locator(f".row[data-id={web.q['checkpoint']}]")
     row.locator("h3 a").focus()
@@ -72,13 +93,14 @@ def test_keys_choose_in_a_row_and_enter_sends(web, visit):
     assert web.desk.show(web.q["permission"])["status"] == "pending", "it has to be read first"
 
 
-def test_nothing_waits(web, visit):
+@ways
+def test_nothing_waits(web, visit, width, js):
     for name, q in web.q.items():
         if name == "finished":
             web.desk.approve(q)
         else:
             web.desk.withdraw(q)
-    page = visit("ana", width=390)
+    page = visit("ana", width=width, js=js)
     expect(page.get_by_role("heading", name="It's not your turn")).to_be_visible()
     expect(page.locator(".nav .count")).to_be_hidden()
     assert not page.title().startswith("(")
@@ -97,6 +119,62 @@ def test_answering_beside_the_list(web, visit):
     page.keyboard.press("Enter")  # the next one has the focus
     expect(pane.locator("form[data-q]")).to_have_attribute("data-q", rows[1])
     expect(page.locator(".nav [data-waiting]")).to_have_text(str(len(rows) - 1))
+
+
+def test_answering_beside_the_list_without_scripts(web, visit):
+    page = visit("ana", js=False)
+    pane = page.locator("[data-pane]")
+    pane.get_by_text("Skip tonight").click()
+    say(page, "Send")
+    sent(page, "Sent. keeper goes on with OPS-1.")
+    expect(page.get_by_text("goes on")).to_have_count(1)  # it is said once
+    expect(page.get_by_text("You answered “Skip tonight”.")).to_be_visible()
+
+
+@widths
+def test_a_row_leads_to_its_question_and_back(web, visit, width):
+    page = visit("ana", width=width, js=False)
+    page.locator(f".row[data-id={web.q['choice']}] h3 a").click()
+    expect(page.locator("h1")).to_contain_text("JWT or server sessions")
+    page.get_by_role("link", name="Inbox").first.click()
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+
+
+@ways
+def test_a_link_lets_in_once(web, visit, width, js):
+    """On one's own machine the button presses itself; under another name, as in a mail, a person does."""
+    page = visit("ana", width=width, js=js)
+    page.context.clear_cookies()
+    heard: list[tuple[str, str, str]] = []
+    page.on("request", lambda r: heard.append((r.method, r.url, r.headers.get("referer", ""))))
+    link = web.link("ben")
+    page.goto(link)
+    if not js:
+        assert web.as_("human:ben").sessions() == []
+        page.get_by_role("button", name="Sign in as ben").click()
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    expect(page).to_have_url(re.compile("/inbox$"))
+    secret = link.rpartition("/")[2]
+    assert [what for what in heard if secret in what[1] + what[2]] == [("GET", link, "")], "in the address once, nowhere else"
+    if js:
+        page.go_back()
+        assert secret not in page.url, "it is not in the history"
+    page.context.clear_cookies()
+    page.goto(link)
+    expect(page.get_by_text("This link is not good any more.")).to_be_visible()
+
+
+@ways
+def test_a_link_from_elsewhere_waits_for_the_button(web, visit, width, js):
+    web.site.app.state.site.here = web.site.app.state.site.here._replace(hosts=frozenset({"127.0.0.1", "desk.localhost"}))
+    page = visit("ana", width=width, js=js)
+    page.context.clear_cookies()
+    page.goto(web.link("ben").replace("127.0.0.1", "desk.localhost"))
+    page.wait_for_load_state("networkidle")
+    assert web.as_("human:ben").sessions() == []
+    page.get_by_role("button", name="Sign in as ben").click()
+    expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
+    assert len(web.as_("human:ben").sessions()) == 1
 
 
 @ways

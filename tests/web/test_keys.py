@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import until
+from tests.web.conftest import until, widths
 from tests.web.test_answers import sent
 
 
@@ -15,7 +15,7 @@ def current(page: Page) -> str:
 
 
 def test_the_list_and_its_pane(web, visit):
-    page = visit("ana")
+    page = visit("ana")  # there is room for both
     rows = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     page.keyboard.press("j")
     assert current(page) == rows[1]
@@ -39,8 +39,20 @@ def test_the_list_and_its_pane(web, visit):
     expect(page.locator("[data-pane] form[data-q]")).to_have_attribute("data-q", rows[0])
 
 
-def test_choose_and_send(web, visit):
-    page = visit("ana", f"/questions/{web.q['choice']}")
+def test_the_list_alone(web, visit):
+    page = visit("ana", width=390)
+    rows = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
+    page.keyboard.press("j")
+    assert current(page) == rows[1]
+    page.keyboard.press("k")
+    assert current(page) == rows[0]
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/questions/{rows[0]}")
+
+
+@widths
+def test_choose_and_send(web, visit, width):
+    page = visit("ana", f"/questions/{web.q['choice']}", width=width)
     page.keyboard.press("2")
     expect(page.get_by_role("radio", name="JWT")).to_be_checked()
     page.keyboard.press("a")
@@ -51,8 +63,9 @@ def test_choose_and_send(web, visit):
     assert web.desk.show(web.q["choice"])["response"]["value"] == "jwt"
 
 
-def test_yes_no_and_edit(web, visit):
-    page = visit("ana", f"/questions/{web.q['permission']}")
+@widths
+def test_yes_no_and_edit(web, visit, width):
+    page = visit("ana", f"/questions/{web.q['permission']}", width=width)
     for key in ("r", "a", "e"):
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.dataset.key") == key
@@ -67,8 +80,9 @@ def test_yes_no_and_edit(web, visit):
     page.wait_for_url("**/inbox")
 
 
-def test_selecting_and_previewing(web, visit):
-    page = visit("ana")
+@widths
+def test_selecting_and_previewing(web, visit, width):
+    page = visit("ana", width=width)
     for name in ("approval", "checkpoint"):
         page.locator(f".row[data-id={web.q[name]}] h3 a").focus()
         page.keyboard.press("x")
@@ -80,8 +94,9 @@ def test_selecting_and_previewing(web, visit):
     expect(page.get_by_role("heading", name="2 sent")).to_be_visible()
 
 
-def test_no_single_key_answers(web, visit):
-    page = visit("ana", f"/questions/{web.q['checkpoint']}")
+@widths
+def test_no_single_key_answers(web, visit, width):
+    page = visit("ana", f"/questions/{web.q['checkpoint']}", width=width)
     for key in "abcdefhilmnopqrstuvwxyz0123456789":  # the others lead away from here
         page.locator("h1").focus()
         page.keyboard.press(key)
@@ -89,9 +104,28 @@ def test_no_single_key_answers(web, visit):
     assert web.desk.show(web.q["checkpoint"])["status"] == "pending"
 
 
-def test_keys_can_be_switched_off(web, visit):
+@widths
+def test_keys_can_be_switched_off(web, visit, width):
     web.desk.set_preferences(keys=False)
-    page = visit("ana", f"/questions/{web.q['permission']}")
+    page = visit("ana", f"/questions/{web.q['permission']}", width=width)
     page.keyboard.press("a")
     assert page.evaluate("document.activeElement.tagName") == "BODY"
     expect(page.locator(".answer kbd").first).to_be_hidden()
+
+
+@widths
+def test_without_scripts_the_browser_s_own_keys_answer(web, visit, width):
+    page = visit("ana", f"/questions/{web.q['choice']}", width=width, js=False)
+    page.keyboard.press("a")
+    assert page.evaluate("document.activeElement.tagName") == "BODY", "no key of ours does anything"
+    expect(page.locator(".answer kbd").first).to_be_hidden()
+    for wanted in ("option", "say"):
+        for _ in range(40):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.name") == wanted:
+                break
+        if wanted == "option":
+            page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    sent(page)
+    assert web.desk.show(web.q["choice"])["response"]["value"] == "jwt"

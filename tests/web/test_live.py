@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import live, until
+from tests.web.conftest import live, until, ways, widths
 from tests.web.test_answers import say, sent
-from tests.web.test_answers import ways as both
-
-ways = pytest.mark.parametrize("width", [1280, 390])
 
 
 def count(page: Page, number: int) -> None:
@@ -24,7 +20,7 @@ def idle(page: Page) -> None:
     page.evaluate("() => { const now = performance.now.bind(performance); performance.now = () => now() + 5000; }")
 
 
-@ways
+@widths
 def test_a_new_question_opens_as_a_sheet_when_nobody_is_busy(web, visit, width):
     page = live(visit("ana", width=width))
     count(page, 11)
@@ -46,8 +42,9 @@ def test_a_new_question_opens_as_a_sheet_when_nobody_is_busy(web, visit, width):
     assert web.desk.show(q)["status"] == "pending"
 
 
-def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit):
-    page = live(visit("ana"))
+@widths
+def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit, width):
+    page = live(visit("ana", width=width))
     idle(page)
     page.evaluate("""() => {
         const later = window.setTimeout;
@@ -67,8 +64,9 @@ def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit):
     assert web.desk.show(q)["status"] == "answered"
 
 
-def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit):
-    page = live(visit("ana", width=390))
+@widths
+def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
+    page = live(visit("ana", width=width))
     page.get_by_placeholder("Search").focus()
     q = web.ask("Which logo?", options=["round", "square"])
     toast = page.locator(".toast")
@@ -86,9 +84,10 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit):
     assert web.desk.show(second)["response"]["value"] == "blue"
 
 
-def test_what_is_for_somebody_else_or_not_urgent_is_only_counted(web, visit):
+@widths
+def test_what_is_for_somebody_else_or_not_urgent_is_only_counted(web, visit, width):
     web.desk.set_preferences(notify=["high"])
-    page = live(visit("ana"))
+    page = live(visit("ana", width=width))
     page.get_by_placeholder("Search").focus()
     web.ask("Which logo, some day?", options=["round", "square"])
     expect(page.get_by_role("button", name="1 new question")).to_be_visible()
@@ -101,8 +100,9 @@ def test_what_is_for_somebody_else_or_not_urgent_is_only_counted(web, visit):
     expect(page.locator(".toast, dialog[open]")).to_have_count(0)
 
 
-def test_an_answered_row_turns_into_its_result(web, visit):
-    page = live(visit("ana"))
+@widths
+def test_an_answered_row_turns_into_its_result(web, visit, width):
+    page = live(visit("ana", width=width))
     q = web.q["approval"]
     order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     web.as_("human:ben").approve(q)
@@ -113,8 +113,8 @@ def test_an_answered_row_turns_into_its_result(web, visit):
     expect(page.locator(f".row[data-id={q}]")).to_have_count(0)
 
 
-@both
-def test_two_people_answer_at_once(web, visit, js, width):
+@ways
+def test_two_people_answer_at_once(web, visit, width, js):
     q = web.q["choice"]
     ana = visit("ana", f"/questions/{q}", width=width, js=js)
     ben = visit("ben", f"/questions/{q}", width=width, js=js)
@@ -133,7 +133,7 @@ def test_two_people_answer_at_once(web, visit, js, width):
     assert web.desk.show("API-5")["notes"][-1]["text"] == f"Late answer to {q}: Sessions\nSupport has to lock an account at once."
 
 
-@both
+@ways
 def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit, width, js):
     q = web.q["choice"]
     page = visit("ana", f"/questions/{q}", width=width, js=js)
@@ -149,7 +149,7 @@ def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit, width, js
     assert web.desk.show("API-5")["state"] == "created"
 
 
-@ways
+@widths
 def test_a_restart_with_a_page_open(web, visit, width):
     q = web.q["text"]
     page = live(visit("ana", f"/questions/{q}", width=width))
@@ -170,7 +170,7 @@ def test_a_restart_with_a_page_open(web, visit, width):
     assert web.desk.show(q)["response"]["value"] == "Team Plus, I think"
 
 
-@ways
+@widths
 def test_offline_answers_wait_and_are_sent(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
@@ -186,7 +186,7 @@ def test_offline_answers_wait_and_are_sent(web, visit, width):
     assert web.desk.show(q)["response"]["value"] == "jwt"
 
 
-@ways
+@widths
 def test_an_offline_answer_that_came_too_late_says_so(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
@@ -205,8 +205,9 @@ def test_an_offline_answer_that_came_too_late_says_so(web, visit, width):
     assert web.desk.show(q)["response"]["value"] == "jwt"
 
 
-def test_offline_the_pages_that_were_seen_can_be_read(web, visit):
-    page = visit("ana", worker=True)
+@widths
+def test_offline_the_pages_that_were_seen_can_be_read(web, visit, width):
+    page = visit("ana", worker=True, width=width)
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     reasons = page.context.new_cdp_session(page).send("Page.getInstallabilityErrors")["installabilityErrors"]
     assert [reason["errorId"] for reason in reasons] in ([], ["in-incognito"]), "it can be installed"
@@ -216,7 +217,7 @@ def test_offline_the_pages_that_were_seen_can_be_read(web, visit):
     page.context.set_offline(True)
     page.goto(f"{web.url}/questions/{web.q['permission']}")
     expect(page.get_by_text("This exact action, once")).to_be_visible()
-    expect(page.get_by_text("Not live, trying again")).to_be_visible()
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
     say(page, "Deny")
     expect(page.get_by_text("Saved on this device. Sent when you are back.").first).to_be_visible()
     page.context.set_offline(False)
@@ -225,10 +226,11 @@ def test_offline_the_pages_that_were_seen_can_be_read(web, visit):
     assert web.desk.show(web.q["permission"])["response"]["verdict"] == "rejected"
 
 
-def test_nobody_sends_what_somebody_else_has_written(web, visit):
+@widths
+def test_nobody_sends_what_somebody_else_has_written(web, visit, width):
     """A device that two people use: what waits on it, waits for the one who wrote it."""
     q = web.q["choice"]
-    page = live(visit("ana", f"/questions/{q}"))
+    page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
     page.get_by_text("JWT", exact=True).click()
     say(page, "Send “JWT”")
@@ -247,8 +249,9 @@ def test_nobody_sends_what_somebody_else_has_written(web, visit):
     assert web.desk.show(q)["responded_by"] == "human:ana"
 
 
-def test_a_draft_survives_a_reload(web, visit):
-    page = visit("ana", f"/questions/{web.q['choice']}")
+@widths
+def test_a_draft_survives_a_reload(web, visit, width):
+    page = visit("ana", f"/questions/{web.q['choice']}", width=width)
     page.get_by_text("JWT", exact=True).click()
     page.locator("textarea[name=text]").fill("half a thou")
     page.reload()
@@ -257,8 +260,9 @@ def test_a_draft_survives_a_reload(web, visit):
     expect(page.get_by_role("button", name="Send “JWT”")).to_be_visible()
 
 
-def test_a_hidden_page_notifies_without_the_command(web, visit):
-    page = visit("ana", permissions=["notifications"], worker=True)
+@widths
+def test_a_hidden_page_notifies_without_the_command(web, visit, width):
+    page = visit("ana", permissions=["notifications"], worker=True, width=width)
     live(page)
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     page.evaluate("""() => Object.defineProperty(document, "visibilityState", { get: () => "hidden" })""")
@@ -276,8 +280,9 @@ def test_a_hidden_page_notifies_without_the_command(web, visit):
     until(page, f"{notes}.then(all => all.length === 0)")  # an answer anywhere clears it everywhere
 
 
-def test_one_connection_for_all_tabs(web, visit):
-    first = live(visit("ana"))
+@widths
+def test_one_connection_for_all_tabs(web, visit, width):
+    first = live(visit("ana", width=width))
     second = first.context.new_page()
     second.goto(f"{web.url}/inbox")
     live(second)
@@ -288,3 +293,33 @@ def test_one_connection_for_all_tabs(web, visit):
     first.close()
     web.as_("human:ben").answer(q, True)
     expect(second.locator(".nav [data-waiting]")).to_have_text("11")
+
+
+# --- without scripts: nothing follows, and every look is true ----------------------------------------------------------
+
+
+@widths
+def test_without_scripts_a_reload_shows_what_happened(web, visit, width):
+    page = visit("ana", width=width, js=False)
+    expect(page.locator(".asleep")).to_contain_text("Not live: that needs JavaScript.")
+    expect(page.locator("#pulse, [data-newer], [data-select]").filter(visible=True)).to_have_count(0)
+    count(page, 11)
+    q = web.ask("Which logo?", options=["round", "square"])
+    web.as_("human:ben").approve(web.q["approval"])
+    web.as_("human:ben").answer(web.q["boolean"], True)
+    page.get_by_role("link", name="Reload").click()
+    count(page, 10)
+    expect(page.locator(f".row[data-id={q}]")).to_have_count(1)
+    expect(page.locator(f".row[data-id={web.q['approval']}]")).to_have_count(0)
+
+
+@widths
+def test_without_scripts_a_restart_is_not_noticed(web, visit, width):
+    q = web.q["text"]
+    page = visit("ana", f"/questions/{q}", width=width, js=False)
+    page.get_by_label("Your answer").fill("Team Plus")
+    web.stop()
+    web.start()
+    say(page, "Send answer")
+    sent(page)
+    assert web.desk.show(q)["response"]["value"] == "Team Plus"

@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import expect
 
-from tests.web.conftest import live
+from tests.web.conftest import live, ways, widths
 from tests.web.test_pages import Caller
 from tests.web.workdesk import week
 from yourturn.web.telling import DID
@@ -31,17 +31,19 @@ def test_activity_is_told_filtered_and_paged(web):
     assert list(statuses.values()) == [404, 404, 422]
 
 
-def test_activity_is_filtered_by_a_form(web, visit):
-    page = visit("ana", "/activity", js=False, width=390)
+@ways
+def test_activity_is_filtered_by_a_form(web, visit, width, js):
+    page = visit("ana", "/activity", js=js, width=width)
     page.get_by_label("Task").fill("API-5")
     page.get_by_label("Who").fill("architect")
     page.get_by_role("button", name="Filter").click()
     page.get_by_role("link", name="Remove filter architect").click()
-    assert page.url.endswith("/activity?task=API-5")
+    page.wait_for_url("**/activity?task=API-5")
 
 
-def test_what_happens_is_announced_not_moved(web, visit):
-    page = live(visit("ana", "/activity?task=API-5"))
+@widths
+def test_what_happens_is_announced_not_moved(web, visit, width):
+    page = live(visit("ana", "/activity?task=API-5", width=width))
     told = page.locator("[data-activity]")
     before = told.inner_text()
     web.as_("human:ben").answer(web.q["text"], "Team")
@@ -59,11 +61,12 @@ def test_every_verb_has_words():
     assert set(VERBS) - {"heartbeat", "approve"} <= set(DID)
 
 
-def test_statistics_are_numbers_words_and_tables(web, visit):
+@ways
+def test_statistics_are_numbers_words_and_tables(web, visit, width, js):
     desk = web.as_("human:ana")
     week(desk, web.clock)
     found = desk.stats(days=30)  # of project API, as `as_` says
-    page = visit("vera", "/stats?range=month&project=API", js=False, width=390)
+    page = visit("vera", "/stats?range=month&project=API", js=js, width=width)
     tiles = page.locator(".tile")
     expect(tiles).to_have_count(4)
     assert tiles.nth(0).locator("dd").first.inner_text() == str(found["questions"]["pending"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from typing import Any
 from urllib.parse import urlencode
@@ -20,7 +21,7 @@ class Caller:
     def __init__(self, web: Web, name: str | None = "ana") -> None:
         self.web, self.cookie, self.csrf = web, "", ""
         if name:
-            reply = self.get(web.link(name).removeprefix(web.url))
+            reply = web.site.enter(web.secret(name))
             self.cookie = reply.headers["set-cookie"].partition(";")[0]
             self.csrf = str(re.search(r'name="csrf" value="(\w+)"', self.get("/inbox").raw.decode())[1])  # type: ignore[index]
 
@@ -69,9 +70,20 @@ def test_the_door_leads_only_inside(web):
 def test_a_link_works_once(web):
     path = web.link("ben").removeprefix(web.url)
     nobody = Caller(web, None)
-    assert nobody.get(path).status == 303
-    again = nobody.get(path)
-    assert again.status == 401 and b"not good any more" in again.raw and b"Sign in" in again.raw
+    for _ in range(3):  # whoever reads mail before its reader does looks, and uses nothing up
+        looked = nobody.get(path)
+        assert looked.status == 200 and b"Sign in as ben" in looked.raw and "set-cookie" not in looked.headers
+        assert looked.headers["cache-control"] == "no-store" and looked.headers["referrer-policy"] == "strict-origin"
+    assert not web.as_("human:ben").sessions()
+    fields = dict(re.findall(r'type="hidden" name="(\w+)" value="(\w*)"', looked.raw.decode()))
+    came = nobody.post("/enter", **fields)
+    assert came.status == 303 and came.headers["location"] == "/" and "ys_" in came.headers["set-cookie"]
+    for again in (nobody.get(path), nobody.post("/enter", **fields), nobody.get("/enter/yl_x"), nobody.post("/enter")):
+        assert again.status == 401 and b"not" in again.raw and b"Sign in" in again.raw and "set-cookie" not in again.headers
+    assert b"not good any more" in nobody.get(path).raw
+    later = web.link("ben").removeprefix(web.url)
+    web.clock.advance(days=30)
+    assert nobody.get(later).status == 401
 
 
 def test_files_are_asked_for_once(web):
@@ -92,10 +104,34 @@ def test_files_are_asked_for_once(web):
 def test_all_that_a_page_loads_is_small(ana):
     found = sum(len(asset.small or asset.body) for name, asset in assets.ASSETS.items() if not name.endswith(".png"))
     page = ana.get("/inbox")
-    assert found + len(page.raw) < 80_000
+    assert found + len(gzip.compress(page.raw)) < 60_000
     assert "'unsafe" not in page.headers["content-security-policy"]
     text = page.raw.decode()
     assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?! type=\"module\" src=\"/static/)|https?://", text)
+
+
+def test_pages_are_compressed_for_our_own(web, ana):
+    plain = ana.get("/inbox")
+    for site in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}):
+        small = ana.get("/inbox", **{"Accept-Encoding": "gzip, br", **site})
+        assert small.headers["content-encoding"] == "gzip" and "accept-encoding" in small.headers["vary"]
+        whole = gzip.decompress(small.raw).decode()
+        assert int(small.headers["content-length"]) == len(small.raw) < len(plain.raw) / 3 and "Inbox</h1>" in whole
+    for site in ("cross-site", "same-site"):  # whoever makes a browser ask learns nothing from how long the answer is
+        assert "content-encoding" not in ana.get("/inbox", **{"Accept-Encoding": "gzip", "Sec-Fetch-Site": site}).headers
+    assert "content-encoding" not in plain.headers
+    for path in ("/inbox/counts", "/api/me", "/healthz"):
+        assert "content-encoding" not in ana.get(path, **{"Accept-Encoding": "gzip"}).headers, path
+
+
+def test_a_token_looks_different_on_each_page(ana):
+    """Pages are compressed: what stayed the same could be guessed from their length."""
+    seen = [set(re.findall(r'csrf"(?: value)?="(\w+)"', ana.text(path))) for path in ("/inbox", "/inbox", "/tasks/new")]
+    assert all(len(one) == 1 for one in seen) and len(set.union(*seen)) == 3, "one for all forms of a page"
+    for token in set.union(*seen):
+        assert ana.post("/settings/looks", csrf=token).status == 303
+        for wrong in (token[:-1], token[:32], token[32:] + token[:31], token + "00", "0" * 64, "zz" * 32):
+            assert ana.post("/settings/looks", csrf=wrong).status == 403, wrong
 
 
 def test_forms_need_their_token(web, ana):
@@ -175,6 +211,8 @@ def test_filters_search_and_chips(web, ana):
     assert ids("/inbox?urgency=later") == {web.q["nonblocking"]}
     assert ids("/inbox?search=dark+theme") == {web.q["approval"]}
     assert ids("/inbox?search=100%25_") == set()
+    assert ids("/inbox?urgency=soon") == {web.q["recovery"]}, "what is given half an hour runs out in the last ten minutes"
+    web.clock.advance(minutes=21)
     assert ids("/inbox?urgency=soon&kind=choice") == {web.q["choice"]}
     assert "Nothing fits" in ana.text("/inbox?search=zzz") and "Remove filter" in ana.text("/inbox?kind=permission")
     for wrong in ("kind=x", "urgency=x", "start=-1", "start=x"):

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import expect
 
+from tests.web.conftest import ways
 from tests.web.test_pages import Caller
-
-ways = pytest.mark.parametrize(("width", "js"), [(1280, True), (390, False)], ids=["desk", "plain phone"])
 
 
 @ways
@@ -30,9 +28,10 @@ def test_looks_and_keys_are_remembered(web, visit, width, js):
     assert not page.locator("#notices").get_by_label("Low").is_checked()
 
 
-def test_a_new_password_ends_other_sessions_only(web, visit):
-    other = visit("chidi", "/settings", js=False)
-    page = visit("chidi", "/settings", js=False)
+@ways
+def test_a_new_password_ends_other_sessions_only(web, visit, width, js):
+    other = visit("chidi", "/settings", width=width, js=js)
+    page = visit("chidi", "/settings", width=width, js=js)
     page.get_by_text("Set a password").click()
     page.get_by_label("New password").fill("a better one 2")
     page.get_by_label("Again").fill("another")
@@ -74,8 +73,9 @@ def test_a_token_is_shown_once(web, visit, width, js):
     assert page.request.get(f"{web.url}/api/me", headers={"Authorization": f"Bearer {secret}"}).status == 401
 
 
-def test_a_member_makes_tokens_for_themselves_only(web, visit):
-    page = visit("chidi", "/settings", js=False)
+@ways
+def test_a_member_makes_tokens_for_themselves_only(web, visit, width, js):
+    page = visit("chidi", "/settings", width=width, js=js)
     assert page.locator("#t-role option").all_inner_texts() == ["agent", "viewer", "member"]
     page.locator("#t-name").fill("mine")
     page.locator("#t-role").select_option("member")
@@ -86,8 +86,9 @@ def test_a_member_makes_tokens_for_themselves_only(web, visit):
     assert page.locator("#members, #projects").count() == 0
 
 
-def test_an_admin_adds_lets_in_and_removes(web, visit):
-    page = visit("ana", "/settings", width=390)
+@ways
+def test_an_admin_adds_lets_in_and_removes(web, visit, width, js):
+    page = visit("ana", "/settings", width=width, js=js)
     members = page.locator("#members")
     members.locator("#n-name").fill("dora")
     members.locator("#n-role").select_option("approver")
@@ -100,10 +101,12 @@ def test_an_admin_adds_lets_in_and_removes(web, visit):
     row.locator("summary").click()
     row.get_by_role("button", name="Make a link").click()
     link = page.locator("#secret").inner_text()
-    guest = page.context.browser.new_context()
+    guest = page.context.browser.new_context(java_script_enabled=js)
     try:
         theirs = guest.new_page()
         theirs.goto(link)
+        if not js:
+            theirs.get_by_role("button", name="Sign in as dora").click()
         expect(theirs.locator(".foot")).to_contain_text("dora")
     finally:
         guest.close()
@@ -113,8 +116,9 @@ def test_an_admin_adds_lets_in_and_removes(web, visit):
     assert "dora" not in {user["name"] for user in web.as_("human:ana").users()}
 
 
-def test_an_admin_decides_how_a_project_works(web, visit):
-    page = visit("ana", "/settings?project=OPS", js=False)
+@ways
+def test_an_admin_decides_how_a_project_works(web, visit, width, js):
+    page = visit("ana", "/settings?project=OPS", width=width, js=js)
     projects = page.locator("#projects")
     projects.get_by_label("review").fill("2h")
     projects.get_by_label("approvals").select_option("approvers")

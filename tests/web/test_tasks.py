@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import live
+from tests.web.conftest import live, ways, widths
 from tests.web.test_pages import Caller
 from tests.web.workdesk import AGENTS, NASTY, RELEASE, nasty
 from yourturn.core.model import Who
 from yourturn.testing import Stage, done
 from yourturn.web.moving import WORDS
 
-#: A desk and a phone, with and without JavaScript: each once, not each with each.
-ways = pytest.mark.parametrize(("width", "js"), [(1280, True), (390, False)], ids=["desk", "plain phone"])
-crossed = pytest.mark.parametrize(("width", "js"), [(1280, False), (390, True)], ids=["plain desk", "phone"])
 PAGES = (
     "/tasks",
     "/tasks?view=list",
@@ -61,7 +57,7 @@ def test_every_page_fits_and_has_one_heading(visit, web):
             assert page.evaluate(MENUS) == [], (path, width)
 
 
-@crossed
+@ways
 def test_the_board_shows_whose_turn_it_is(web, visit, width, js):
     page = visit("ana", "/tasks", width=width, js=js)
     human = page.locator(".lane.you")
@@ -84,9 +80,10 @@ def test_the_board_shows_whose_turn_it_is(web, visit, width, js):
     expect(page.locator("h1")).to_have_text("Nightly backup to cold storage")
 
 
-def test_an_empty_board_says_what_to_do(web, visit):
+@ways
+def test_an_empty_board_says_what_to_do(web, visit, width, js):
     web.desk.create_project("NEW", "Nothing yet")
-    page = visit("chidi", "/tasks?project=NEW", js=False)
+    page = visit("chidi", "/tasks?project=NEW", width=width, js=js)
     expect(page.get_by_role("heading", name="Nothing to do in NEW")).to_be_visible()
     page.get_by_role("main").get_by_role("link", name="New task").last.click()
     expect(page.get_by_label("Project")).to_have_value("NEW")
@@ -94,7 +91,7 @@ def test_an_empty_board_says_what_to_do(web, visit):
     expect(page.get_by_role("heading", name="Nothing to draw yet")).to_be_visible()
 
 
-@crossed
+@ways
 def test_a_list_is_filtered_searched_and_paged(web, visit, width, js):
     for n in range(60):
         web.desk.create(f"Chore number {n}", project="DOC", type="chore", priority=4)
@@ -193,8 +190,9 @@ def test_ending_a_task_asks_first(web, visit, width, js):
     expect(page.locator(".task-top .tag")).to_have_text("Deferred")
 
 
-def test_work_is_sent_back_with_words(web, visit):
-    page = visit("ben", "/tasks/WEB-4", js=False)
+@ways
+def test_work_is_sent_back_with_words(web, visit, width, js):
+    page = visit("ben", "/tasks/WEB-4", width=width, js=js)
     page.locator(".moves > summary").click()
     page.get_by_role("link", name="Send back…").click()
     page.get_by_label("What should change?").fill("Softer words.")
@@ -266,12 +264,13 @@ def test_whatever_is_written_is_text(web, visit):
     assert not heard
 
 
-def test_a_run_shows_its_steps_and_goes_on(web, visit):
+@widths
+def test_a_run_shows_its_steps_and_goes_on(web, visit, width):
     desk = web.as_("human:ana")
     stage = Stage(RELEASE, {**AGENTS, "keeper": [done("It is out")]}, desk=desk, clock=web.clock, file="release.py")
     stage.run("Release 2.4")
     stage.answer("For a year")
-    page = live(visit("ana", f"/tasks/{stage.key}"))
+    page = live(visit("ana", f"/tasks/{stage.key}", width=width))
     steps = page.locator("#steps li")
     assert steps.locator("b").all_text_contents() == ["#1 architect, done", "#2 coder, done", "#3 log, done", "#4 pause, waits"]
     expect(steps.nth(1)).to_contain_text("Built, 312 tests pass")
@@ -287,12 +286,13 @@ def test_a_run_shows_its_steps_and_goes_on(web, visit):
 # --- live -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_log_is_followed_until_somebody_scrolls(web, visit):
+@widths
+def test_a_log_is_followed_until_somebody_scrolls(web, visit, width):
     agent = web.as_("agent:coder")
     key = web.desk.create("Talk a lot", project="API")["key"]
     claim = agent.claim(key, "coder")["claim"]
     agent.write_output(claim, [("said", f"line {n}") for n in range(60)])
-    page = live(visit("ana", f"/tasks/{key}"))
+    page = live(visit("ana", f"/tasks/{key}", width=width))
     log = page.locator("#log .log")
     expect(page.locator("[data-following]")).to_be_visible()
     below = "e => e.scrollHeight - e.scrollTop - e.clientHeight"
@@ -306,8 +306,9 @@ def test_a_log_is_followed_until_somebody_scrolls(web, visit):
     assert log.evaluate("e => e.scrollTop") == 0, "whoever reads stays where they are"
 
 
-def test_a_task_changes_before_ones_eyes(web, visit):
-    page = live(visit("ana", "/tasks/API-5"))
+@widths
+def test_a_task_changes_before_ones_eyes(web, visit, width):
+    page = live(visit("ana", "/tasks/API-5", width=width))
     page.get_by_role("textbox", name="Note").fill("A draft")
     web.as_("human:ben").answer(web.q["choice"], "jwt")
     expect(page.locator("#questions")).to_contain_text("ben answered “JWT”")
@@ -315,13 +316,38 @@ def test_a_task_changes_before_ones_eyes(web, visit):
     expect(page.get_by_role("textbox", name="Note")).to_have_value("A draft")
 
 
-def test_a_board_says_that_it_is_old_and_does_not_move(web, visit):
-    page = live(visit("ana", "/tasks"))
+@widths
+def test_a_board_says_that_it_is_old_and_does_not_move(web, visit, width):
+    page = live(visit("ana", "/tasks", width=width))
     before = page.locator(".board").inner_text()
     web.as_("human:ben").answer(web.q["choice"], "jwt")
     pill = page.get_by_role("button", name=re.compile("change"))
     expect(pill).to_be_visible()
+    box = pill.bounding_box()
+    for title in page.locator(".lane > summary").filter(visible=True).all()[:2]:
+        lane = title.bounding_box()
+        apart = (
+            box["y"] > lane["y"] + lane["height"] or box["x"] > lane["x"] + lane["width"] or box["x"] + box["width"] < lane["x"]
+        )
+        assert apart, "no title is covered"
     strip = re.compile(r"\d+:\d+ left")
     assert strip.sub("", page.locator(".board").inner_text()) == strip.sub("", before)
     pill.click()
+    expect(page.locator(".lane.you").get_by_text("Login for the public API")).to_have_count(0)
+
+
+@widths
+def test_without_scripts_a_reload_shows_how_the_work_goes(web, visit, width):
+    agent = web.as_("agent:coder")
+    key = web.desk.create("Talk a lot", project="API")["key"]
+    claim = agent.claim(key, "coder")["claim"]
+    page = visit("ana", f"/tasks/{key}", width=width, js=False)
+    agent.write_output(claim, [("said", "the newest <b>line</b>")])
+    agent.complete(claim, "Said it")
+    page.get_by_role("link", name="Reload").click()
+    expect(page.locator("#log")).to_contain_text("the newest <b>line</b>")
+    expect(page.locator(".task-top .tag")).to_have_text("Done")
+    page.goto(f"{web.url}/tasks")
+    web.as_("human:ben").answer(web.q["choice"], "jwt")
+    page.get_by_role("link", name="Reload").click()
     expect(page.locator(".lane.you").get_by_text("Login for the public API")).to_have_count(0)

@@ -34,6 +34,7 @@ HERE = frozenset(
         "sleep_until_due",
         "login",
         "use_link",
+        "whose_link",
         "logout",
     }
 )

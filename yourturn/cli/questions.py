@@ -21,7 +21,8 @@ def overview(a: Namespace) -> int:
     with connect(a) as desk:
         waiting = desk.inbox(project=a.project, limit=200)
         counts = desk.counts(project=a.project)
-    soon = view.inbox_groups(waiting, 15 * 60_000_000)["Running out"]
+    groups = view.inbox_groups(waiting)
+    soon = groups["Running out"]
 
     def lines() -> list[str]:
         working, ready = counts.get("working", 0), counts.get("ready", 0)
@@ -33,8 +34,8 @@ def overview(a: Namespace) -> int:
             return ["It's not your turn. Nothing waits for you.", agents, 'Next: turn create "…" | turn list']
         head = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for you"
         if soon:
-            head += f", {len(soon)} {'runs' if len(soon) == 1 else 'run'} out within 15 min"
-        ordered = [q for items in view.inbox_groups(waiting).values() for q in items]
+            head += f", {len(soon)} {'runs' if len(soon) == 1 else 'run'} out within {view.SOON // 60_000_000} min"
+        ordered = [q for items in groups.values() for q in items]
         rows = screen.columns([row[:-1] for row in view.inbox_rows(ordered[:10])], last=5)
         return [screen.bold(head), "", *rows, f"{agents} Next: turn show {ordered[0]['id']}"]
 

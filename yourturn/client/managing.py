@@ -19,6 +19,10 @@ SESSION, LINK = 30 * DAY, 15 * MINUTE
 TRIES, FROM_HERE = 10, 50
 
 
+def _no_link() -> NotKnown:
+    return NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
+
+
 class Managing(Names):
     def create_project(self, key: str, name: str | None = None, *, once: str | None = None) -> dict[str, Any]:
         """`once` is an idempotency key: `key` is the project's here."""
@@ -93,12 +97,23 @@ class Managing(Names):
 
     def use_link(self, link: str, *, about: str = "", lasts: Any = None) -> dict[str, Any]:
         """Let in who comes with a link. It works once."""
+        who, _, _ = self._link(link)
+        return self._enter("link_use", who, about, lasts, link_secret=link)
+
+    def whose_link(self, link: str) -> str:
+        """Whom a link would let in. It is as good afterwards as before."""
+        who, ends, used = self._link(link)
+        if used is not None or ends <= self.desk.read(lambda r: r.now):
+            raise _no_link()
+        return who.name
+
+    def _link(self, link: str) -> tuple[Who, int, int | None]:
         from ..core.canon import secret_hash
 
         row = self.desk.credential("link", hash=secret_hash(link[:200]))
         if row is None:
-            raise NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
-        return self._enter("link_use", Who(row[0], row[1]), about, lasts, link_secret=link)
+            raise _no_link()
+        return Who(row[0], row[1]), row[2], row[3]
 
     def _enter(self, verb: str, who: Who, about: str, lasts: Any, **proof: Any) -> dict[str, Any]:
         secret = f"ys_{os.urandom(24).hex()}"

@@ -108,6 +108,7 @@ METHODS: dict[str, str] = {
     "set_password": "password_set",
     "login": "enter",
     "use_link": "enter",
+    "whose_link": "enter",
     "logout": "logout",
     "end_session": "logout",
     "create_link": "link_create",

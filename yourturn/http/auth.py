@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import os
 from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import NamedTuple
@@ -23,6 +24,7 @@ from .desks import Desks
 
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 COOKIE = "yourturn"
+_CSRF = 16
 
 
 class Place(NamedTuple):
@@ -137,13 +139,29 @@ def _narrowed(client: Client, agent: str) -> Client:
 
 
 def csrf_token(session: str) -> str:
-    """What a page of ours shows with each change. Whoever knows it can read our pages."""
-    return hmac.new(session.encode(), b"csrf", sha256).hexdigest() if session else ""
+    """What a page of ours shows with each change. Whoever knows it can read our pages. It looks different each time: pages are
+    compressed, and what stays the same could be guessed, sign by sign, from how long they are (BREACH)."""
+    if not session:
+        return ""
+    mask = os.urandom(_CSRF)
+    return (mask + _under(mask, _csrf(session))).hex()
 
 
 def check_csrf(session: str, given: str) -> None:
-    if session and not hmac.compare_digest(csrf_token(session).encode(), given.encode()):
+    try:
+        raw = bytes.fromhex(given)
+    except ValueError:
+        raw = b""
+    if session and not hmac.compare_digest(_csrf(session), _under(raw[:_CSRF], raw[_CSRF:])):
         raise NotAllowed("This page is too old", reason="its CSRF token does not fit", hint="Load it again.")
+
+
+def _csrf(session: str) -> bytes:
+    return hmac.new(session.encode(), b"csrf", sha256).digest()[:_CSRF]
+
+
+def _under(mask: bytes, text: bytes) -> bytes:
+    return bytes(a ^ b for a, b in zip(mask, text, strict=True)) if len(mask) == len(text) else b""
 
 
 def cookie(here: Place, session: str, seconds: int) -> str:

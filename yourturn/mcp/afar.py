@@ -2,8 +2,9 @@
 
 Any process of any server may get the next request, so a seat here remembers nothing: each request brings its token, and what
 the agent holds stands on the desk. A claim's secret is made of the token and of the session's id, so whoever comes with both
-proves it, and nobody else; no process has to know it. Nor does anybody beat for the agent between two calls: its claims
-are good for a lease after each, and a session that is never heard of again loses them then, like any worker that died.
+proves it, and nobody else; no process has to know it. Whichever process was called goes on beating for the session, as
+`turn mcp` does, for as long as an agent may well be busy without calling (QUIET). A session that says goodbye parks what it
+holds; one that is never heard of again loses it a lease later, like any worker that died.
 
 Only tokens open this: a browser sends its cookie whoever makes it ask. Who comes with a person's token is an agent here.
 """
@@ -11,7 +12,8 @@ Only tokens open this: a browser sends its cookie whoever makes it ask. Who come
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from datetime import datetime
 from typing import Any
 
@@ -23,8 +25,9 @@ from mcp.server.transport_security import TransportSecuritySettings
 
 from ..client import Client
 from ..core import access
-from ..core.errors import Invalid, NotKnown, YourturnError
+from ..core.errors import Invalid, NotKnown, StoreTrouble, YourturnError
 from ..http import auth, limits
+from ..http.errors import log
 from ..http.gate import answer, refuse
 from ..http.site import Site
 from ..version import __version__
@@ -34,7 +37,11 @@ from .tools import Call, Reply, Tools
 
 #: What is held for less than so many seconds more is held on to.
 RENEW = 1800.0
+#: A session that has not called for so many seconds is gone; and seconds between two looks at what to hold on to.
+QUIET, EVERY = 7200.0, 20.0
 _SESSION = b"mcp-session-id"
+#: What says who comes.
+_WHO = ("authorization", "yourturn-agent", "mcp-session-id")
 
 
 class Afar(Tools):
@@ -54,12 +61,26 @@ class Afar(Tools):
         return f"{self.desk.who.name.partition(':')[2]}.mcp{f'-{self._session[:12]}' if self._session else ''}"
 
     def perform(self, name: str, arguments: dict[str, Any], call: Call) -> Reply:
-        for task in self.desk.list(worker=self.worker):
+        self.beat()
+        return super().perform(name, arguments, call)
+
+    def beat(self) -> float:
+        """Hold on to what is held. Nothing at all needs no further look."""
+        held = self.desk.list(worker=self.worker)
+        for task in held:
             ends, now = (datetime.fromisoformat(at) for at in (task["claim"]["expires_at"], self.desk.now()))
             if (ends - now).total_seconds() < RENEW:
                 with suppress(YourturnError):
                     self.desk.heartbeat(self._token(task))
-        return super().perform(name, arguments, call)
+        return EVERY if held else 0.0
+
+    def leave(self) -> None:
+        for task in self.desk.list(worker=self.worker):
+            with suppress(YourturnError):
+                if self._is_own(task) and not any(q["blocking"] for q in self.desk.show(task["key"])["questions"]):
+                    self.desk.complete(self._token(task), "The session ended.")
+                else:
+                    self.desk.park(self._token(task))
 
     def _token(self, task: dict[str, Any]) -> str:
         return f"{task['key']}.{task['claim']['epoch']}.{self._secret}"
@@ -123,12 +144,13 @@ class Sitting(Service):
 
 
 class Mcp:
-    """`POST /mcp`."""
+    """`POST /mcp`, and `DELETE /mcp` to say goodbye."""
 
     operation = "mcp"
 
     def __init__(self, site: Site) -> None:
         self.site = site
+        self._heard: dict[tuple[str, str], tuple[dict[str, str], datetime | None]] = {}  #: None: since the last look
         trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # names and origins were seen to at the gate
         server: Server[Any] = Server(
             "yourturn", version=__version__, title="Yourturn", instructions=INSTRUCTIONS, on_list_tools=_list,
@@ -139,10 +161,14 @@ class Mcp:
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["method"] != "POST":
-            await answer(send, 405, [(b"content-type", b"application/json"), (b"allow", b"POST")], _ONLY_POST)
+        if scope["method"] not in ("POST", "DELETE"):
+            await answer(send, 405, [(b"content-type", b"application/json"), (b"allow", b"POST, DELETE")], _ONLY_POST)
             return
         try:
+            if scope["method"] == "DELETE":
+                await self.site.desks.run(self._goodbye, scope["yourturn.headers"])
+                await answer(send, 204, [], b"")
+                return
             scope["yourturn.seat"] = await self.site.desks.run(self._seat, scope["yourturn.headers"])
         except Exception as error:
             await refuse(send, error)
@@ -160,14 +186,58 @@ class Mcp:
         session = "".join(c for c in headers.get("mcp-session-id", "")[:64] if c.isascii() and c.isalnum())
         return Afar(*self.site.desks.seated(client, token, session), session)
 
+    def _goodbye(self, headers: dict[str, str]) -> None:
+        if "mcp-session-id" not in headers:
+            raise Invalid("Which session?", hint="Send its name: Mcp-Session-Id: …")
+        self._heard.pop(_name_of(headers), None)
+        self._seat(headers).leave()
+
+    @asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        async with self.manager.run(), anyio.create_task_group() as group:
+            group.start_soon(self._keep_alive)
+            try:
+                yield
+            finally:
+                group.cancel_scope.cancel()
+
+    async def _keep_alive(self) -> None:
+        while True:
+            await anyio.sleep(EVERY)
+            try:
+                await self.site.desks.run(self._beat)
+            except Exception as bug:  # one look less, and the server goes on
+                log.error("a bug in the server", exc_info=bug)
+
+    def _beat(self) -> None:
+        """For each session that was heard of lately. Who it is is asked anew: a token may have been revoked."""
+        for name, (headers, heard) in list(self._heard.items()):
+            try:
+                seat = self._seat(headers)
+                now = datetime.fromisoformat(seat.desk.now())
+                if heard is None:
+                    heard = now
+                    self._heard[name] = headers, now
+                if (now - heard).total_seconds() > QUIET or not seat.beat():
+                    self._heard.pop(name, None)
+            except StoreTrouble:  # it may pass
+                return
+            except YourturnError:
+                self._heard.pop(name, None)
+
     async def _call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         assert ctx.request is not None
-        seat = ctx.request.scope["yourturn.seat"]
+        seat, headers = ctx.request.scope["yourturn.seat"], ctx.request.scope["yourturn.headers"]
+        self._heard[_name_of(headers)] = {name: headers[name] for name in _WHO if name in headers}, None
         return await Sitting(self.site, seat).call(ctx, params)
 
 
 async def _list(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[offered(tool) for tool in TOOLS.values()])
+
+
+def _name_of(headers: dict[str, str]) -> tuple[str, str]:
+    return headers.get("authorization", ""), headers.get("mcp-session-id", "")
 
 
 def _named(headers: dict[str, str], send: Any) -> Any:
@@ -183,4 +253,4 @@ def _named(headers: dict[str, str], send: Any) -> Any:
     return out
 
 
-_ONLY_POST = b'{"error": {"code": "usage", "message": "Only POST is for this", "hint": ""}}'
+_ONLY_POST = b'{"error": {"code": "usage", "message": "Only POST and DELETE are for this", "hint": ""}}'

@@ -63,7 +63,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
         frame.warm()
         if clockwork:
             site.start()
-        async with mcp.manager.run() if mcp else nullcontext():
+        async with mcp.run() if mcp else nullcontext():
             try:
                 yield
             finally:
@@ -73,7 +73,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
     mcp = _mcp(site)
 
     app = App(title="Yourturn", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.state.site = site
+    app.state.site, app.state.mcp = site, mcp
     app.add_exception_handler(HTTPException, _plainly)  # type: ignore[arg-type]
     app.add_exception_handler(YourturnError, _said)  # type: ignore[arg-type]
     by_path: dict[str, list[Any]] = {}

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from ..client import Client
 from ..client.managing import SESSION
 from ..core.errors import NotKnown, TooMany
 from ..http import auth
+from ..view import person
 from .visit import Go, Page, Shown, Visit
+
+#: For a page whose address is a secret: nobody keeps it, and nobody is told where one comes from. (The site is: a browser that
+#: may not say even that does not say where a form comes from either.)
+HUSH = ((b"cache-control", b"no-store"), (b"referrer-policy", b"strict-origin"))
 
 
 def home(visit: Visit) -> Shown:
@@ -50,16 +56,34 @@ def enter(visit: Visit) -> Shown:
 
 
 def link(visit: Visit) -> Shown:
-    """Whoever opens it is let in, and its secret is out of sight and worthless at once."""
+    """Looking at a link does not use it up: what reads mail looks at every link in it. Who presses the button is let in."""
     secret = visit.path["link"][:200]
-    desks = visit.site.desks
     try:
-        made = desks.client(workspace=desks.home("link", secret)).use_link(secret, about=_about(visit))
+        whose = _home_of(visit, secret).whose_link(secret)
     except NotKnown as error:
-        if visit.session:
-            return Go("/inbox")
-        return _door("/inbox", notice=f"{error.message}. {error.hint}", status=401)
+        return _no_longer(visit, error)
+    return Page("enter.html", {"link": secret, "whose": person(whose), "waiting": 0}, headers=HUSH)
+
+
+def use_link(visit: Visit) -> Shown:
+    """The secret comes in the form, and from here on it is worthless and in no address."""
+    secret = visit.field("link")[:200]
+    try:
+        made = _home_of(visit, secret).use_link(secret, about=_about(visit))
+    except NotKnown as error:
+        return _no_longer(visit, error)
     return _in(visit, made["session"], "/")
+
+
+def _home_of(visit: Visit, secret: str) -> Client:
+    desks = visit.site.desks
+    return desks.client(workspace=desks.home("link", secret))
+
+
+def _no_longer(visit: Visit, error: NotKnown) -> Shown:
+    if visit.session:
+        return Go("/inbox")
+    return _door("/inbox", notice=f"{error.message}. {error.hint}", status=401)
 
 
 def leave(visit: Visit) -> Shown:

@@ -76,7 +76,7 @@ _ENV = Environment(
 )
 _ENV.globals |= {
     "asset": assets.url, "nav": NAV, "boot": "", "modules": assets.MODULES, "here": "", "csrf": "", "waiting": 0, "theme": "",
-    "keyless": False, "me": None, "desk": "",
+    "keyless": False, "me": None, "desk": "", "follows": False,
 }  # fmt: skip
 _ENV.filters |= {"plain": plain, "exact": exact}
 

@@ -6,6 +6,8 @@ of the error; a module that asked for data gets the error's own JSON.
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -26,6 +28,10 @@ HTML: Headers = [
     (b"referrer-policy", b"same-origin"),  # with none at all, a browser does not say which page a form comes from
 ]
 Reply = tuple[int, Headers, bytes]
+#: Pages that follow what happens, where there is JavaScript.
+LIVE = ("inbox", "tasks", "activity")
+#: Bytes from which on compressing pays.
+WORTH = 1000
 
 
 class Endpoint:
@@ -78,13 +84,27 @@ def reply(visit: Visit, found: Shown) -> Reply:
     if isinstance(found, Data):
         return found.status, [(b"content-type", b"application/json"), (b"cache-control", b"no-store")], as_json(found.value)
     if isinstance(found, Part):
-        return found.status, HTML, found.html.encode()
-    return found.status, HTML, page(visit, found).encode()
+        return squeezed(visit.headers, (found.status, HTML, found.html.encode()))
+    other = {name for name, _ in found.headers}
+    headers = [*(pair for pair in HTML if pair[0] not in other), *found.headers]
+    return squeezed(visit.headers, (found.status, headers, page(visit, found).encode()))
+
+
+def squeezed(asked: Mapping[str, str], found: Reply) -> Reply:
+    """Compressed, where the browser takes that and one of our own pages, or a person, asked for it. A page of somebody else's
+    that makes a browser ask could otherwise learn from the length whether what it put into the address stands in the page."""
+    status, headers, body = found
+    headers = [*headers, (b"vary", b"accept-encoding")]
+    ours = asked.get("sec-fetch-site", "none") in ("none", "same-origin")
+    if not ours or "gzip" not in asked.get("accept-encoding", "") or len(body) < WORTH:
+        return status, headers, body
+    return status, [*headers, (b"content-encoding", b"gzip")], gzip.compress(body, 5, mtime=0)
 
 
 def page(visit: Visit, found: Page) -> str:
     """In its frame, if somebody is known."""
     context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot}
+    context["follows"] = visit.looks and found.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
         context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "desk": visit.client.desk.workspace_name}
         context |= shape.wishes(visit.client)
@@ -116,7 +136,7 @@ def problem(site: Site, scope: Any, error: BaseException, status: int | None = N
     except Exception:  # nobody we know, or nothing works: the bare words
         html = frame.render("bare.html", **context)
     more = [pair for pair in headers if pair[0] in (b"retry-after",)]
-    return status or code, [*HTML, *more], html.encode()
+    return squeezed(scope["yourturn.headers"], (status or code, [*HTML, *more], html.encode()))
 
 
 class Files:

@@ -20,6 +20,8 @@ def rows() -> list[Row]:
         Row("GET", "/", "page", door.home),
         Row("GET", "/login", "enter", door.show),
         Row("POST", "/login", "enter", door.enter),
+        Row("GET", "/enter", "enter", door.home),
+        Row("POST", "/enter", "enter", door.use_link),
         Row("GET", "/enter/{link}", "enter", door.link),
         Row("POST", "/logout", "logout", door.leave),
         Row("GET", "/inbox", "questions", inbox.show),

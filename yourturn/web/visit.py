@@ -23,6 +23,7 @@ class Page(NamedTuple):
     template: str
     context: dict[str, Any]
     status: int = 200
+    headers: tuple[tuple[bytes, bytes], ...] = ()  #: in the place of the usual ones
 
 
 class Part(NamedTuple):
@@ -66,7 +67,9 @@ class Visit:
         self.where: str = scope["path"]
         self.query_string = scope["query_string"].decode("ascii", "replace")
         self.query = dict(pairs(self.query_string, "The query of the address"))
-        self._form = self._read(body) if scope["method"] not in auth.SAFE else []
+        self.looks: bool = scope["method"] in auth.SAFE
+        self._form = [] if self.looks else self._read(body)
+        self._csrf = ""
 
     def _read(self, body: bytes) -> list[tuple[str, str]]:
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -91,7 +94,9 @@ class Visit:
 
     @property
     def csrf(self) -> str:
-        return auth.csrf_token(self.session)
+        """One for all forms of the page."""
+        self._csrf = self._csrf or auth.csrf_token(self.session)
+        return self._csrf
 
     @property
     def wants_data(self) -> bool:

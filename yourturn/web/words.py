@@ -208,8 +208,8 @@ def why_waits(q: Mapping[str, Any]) -> str:
     return REASONS.get(q["reason"] or "", WAITS[q["kind"]])
 
 
-def result(q: Mapping[str, Any], me: str) -> str:
-    """How a closed question ended: 'You allowed this. coder goes on.'"""
+def result(q: Mapping[str, Any], me: str, then: bool = True) -> str:
+    """How a closed question ended: 'You answered “JWT”. coder goes on with it.' The last sentence only where it was not said."""
     response, who = q["response"] or {}, name(q["asked_by"])
     by = "You" if q["responded_by"] == me else person(q["responded_by"] or "system")
     if q["status"] == "timeout":
@@ -235,7 +235,7 @@ def result(q: Mapping[str, Any], me: str) -> str:
     if "digest" in response:
         return f"{by} allowed this, changed{words}."
     end = "" if not words and label(q, value).endswith((".", "!", "?")) else "."
-    return f"{by} answered “{label(q, value)}”{words}{end} {who} goes on with it."
+    return f"{by} answered “{label(q, value)}”{words}{end}" + f" {who} goes on with it." * then
 
 
 def plural(count: int, one: str, many: str = "") -> str:
