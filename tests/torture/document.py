@@ -37,7 +37,7 @@ def run(place: Place) -> Tally:
             try:
                 seen = play(site, role, examples=max(1, round(EXAMPLES * place.scale)), chance=place.seed)
                 tally.runs += sum(seen.values())
-            except Exception as found:
+            except (Exception, BaseExceptionGroup) as found:  # several at once are no Exception
                 tally.violations.append(f"as {role}: {str(found)[:2000]}")
     finally:
         site.close()

@@ -52,7 +52,7 @@ class Call:
         given = self.headers.get("idempotency-key")
         return None if given is None else str(f.line(200)("Idempotency-Key", given))
 
-    def body(self, *known: str) -> dict[str, Any]:
+    def body(self, *known: str, anything: bool = False) -> dict[str, Any]:
         """The JSON object that was sent, in snake_case; nothing sent is an empty one. Unknown fields are refused."""
         if not self._body.strip():
             return {}
@@ -66,7 +66,8 @@ class Call:
         found = canon.loads(text, "The body")
         if not isinstance(found, dict):
             raise Invalid("The body must be a JSON object")
-        return taken({snake(name): value for name, value in found.items() if value is not None}, known)
+        fields = {snake(name): value for name, value in found.items() if value is not None}
+        return fields if anything else taken(fields, known)
 
     def text(self, name: str) -> str | None:
         return self.query.get(name) or None
@@ -102,8 +103,8 @@ class Call:
 
 def taken(given: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
     for name in given:
-        if known and name not in known:
-            raise Invalid(f"{name[:60]!a} is not known here", hint=f"Known: {', '.join(known)}.")
+        if name not in known:
+            raise Invalid(f"{name[:60]!a} is not known here", hint=f"Known: {', '.join(known)}." if known else "Leave it out.")
     return given
 
 
