@@ -315,3 +315,9 @@ def test_time_passes_without_anybody_looking(new_address):
     finally:
         site.close()
     assert other_workspace
+
+
+def test_what_is_not_known_is_refused_also_where_nothing_is_taken(site, job):
+    for verb in ("vet", "wake", "hand_back", "cancel"):
+        refused = site.post(f"/api/tasks/{job}/{verb}", {"surprise": 1})
+        assert refused.status == 422 and "surprise" in refused.json["error"]["message"], verb
