@@ -31,6 +31,7 @@ from .core.canon import digest, dumps
 from .core.errors import Invalid, KeyReused, NobodyAnswered, Precondition, Refused, StillWaiting, YourturnError
 from .core.fields import CONTROL, line
 from .core.model import Who
+from .runs import no_waiting
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,6 +90,8 @@ class _Wish:
         self.action = {"tool": self.tool, "arguments": plain(tool, arguments), "folder": os.getcwd()}  # noqa: PTH109
         self.digest = digest(self.action)
         self.seconds = _seconds(terms.wait)
+        if self.seconds and (refusal := no_waiting.get()):
+            raise refusal(self.tool)
 
     def ask(self) -> dict[str, Any]:
         """The question; with a key, the one that was asked before."""

@@ -5,6 +5,8 @@ Like view.py it takes the plain values of wire.py and returns lines.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 from .screen import NARROW, ago, bold, clock, columns, cut, length_of, micros, one_line, safe, seconds_from_now, width
@@ -19,6 +21,8 @@ MARKS = {"completed": "✓", "waiting": "⏸", "running": "●"}
 QUIET = ("now", "random", "uuid", "log")
 SHOWN = 30
 PROGRAMS = {"claude": "Claude", "codex": "Codex"}
+#: Where nobody may wait for a person, because a worker would: makes the error that says so, for what wants to.
+no_waiting: ContextVar[Callable[[str], Exception] | None] = ContextVar("yourturn_no_waiting", default=None)
 
 
 def status(run: dict[str, Any]) -> str:
@@ -252,15 +256,6 @@ def again(run: dict[str, Any]) -> str:
     last = _last(run)
     refused = last is not None and last["ended_at"] and _said_no(last)
     return f"turn resume {run['key']}" + (f" --from {last['index']}" if last and refused else "")
-
-
-def unanswered(run: dict[str, Any]) -> str | None:
-    """The call with which an ended run was waiting for a person, who has said nothing: to be asked again, if it goes on."""
-    last = _last(run)
-    if last is None or last["ended_at"] or last["name"] not in ("pause", "ask"):
-        return None
-    asked = [q for q in run["questions"] if q["step"] == last["index"] and q["journal"] == run["journal"] and not about_code(q)]
-    return str(last["index"]) if asked and asked[-1]["response"] is None else None
 
 
 def _last(run: dict[str, Any]) -> dict[str, Any] | None:

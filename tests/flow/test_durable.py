@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 
+from yourturn import requires_approval
 from yourturn.core.errors import Invalid
 from yourturn.flow import StepFailed, ask, config, log, now, pause, random, run, sleep, step, stuck, uuid
 from yourturn.testing import done, failed, said, silence
@@ -258,6 +259,39 @@ def test_steps_do_not_nest(stage):
             step(inner)
 
     assert stage(work).run().state == "done"
+
+
+def test_what_waits_for_a_person_is_refused_in_a_step(stage, desk):
+    """Nothing is asked and nothing recorded: whoever mends the script goes on from there."""
+    ran = []
+
+    @requires_approval(desk=desk, wait=0.1)
+    def deploy(version):
+        ran.append(version)
+
+    @requires_approval(desk=desk, wait=0, key="once")
+    def looked(version):
+        ran.append(version)
+
+    def old(prompt):
+        step(len, "abc")
+        with pytest.raises(StepFailed, match="StillWaiting"):
+            step(looked, "0.9")  # nobody waits
+        step(deploy, "1.0")
+
+    def new(prompt):
+        step(len, "abc")
+        with pytest.raises(StepFailed):
+            step(looked, "0.9")
+        if pause("Deploy 1.0?", kind="approval"):
+            step(deploy.__wrapped__, "1.0")
+
+    s = stage(old, strict=False).run()
+    assert s.failure == "error" and "deploy waits for a person, and a step cannot. Ask before it: if pause(" in s.reason
+    assert len(s.steps) == 2 and ran == [] and [q["kind"] for q in desk.inbox()] == ["permission"]
+    s.edit(new).rewind()
+    assert s.waiting.text == "Deploy 1.0?"
+    assert s.approve().state == "done" and ran == ["1.0"]
 
 
 def test_what_happened_before_a_step_is_written_first(stage):

@@ -216,3 +216,30 @@ def test_a_branch_more(stage):
     s = stage(body, {"a": [done()]}).run().edit(body.replace("[lambda", "[lambda: None, lambda")).approve()
     assert "Step 1 was parallel(2), and now is parallel(3)" in s.waiting.text
     assert s.answer("continue").state == "done" and len(s.calls) == 1
+
+
+@pytest.mark.parametrize("ended", ["stopped", "timed out"])
+def test_a_question_that_was_closed_by_the_end_is_asked_again(stage, ended):
+    """What the other branches have done is not done again; and a question that a person took back is not asked again."""
+    ran = []
+
+    def work(prompt):
+        a, b, c = parallel([lambda: pause("A?", timeout="2h"), lambda: step(ran.append, 1), lambda: pause("B?")])
+        return f"{bool(a)} {b} {bool(c)} {bool(pause('C?', timeout='2h'))}"
+
+    def end(s):
+        s.stop("enough") if ended == "stopped" else s.advance(hours=3)
+        assert s.failure == "stuck" and s.waiting is None
+
+    s = stage(work).run()
+    s.withdraw("not this one", to="B?")
+    end(s)
+    s.rewind()
+    assert [(w.text, w.step) for w in s.questions] == [("A?", "1.0.0")] and ran == [1]
+    end(s)
+    s.rewind().approve()
+    assert s.waiting.text == "C?"
+    end(s)
+    s.rewind()
+    assert s.waiting.text == "C?" and s.task["journal"] == 0
+    assert s.approve().summary == "True None False True" and ran == [1]

@@ -316,6 +316,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
     Mutant("a stopped branch is done", _DURABLE, " + [e for e in errors if isinstance(e, Suspended)]", "", on(_CLAIMED, "test_a_host_that_stops_in_the_middle_of_a_turn", "sqlite-True")),
     Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_durable.py", "test_what_happened_before_a_step_is_written_first")),
+    Mutant("the end of a run answers its questions", _REPLAY, 'return event["data"]["to"] in ENDED', "return False", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
+    Mutant("a question that was taken back is asked again", _REPLAY, 'return event["data"]["to"] in ENDED', "return True", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
+    Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_durable.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
     Mutant("a waiting run gets stuck", _DURABLE, "raise here.left or here.journal", "raise here.journal", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and found.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
     # --- pages

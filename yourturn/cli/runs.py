@@ -201,12 +201,10 @@ def _rewound(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
 
 
 def _back(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
-    from ..runs import unanswered
-
     if a.from_ is not None:
         return dict(desk.rewind(task["key"], a.from_.removeprefix("#")))
     if a.accept_new_code:
         return dict(desk.rewind(task["key"], 1, spare=True))
     if task["ended_at"] or task["wake_at"]:
-        return dict(desk.rewind(task["key"], unanswered(task)))
+        return dict(desk.rewind(task["key"]))
     return task

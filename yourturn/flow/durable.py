@@ -14,6 +14,7 @@ from typing import Any, NoReturn, TypeVar
 from ..core.actions import VERBS
 from ..core.errors import Invalid, Usage
 from ..core.fields import duration
+from ..runs import no_waiting
 from .agentcall import AgentCall, conduct
 from .journal import Entry, Scope, plain, scope
 from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended
@@ -136,11 +137,11 @@ def _asked(name: str, text: str, kind: str, options: dict[str, Any]) -> dict[str
         return dict(entry.result) if "verdict" in entry.result else _settled(entry.result)
     journal = here.journal
     asked = journal.questions(entry)
-    if not asked or asked[-1]["status"] == "pending":
-        if asked:
-            raise here.suspend("person")
+    if not asked or journal.cut_off(asked[-1]):
         journal.host.leave()
         raise journal.ask(here, entry, str(text), kind, **_patience(here, options))
+    if asked[-1]["status"] == "pending":
+        raise here.suspend("person")
     return dict(journal.keep(entry, closed(asked[-1])))
 
 
@@ -193,13 +194,24 @@ def step(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
 
 
 def _outcome(function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
-    token = scope.set(None)
+    outside, waits = scope.set(None), no_waiting.set(Misplaced)
     try:
         return {"value": plain(function(*args, **kwargs), name)}
+    except Misplaced:
+        raise  # nothing came of it: so nothing stands in the way of a script that asks elsewhere
     except Exception as error:
         return {"error": f"{type(error).__name__}: {error}".rstrip(": ")}
     finally:
-        scope.reset(token)
+        scope.reset(outside)
+        no_waiting.reset(waits)
+
+
+class Misplaced(Usage):
+    """Something waits for a person inside of a step: the run would hold its worker up, for as long as that takes."""
+
+    def __init__(self, tool: str) -> None:
+        before = f'if pause("Run {tool}?", kind="approval"): step({tool.rpartition(".")[2]}.__wrapped__, …)'
+        super().__init__(f"{tool} waits for a person, and a step cannot. Ask before it: {before}")
 
 
 def sleep(length: Any) -> None:

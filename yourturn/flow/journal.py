@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
-from ..core.model import COMPLETED, RUNNING, WAITING
+from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
 from ..runs import about_code
 from .values import Diverged, Interrupted, Suspended
 
@@ -191,6 +191,15 @@ class Journal:
         """What this call has asked, oldest first."""
         ours = [[self.number, entry.path], *entry.seat.get("asked_as", ())]
         return [q for q in self.task["questions"] if [q["journal"], q["step"]] in ours and not about_code(q)]
+
+    def cut_off(self, q: dict[str, Any]) -> bool:
+        """Nobody has said anything about it: it was closed when the run ended, and since then the run goes on."""
+        if q["status"] == PENDING or q["response"] is not None:
+            return False
+        for event in reversed(self.desk.history(self.key)):
+            if any(closed["id"] == q["id"] for closed in event["data"].get("closed", ())):
+                return event["data"]["to"] in ENDED
+        return False
 
     # --- writing ----------------------------------------------------------------------------------------------------
 
