@@ -25,7 +25,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 _WARM = (
     "yourturn.store.sqlite", "yourturn.store.postgres", "yourturn.doctor", "yourturn.core.decide", "yourturn.core.actions",
-    "hashlib", "encodings.utf_8_sig",
+    "hashlib", "encodings.utf_8_sig", "random", "uuid",
 )  # fmt: skip
 
 

@@ -4,9 +4,8 @@ Each script (scripts.py) is first run in peace: that says how it ends, what its 
 it is run by processes that die: the first is killed at the first point behind its claim, the next one takes the run over when
 the lease is over and is killed at the next point, until something was committed; from there it begins anew. So each commit of
 the run is survived at each of its points, and whatever happens between them. So it is for one script in four; the others are
-killed at one point of each commit, by chance. In the short form it is one point of each commit for one script in four, and of
-about every third commit for the others and on PostgreSQL, where connections are dear. A person answers when it waits, and the
-clock is wound when it sleeps.
+killed at one point of each commit, by chance, and in the short form all are. A person answers when it waits, and the clock is
+wound when it sleeps.
 
 In the end state, words, journal and effects must be as in peace. After every death: what is completed in the journal stays as
 it is; nothing was done outside whose result was already written; what was done again was done with the same values; and
@@ -100,7 +99,7 @@ class Run:
 
     def look(self) -> dict[str, Any]:
         task = self.stage.ana.show(self.key)
-        self.steps = self.stage.ana.steps(self.key)
+        self.steps = task["steps"]
         for step in self.steps:
             if step["status"] == "completed":
                 place = (task["journal"], step["spare"], step["index"])
@@ -313,8 +312,7 @@ def _one(stage: Stage, herd: Herd, number: int, luck: random.Random, place: Plac
         return
     if peace is None:
         return
-    often, seldom = (1, _COMMIT) if long else (_COMMIT if place.dialect == "sqlite" else 3 * _COMMIT, 3 * _COMMIT)
-    storm = Storm(stage, text, herd, luck, seldom if number % 4 else often, wrong)
+    storm = Storm(stage, text, herd, luck, 1 if long and not number % 4 else _COMMIT, wrong)
     end = storm.end()
     _abandon(stage)
     kills.update(storm.kills)
