@@ -141,7 +141,7 @@ def test_small_and_quick(web, visit):
         live(page)
         took.append(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
     print(f"{sum(came):.0f} bytes in {len(came)} requests, {min(took):.0f} ms")
-    assert 20_000 < sum(came) < 60_000 and len(came) < 24
+    assert 20_000 < sum(came) < 45_000 and len(came) < 24
     assert min(took) < 1000
 
 
