@@ -237,3 +237,29 @@ def test_a_full_queue_ends_the_watcher():
 
     watcher = asyncio.run(fill())
     assert watcher.gone and watcher.cut
+
+
+def test_a_round_lets_others_in_and_ends_before_the_next(sqlite_site):
+    """Nobody who asks something waits until all are told; and all are told everything once, in order."""
+
+    async def run():
+        hub, count = hubs.Hub(sqlite_site.desk.desk), 3 * hubs.SLICE + 1
+        streams = [hub.watch(Wish()) for _ in range(count)]
+        for stream in streams:
+            await anext(stream)
+        watchers = list(hub._watchers[Wish()])
+        first, second, third = (Told(seq, f"0.1.{seq}", None, (Frame("note", b"%d" % seq),)) for seq in (1, 2, 3))
+        hub._hear([first, second])
+        assert sum(bool(watcher.queue) for watcher in watchers) == hubs.SLICE, "and the others when the loop has turned"
+        hub._next = 0.0  # the pause is over before all are told
+        hub._hear([third])
+        while hub._telling is not None:
+            await asyncio.sleep(0)
+        everything = b"".join(map(Wish().text, (first, second, third)))
+        assert {b"".join(watcher.queue) for watcher in watchers} == {everything}
+        for stream in streams:
+            await stream.aclose()
+        hub.close()
+        hub.join()
+
+    asyncio.run(run())

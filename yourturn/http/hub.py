@@ -2,9 +2,10 @@
 
 A thread waits for events and reads them, many at a time. Each is put into words once. Watchers with the same wishes are a
 group: what they are told is one piece of bytes that all of them share. The first event after a silence goes out at once;
-under load there are pauses, longer the more are watching, and what happens in a pause goes out together. A watcher who
-does not read what it is sent fills up its queue and is cut off; nobody waits for it. It comes back with the id of the last
-event that it has seen, and goes on from there.
+under load there are pauses, longer the more are watching, and what happens in a pause goes out together. It goes out in a
+round: to a few watchers, then whatever else waits for the loop, then to a few more; the next round begins when this one is
+over. A watcher who does not read what it is sent fills up its queue and is cut off; nobody waits for it. It comes back with
+the id of the last event that it has seen, and goes on from there.
 
 *Joining.* Who comes back is told from the log what it has missed, while what happens meanwhile is kept for it. Both may
 tell of the same events; their numbers say which. And what the others are about to be told may lie before what it has seen:
@@ -17,11 +18,10 @@ last have ids of the form `cursor:n`, so that who is cut off between them goes o
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from .. import wire
@@ -32,6 +32,8 @@ from ..desk import Desk
 QUEUE, BEAT = 1_000_000, 15.0
 #: The pause for each watcher, and the longest.
 EACH, LONGEST = 0.0003, 0.4
+#: Watchers who are told before the loop turns.
+SLICE = 16
 
 
 class Frame(NamedTuple):
@@ -141,6 +143,7 @@ class Hub:
         self._stop = threading.Event()
         self._waiting: list[Told] = []
         self._next = 0.0
+        self._telling: Iterator[int] | None = None
         self._due: asyncio.TimerHandle | None = None
         self._lock = threading.Lock()
         self._changed: set[asyncio.Event] = set()
@@ -180,7 +183,7 @@ class Hub:
         out = []
         for (cursor, _), event in zip(found, events, strict=True):
             made = [*self._words(event), (event["action"], {**event, "cursor": cursor})]
-            frames = tuple(Frame(name, json.dumps(data).encode()) for name, data in made)
+            frames = tuple(Frame(name, wire.dumps(data).encode()) for name, data in made)
             out.append(Told(event["seq"], cursor, event["task"], frames))
         return out
 
@@ -190,34 +193,56 @@ class Hub:
     # --- the loop ---------------------------------------------------------------------------------------------------
 
     def _hear(self, told: list[Told]) -> None:
-        """Now if nothing was said lately; else with whatever else comes in the pause."""
+        """Now if nothing was said lately; else with whatever else comes in the pause, or while the last is still being told."""
         self.cursor = told[-1].cursor
         for bell in self._changed:
             bell.set()
         self._waiting += told
-        now = time.monotonic()
-        if now >= self._next:
+        if self._telling is None and self._due is None:
+            self._soon()
+
+    def _soon(self) -> None:
+        assert self._loop is not None
+        left = self._next - time.monotonic()
+        if left > 0:
+            self._due = self._loop.call_later(left, self._tell)
+        else:
             self._tell()
-        elif self._due is None:
-            assert self._loop is not None
-            self._due = self._loop.call_later(self._next - now, self._tell)
 
     def _tell(self) -> None:
         told, self._waiting, self._due = self._waiting, [], None
-        for wish, group in self._watchers.items():
+        self._next = time.monotonic() + min(LONGEST, EACH * self.count)
+        self._telling = self._round(told, [(wish, list(group)) for wish, group in self._watchers.items()])
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """A few more, and the loop turns before the next ones: who asks something meanwhile does not wait for all of them."""
+        assert self._loop is not None and self._telling is not None
+        if next(self._telling, None) is not None:
+            self._loop.call_soon(self._go_on)
+            return
+        self._telling = None
+        if self._waiting:
+            self._soon()
+
+    def _round(self, told: list[Told], groups: list[tuple[Wish, list[Watcher]]]) -> Iterator[int]:
+        """Tells whoever watched when it began. Who came since then looks it up."""
+        count = 0
+        for wish, group in groups:
             text: bytes | None = None
-            for watcher in list(group):
+            for watcher in group:
                 if watcher.kept is not None:
                     watcher.kept += told
-                    continue
-                if watcher.known:
+                elif watcher.known:
                     watcher.put(b"".join(wish.text(one) for one in told if one.seq not in watcher.known))
                     watcher.forget()
-                    continue
-                if text is None:
-                    text = b"".join(map(wish.text, told))
-                watcher.put(text)
-        self._next = time.monotonic() + min(LONGEST, EACH * self.count)
+                else:
+                    if text is None:
+                        text = b"".join(map(wish.text, told))
+                    watcher.put(text)
+                count += 1
+                if count % SLICE == 0:
+                    yield count
 
     # --- watching ---------------------------------------------------------------------------------------------------
 

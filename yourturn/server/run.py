@@ -8,6 +8,7 @@ are being worked on, then the process.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import select
@@ -28,6 +29,8 @@ from .app import create_app
 
 #: Seconds that requests may take to end.
 GRACE = 10
+#: Seconds after which a thread that computes lets another one go on.
+SWITCH = 0.001
 
 
 class Options(NamedTuple):
@@ -59,6 +62,14 @@ class Server(uvicorn.Server):
         self._site.quiet()
         await super().shutdown(sockets)
         self._captured_signals.clear()  # we were asked to stop, and have: that is no death by a signal
+
+
+def _settle_down() -> None:
+    """Threads that want to go on wait a moment for each other, not several; and what is there from the start stays: nobody looks
+    through it for garbage again, while requests wait."""
+    sys.setswitchinterval(SWITCH)
+    gc.collect()
+    gc.freeze()
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -120,7 +131,12 @@ def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> in
     )  # fmt: skip
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     logging.getLogger("mcp").setLevel(logging.WARNING)
-    server = Server(config, app, began)
+
+    def begun() -> None:
+        _settle_down()
+        began()
+
+    server = Server(config, app, begun)
     server.run(sockets=[bound])
     return 0 if server.started else 1
 
