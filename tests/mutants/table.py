@@ -19,7 +19,7 @@ _GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
 _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
-_AUTH, _HTTP_GATE = "yourturn/http/auth.py", "tests/api/test_gate.py"
+_AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
@@ -98,6 +98,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a cookie alone changes", _AUTH, "if session and not hmac.compare_digest", "if False and not hmac.compare_digest", on(_HTTP_GATE, "test_a_cookie_alone_changes_nothing", "sqlite-x")),
     Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    access.check(asker.client.who if asker else None, operation)\n", "    asker = asker or auth.Asker(site.desks.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-gone")),
     Mutant("what is told twice", "yourturn/http/hub.py", "watcher.put(b\"\".join(wish.text(one) for one in kept if one.seq not in watcher.known))", "watcher.put(b\"\".join(wish.text(one) for one in kept))", on("tests/api/test_events.py", "test_many_writers_many_watchers")),
+    Mutant("a round begins in another", "yourturn/http/hub.py", "if self._telling is None and self._due is None:", "if self._due is None:", on("tests/api/test_events.py", "test_a_round_lets_others_in_and_ends_before_the_next", "")),
+    Mutant("who is in a hurry waits", _SQLITE, "if hurried and not self.queued:", "if False:", on(_HURRY, "test_who_is_in_a_hurry_waits_for_no_writer", "")),
+    Mutant("what stands is done again", _SQLITE, "            if self.queued:\n                self.store._calm()\n", "", on(_HURRY, "test_what_stands_is_not_done_again", "")),
+    Mutant("the loop pays everybody's debts", _SQLITE, "if write and what in _MUCH and", "if False and", on(_HURRY, "test_who_is_in_a_hurry_pays_nobodys_debts", "")),
+    Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_one_lasts", "")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
     Mutant("questions without end", "yourturn/rates.py", "    wait = row[0] + HOUR - desk.now(database) if row else 0\n", "    wait = 0\n", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
     Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),

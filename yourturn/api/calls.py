@@ -6,12 +6,12 @@ no key twice, numbers where numbers are wanted. camelCase and snake_case mean th
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from .. import wire
 from ..client import Client
 from ..core import canon
 from ..core import fields as f
@@ -34,7 +34,7 @@ class Answer(NamedTuple):
 
 
 class Call:
-    __slots__ = ("_body", "client", "headers", "path", "query", "session")
+    __slots__ = ("_body", "_given", "client", "headers", "path", "query", "session")
 
     def __init__(
         self, client: Client, path: dict[str, str], query: dict[str, str], headers: Mapping[str, str], body: bytes, session: str
@@ -45,6 +45,7 @@ class Call:
         self.headers = headers
         self.session = session
         self._body = body
+        self._given: dict[str, Any] | None = None
 
     @property
     def key(self) -> str | None:
@@ -54,6 +55,11 @@ class Call:
 
     def body(self, *known: str, anything: bool = False) -> dict[str, Any]:
         """The JSON object that was sent, in snake_case; nothing sent is an empty one. Unknown fields are refused."""
+        if self._given is None:
+            self._given = self._parsed()
+        return self._given.copy() if anything else taken(self._given.copy(), known)
+
+    def _parsed(self) -> dict[str, Any]:
         if not self._body.strip():
             return {}
         kind = self.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
@@ -66,8 +72,7 @@ class Call:
         found = canon.loads(text, "The body")
         if not isinstance(found, dict):
             raise Invalid("The body must be a JSON object")
-        fields = {snake(name): value for name, value in found.items() if value is not None}
-        return fields if anything else taken(fields, known)
+        return {snake(name): value for name, value in found.items() if value is not None}
 
     def text(self, name: str) -> str | None:
         return self.query.get(name) or None
@@ -110,12 +115,12 @@ def taken(given: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
 
 def snake(name: str) -> str:
     """questionId and question_id are the same."""
-    return _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
+    return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
 
 
 def etag(value: Any, shown: bytes | None = None) -> str:
     """The version of a task, and a digest of what is shown."""
-    digest = sha256(json.dumps(value).encode() if shown is None else shown).hexdigest()[:16]
+    digest = sha256(wire.dumps(value).encode() if shown is None else shown).hexdigest()[:16]
     version = value.get("version") if isinstance(value, dict) else None
     return f'"v{version}-{digest}"' if version is not None else f'"{digest}"'
 

@@ -1,4 +1,4 @@
-"""A row of the table as an endpoint: who asks, may they, what do they want, what came of it. One hop to a thread and back."""
+"""A row of the table as an endpoint: who asks, may they, what do they want, what came of it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl
 
+from .. import wire
 from ..core import access
 from ..core.errors import Invalid
 from ..http import auth, limits
@@ -39,7 +40,9 @@ class Endpoint:
                 return
             limit = row.large.get(scope.get("path_params", {}).get("method", ""), limits.BODY)
             body = b"" if method in auth.SAFE else await limits.body(scope, receive, limit)
-            status, headers, out = await self.site.desks.run(self._work, row, scope, body)
+            desks = self.site.desks
+            run = desks.run if row.lasts(scope.get("path_params", {}), len(body)) else desks.run_short
+            status, headers, out = await run(self._work, row, scope, body)
         except Exception as error:
             await refuse(send, error)
             return
@@ -68,6 +71,8 @@ def admitted(site: Site, scope: Any, operation: str) -> auth.Asker:
 
 
 def query_of(scope: Any) -> dict[str, str]:
+    if not scope["query_string"]:
+        return {}
     try:
         pairs = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:
@@ -79,7 +84,7 @@ def query_of(scope: Any) -> dict[str, str]:
 
 
 def _bytes(found: Answer, headers: dict[str, str], method: str) -> tuple[int, Headers, bytes]:
-    out = found.text.encode() if found.text is not None else json.dumps(found.value).encode()
+    out = found.text.encode() if found.text is not None else wire.dumps(found.value).encode()
     told: Headers = [(b"content-type", found.media.encode())]
     told += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in found.headers]
     if found.status < 300 and found.text is None:

@@ -19,6 +19,8 @@ BITS = 1024
 
 def check(value: Any, what: str = "value", depth: int = 0) -> Any:
     """Refuse what JSON cannot say exactly: NaN, infinities, lone surrogates, NUL, keys that are not text."""
+    if type(value) is str:
+        return clean(value, what)
     if depth > DEPTH:
         raise Invalid(f"{what} is nested too deeply", reason=f"at most {DEPTH} levels")
     if value is None or isinstance(value, bool):
@@ -74,20 +76,34 @@ def dumps(value: Any) -> str:
 
 def loads(text: str, what: str = "value") -> Any:
     """Strict: duplicate keys, NaN and the like are refused."""
-
-    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        out = dict(items)
-        if len(out) != len(items):
-            raise Invalid(f"{what} names a key twice")
-        return out
-
-    def constant(word: str) -> Any:
-        raise Invalid(f"{what} contains {word}", reason="JSON has no such number")
-
     try:
-        return check(json.loads(text, object_pairs_hook=pairs, parse_constant=constant), what)
+        return check(_DECODER.decode(text), what)
+    except _Odd as odd:
+        raise Invalid(f"{what} {odd}", reason=odd.reason) from None
     except (ValueError, RecursionError) as trouble:
         raise Invalid(f"{what} is not JSON", reason=str(trouble)) from None
+
+
+class _Odd(Exception):
+    """Something that others take for JSON."""
+
+    def __init__(self, words: str, reason: str = "") -> None:
+        super().__init__(words)
+        self.reason = reason
+
+
+def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    out = dict(items)
+    if len(out) != len(items):
+        raise _Odd("names a key twice")
+    return out
+
+
+def _constant(word: str) -> Any:
+    raise _Odd(f"contains {word}", "JSON has no such number")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 
 
 def _sha256(data: bytes) -> Any:

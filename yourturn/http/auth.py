@@ -13,6 +13,7 @@ import hmac
 import ipaddress
 import os
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -51,6 +52,7 @@ def place(host: str = "127.0.0.1", public_url: str = "", tls: bool = False, allo
     return Place(frozenset(names), public_url.rstrip("/"), secure, host in ("0.0.0.0", "::", ""))
 
 
+@lru_cache(64)
 def _hostname(host: str) -> str:
     """Without its port; nothing where it makes no sense."""
     try:

@@ -1,13 +1,21 @@
-"""The desks of a server: one database, a client for each who asks, and the threads in which they work.
+"""The desks of a server: one database, a client for each who asks, and where they work.
 
 A principal belongs to one workspace: their credential says which, and from then on there is no other.
+
+*Here or in a thread.* Whatever may last is done in a thread, while the event loop goes on. But two threads of Python hand each
+other the one lock that both need, and on SQLite that costs more than a short look or move itself. So what is short is done
+in the loop, at once. It never waits there: where another writes, or much would have to be done first, it goes to a thread after
+all. And should one last in spite of that, because the disk is slow, then all go to threads for a while: the loop spends no more
+than a small share of its time with such.
 """
 
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Callable
 from hashlib import sha256
+from math import inf
 from typing import Any
 
 from ..client import Client
@@ -17,11 +25,14 @@ from ..core.errors import NotKnown
 from ..core.model import Who
 from ..desk import Clock, Desk
 from ..store import schema
+from ..store.base import NotNow
 from .threads import Threads
 
 NOBODY = Who("nobody", "viewer")
 #: SQLite lets one write at a time, and a connection costs memory: a few threads are enough.
 THREADS = 8
+#: Seconds that may pass here, and how many times as long there is a rest when it was more.
+LONG, REST = 0.005, 20
 
 
 class Desks:
@@ -37,6 +48,7 @@ class Desks:
         self._desks: dict[str, Desk] = {}
         self._homes: dict[str, str] = {}
         self._threads = Threads(threads)
+        self._rest = 0.0 if self.store.hurries else inf  #: until then nothing is done in the loop
 
     def workspaces(self) -> list[str]:
         with self.store.reading() as run:
@@ -83,6 +95,20 @@ class Desks:
     async def run(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
         """In one of our threads."""
         return await self._threads.run(function, *args, **named)
+
+    async def run_short(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Here if that holds nobody up, else in one of our threads."""
+        begun = time.monotonic()
+        if begun >= self._rest:
+            try:
+                return self.store.hurried(function, *args)
+            except NotNow:
+                pass
+            finally:
+                took = time.monotonic() - begun
+                if took > LONG:
+                    self._rest = begun + took * REST
+        return await self._threads.run(function, *args)
 
     def close(self) -> None:
         self._threads.close()

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
-from typing import Any
+from typing import Any, TypeVar
 
 from ..core import settings
 from ..core.errors import Busy
 from . import text
 from .recent import Recent
+
+T = TypeVar("T")
 
 #: A value that is given with the text.
 PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
@@ -47,12 +49,17 @@ class Again(Busy):
         super().__init__("Somebody else was faster", reason=why, hint="Nothing was changed. Try again.")
 
 
+class NotNow(BaseException):
+    """Who is in a hurry would have to wait. Nothing was changed; no error of a move, so nobody on the way makes one of it."""
+
+
 class Store:
     dialect = ""
     url = ""
     words: dict[str, str] = {}
     pulse = 1.0
     far = False  #: a look costs a round trip, so what is likely is guessed, and compared when it is written
+    hurries = False  #: a look or a move is over before another thread would have begun with it
     singly = False  #: rows are inserted one by one, because several in one statement cost more
 
     def __init__(self) -> None:
@@ -65,6 +72,10 @@ class Store:
         raise NotImplementedError
 
     def reading(self) -> AbstractContextManager[Any]:
+        raise NotImplementedError
+
+    def hurried(self, function: Callable[..., T], *args: Any) -> T:
+        """Call it; if it would have to wait for somebody, or for much to be done, raise NotNow, and nothing was changed."""
         raise NotImplementedError
 
     def script(self, run: Any, statements: list[str]) -> None:

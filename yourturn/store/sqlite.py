@@ -11,7 +11,7 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from json import JSONDecodeError
@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
-from .base import NEAR, PARAMETER, Again, Store
+from .base import NEAR, PARAMETER, Again, NotNow, Store, T
 from .threads import PerThread
 
 _APPEND_ONLY = """
@@ -39,6 +39,8 @@ BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 
 #: The last two are rows, or words of SQLite's own, made of bytes that nobody wrote.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError, JSONDecodeError)
+#: What pays everybody's debts, for good or as if.
+_MUCH = ("", "reconcile")
 _LIST = re.compile(r"(\w+) IN \(([^()]*)\)")
 
 
@@ -91,7 +93,7 @@ class SqliteStore(Store):
     }
     #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
     glance, pulse = 0.5, 0.015
-    singly = True
+    singly = hurries = True
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
         super().__init__()
@@ -116,13 +118,29 @@ class SqliteStore(Store):
             if self._pid != os.getpid():  # whoever stood in the queue when we were forked is not here
                 self._pid, self.queue = os.getpid(), threading.Lock()
             with trouble(self.path):
-                local.connection = self._connect()
-            local.pid = os.getpid()
+                local.connection = local.patient = self._connect(self._busy)
+            local.pid, local.hasty, local.hurried = os.getpid(), None, False
         connection: sqlite3.Connection = local.connection
         return connection
 
-    def _connect(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256)
+    def hurried(self, function: Callable[..., T], *args: Any) -> T:
+        """With a connection that waits for nobody. After its first commit it is in no hurry any more: that stands."""
+        self.connection()
+        local = self._local
+        if local.hasty is None:
+            with trouble(self.path):
+                local.hasty = self._connect(0)
+        local.connection, local.hurried = local.hasty, True
+        try:
+            return function(*args)
+        finally:
+            self._calm()
+
+    def _calm(self) -> None:
+        self._local.connection, self._local.hurried = self._local.patient, False
+
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        db = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's own knows only ASCII
             db.execute("PRAGMA page_size = 2048")  # of a new file: a move writes few small rows on many pages
@@ -156,6 +174,8 @@ class SqliteStore(Store):
                 time.sleep(0.01)
 
     def begin(self, what: str = "", *, write: bool = True) -> _Transaction:
+        if write and what in _MUCH and getattr(self._local, "hurried", False):
+            raise NotNow
         return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
 
     def reading(self) -> _Transaction:
@@ -243,15 +263,23 @@ class _Transaction:
     def __enter__(self) -> _Run:
         self.run = run = _Run(self.store.connection())
         if self.begin:
-            self.queued = self.begin.endswith("IMMEDIATE") and self.store.queue.acquire(timeout=self.store._busy)
+            hurried = self.store._local.hurried
+            if self.begin.endswith("IMMEDIATE"):
+                self.queued = self.store.queue.acquire(timeout=0 if hurried else self.store._busy)
+                if hurried and not self.queued:
+                    raise NotNow
             try:
                 run.execute(self.begin)
             except BaseException as error:
                 self._next()
                 if isinstance(error, _TROUBLE):
-                    raise _in_our_words(self.store.path, error) from error
+                    raise self._in_our_words(error, hurried) from error
                 raise
         return run
+
+    def _in_our_words(self, error: Exception, hurried: bool) -> BaseException:
+        found = _in_our_words(self.store.path, error)
+        return NotNow() if hurried and isinstance(found, Busy) else found
 
     def _next(self) -> None:
         if self.queued:
@@ -271,11 +299,13 @@ class _Transaction:
             except _TROUBLE as trouble:
                 self._undo()
                 raise _in_our_words(self.store.path, trouble) from trouble
+            if self.queued:
+                self.store._calm()
         elif error is not None:
             if self.begin:
                 self._undo()
             if isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
-                raise _in_our_words(self.store.path, error) from error
+                raise self._in_our_words(error, self.store._local.hurried) from error
 
     def _undo(self) -> None:
         if self.run.db.in_transaction:
