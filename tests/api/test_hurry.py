@@ -36,7 +36,7 @@ def where() -> threading.Thread:
     return threading.current_thread()
 
 
-def test_what_is_short_is_done_here_until_one_lasts(desks):
+def test_what_is_short_is_done_here_until_many_last(desks, monkeypatch):
     def lasting():
         ends = time.monotonic() + 2 * places.LONG
         while time.monotonic() < ends:
@@ -44,6 +44,9 @@ def test_what_is_short_is_done_here_until_one_lasts(desks):
 
     async def run():
         assert await desks.run_short(where) is where()
+        await desks.run_short(lasting)
+        assert await desks.run_short(where) is where(), "once is nothing"
+        monkeypatch.setattr(places, "BEHIND", 3 * places.LONG * places.REST)
         await desks.run_short(lasting)
         assert await desks.run_short(where) is not where(), "the disk is slow: in threads, for a while"
         desks._rest = time.monotonic()

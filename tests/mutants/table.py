@@ -102,7 +102,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("who is in a hurry waits", _SQLITE, "if hurried and not self.queued:", "if False:", on(_HURRY, "test_who_is_in_a_hurry_waits_for_no_writer", "")),
     Mutant("what stands is done again", _SQLITE, "            if self.queued:\n                self.store._calm()\n", "", on(_HURRY, "test_what_stands_is_not_done_again", "")),
     Mutant("the loop pays everybody's debts", _SQLITE, "if write and what in _MUCH and", "if False and", on(_HURRY, "test_who_is_in_a_hurry_pays_nobodys_debts", "")),
-    Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_one_lasts", "")),
+    Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_many_last", "")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
     Mutant("questions without end", "yourturn/rates.py", "    wait = row[0] + HOUR - desk.now(database) if row else 0\n", "    wait = 0\n", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
     Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),

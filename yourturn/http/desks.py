@@ -5,8 +5,8 @@ A principal belongs to one workspace: their credential says which, and from then
 *Here or in a thread.* Whatever may last is done in a thread, while the event loop goes on. But two threads of Python hand each
 other the one lock that both need, and on SQLite that costs more than a short look or move itself. So what is short is done
 in the loop, at once. It never waits there: where another writes, or much would have to be done first, it goes to a thread after
-all. And should one last in spite of that, because the disk is slow, then all go to threads for a while: the loop spends no more
-than a small share of its time with such.
+all. And should many last in spite of that, because the disk is slow, then all go to threads for a while: the loop spends no more
+than a small share of its time with such. (One now and then is a checkpoint.)
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from .threads import Threads
 NOBODY = Who("nobody", "viewer")
 #: SQLite lets one write at a time, and a connection costs memory: a few threads are enough.
 THREADS = 8
-#: Seconds that may pass here, and how many times as long there is a rest when it was more.
-LONG, REST = 0.005, 20
+#: Seconds after which one lasts; how many times as long the loop should have for others; and how far it may fall behind.
+LONG, REST, BEHIND = 0.005, 5, 1.0
 
 
 class Desks:
@@ -48,7 +48,7 @@ class Desks:
         self._desks: dict[str, Desk] = {}
         self._homes: dict[str, str] = {}
         self._threads = Threads(threads)
-        self._rest = 0.0 if self.store.hurries else inf  #: until then nothing is done in the loop
+        self._rest = 0.0 if self.store.hurries else inf  #: until then the loop is for others
 
     def workspaces(self) -> list[str]:
         with self.store.reading() as run:
@@ -99,7 +99,7 @@ class Desks:
     async def run_short(self, function: Callable[..., Any], *args: Any) -> Any:
         """Here if that holds nobody up, else in one of our threads."""
         begun = time.monotonic()
-        if begun >= self._rest:
+        if begun >= self._rest - BEHIND:
             try:
                 return self.store.hurried(function, *args)
             except NotNow:
@@ -107,7 +107,7 @@ class Desks:
             finally:
                 took = time.monotonic() - begun
                 if took > LONG:
-                    self._rest = begun + took * REST
+                    self._rest = max(self._rest, begun) + took * REST
         return await self._threads.run(function, *args)
 
     def close(self) -> None:

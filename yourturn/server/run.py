@@ -31,6 +31,8 @@ from .app import create_app
 GRACE = 10
 #: Seconds after which a thread that computes lets another one go on.
 SWITCH = 0.001
+#: New objects after which somebody looks for garbage; a request makes hundreds, and leaves none.
+GARBAGE = 10_000
 
 
 class Options(NamedTuple):
@@ -70,6 +72,7 @@ def _settle_down() -> None:
     sys.setswitchinterval(SWITCH)
     gc.collect()
     gc.freeze()
+    gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
 
 
 def listen(host: str, port: int) -> socket.socket:
