@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 
 import psycopg
 import pytest
@@ -138,7 +139,7 @@ VALUES = """
 def test_values_are_the_same_however_they_are_made(new_db, monkeypatch):
     address = new_db("postgres")
     db = line.connect(address, 5)
-    (result,) = db.execute(f"{VALUES} UNION ALL {VALUES}")
+    result = db.execute(f"{VALUES} UNION ALL {VALUES}")
     monkeypatch.setattr(line.Loader, "left", 100)
     loader = line.Loader()
     plain = [loader.rows(result) for _ in range(3)]
@@ -197,3 +198,31 @@ def test_a_server_that_is_silent():
             line.connect(f"postgresql://127.0.0.1:{port}/x", 1)
         with pytest.raises(psycopg.OperationalError, match="All failures were"):
             line.connect(f"postgresql://127.0.0.1:{port},127.0.0.1:1/x", 2)
+
+
+WAYS = {
+    "execute": lambda db, words: db.execute(words),
+    "one": lambda db, words: db.pgconn.exec_(words.encode()),
+    "pipe": lambda db, words: db.pipe([(words.encode(), None), (b"SELECT 1", None)]),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_who_waits_for_the_server_holds_up_no_other_thread(new_db, way):
+    """The lock that one waits for is held by another thread of this process: were it held up, nobody would ever go on."""
+    address = new_db("postgres")
+    one, other = line.connect(address, 5), line.connect(address, 5)
+    one.execute("SELECT pg_advisory_lock(7)")
+    other.execute("SET statement_timeout = '20s'")
+    done = []
+    thread = threading.Thread(target=lambda: done.append(WAYS[way](other, "SELECT pg_advisory_lock(7)")))
+    thread.start()
+    waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND NOT granted"
+    with psycopg.connect(address, autocommit=True) as third:
+        while thread.is_alive() and third.execute(waiting).fetchone() == (0,):
+            pass
+    assert thread.is_alive(), "it waited until it gave up, and so did everybody"
+    one.close()
+    thread.join(30)
+    assert done
+    other.close()

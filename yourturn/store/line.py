@@ -43,12 +43,11 @@ class Line:
         """Something came, or the end of the line."""
         return bool(self._poll.poll(seconds * 1000))
 
-    def execute(self, script: str) -> list[Any]:
-        """The answers to all statements of a script."""
-        self.pgconn.send_query(script.encode())
-        found = list(iter(self.pgconn.get_result, None))
-        if found[-1].status == _FAILED:
-            raise error(found[-1])
+    def execute(self, script: str) -> Any:
+        """The answer to the last statement of a script. (Who waits in get_result instead lets no other thread run.)"""
+        found = self.pgconn.exec_(script.encode())
+        if found.status == _FAILED:
+            raise error(found)
         return found
 
     def pipe(self, script: list[Sent]) -> list[Any]:
