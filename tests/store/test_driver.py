@@ -174,7 +174,7 @@ def test_a_line_hears_and_says_nothing_by_itself(new_db, capfd):
 
 def test_an_address_with_quotes_and_a_line_that_is_cut(new_db):
     one = line.connect(f"{new_db('postgres')}&application_name=it's%20\\mine", 5)
-    (name,) = line.Loader().rows(one.execute("SELECT current_setting('application_name')")[0])[0]
+    (name,) = line.Loader().rows(one.execute("SELECT current_setting('application_name')"))[0]
     assert name == "it's \\mine"
     with pytest.raises(psycopg.OperationalError):
         one.execute("SELECT pg_terminate_backend(pg_backend_pid())")
