@@ -140,8 +140,9 @@ def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site)
 
 
 @pytest.fixture
-def timed(new_address):
-    """A server whose time is ours."""
+def timed(new_address, monkeypatch, request):
+    """A server whose time is ours, and which looks so often at what to hold on to."""
+    monkeypatch.setattr(afar, "EVERY", request.param)
     clock = FakeClock()
     found = Site(new_address("sqlite"), clock=clock)
     yield found, clock
@@ -156,10 +157,10 @@ def until_held(site, key: str, ends: str) -> None:
         time.sleep(0.01)
 
 
+@pytest.mark.parametrize("timed", [0.02], indirect=True, ids=["often"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_server_beats_for_a_session_between_its_calls(timed, monkeypatch, mode):
+def test_the_server_beats_for_a_session_between_its_calls(timed, mode):
     site, clock = timed
-    monkeypatch.setattr(afar, "EVERY", 0.02)
     project = fresh_project(site)
     key = site.desk.create("Build for hours", project=project)["key"]
 
@@ -175,9 +176,9 @@ def test_the_server_beats_for_a_session_between_its_calls(timed, monkeypatch, mo
     anyio.run(main)
 
 
-def test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked(timed, monkeypatch):
+@pytest.mark.parametrize("timed", [3600.0], indirect=True, ids=["by hand"])
+def test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked(timed):
     site, clock = timed
-    monkeypatch.setattr(afar, "EVERY", 3600.0)
     project, mcp = fresh_project(site), site.app.state.mcp
     lost, revoked = (site.desk.create(title, project=project)["key"] for title in ("Lost", "Revoked"))
     tokens = [site.desk.create_token(name, "agent")["token"] for name in ("quiet", "bad")]

@@ -264,8 +264,7 @@ def test_stopped_and_gone_on_with(crew: Crew, number: int) -> None:
     crew.plays(
         [
             {"write": "half.txt", "text": "half\n"},
-            {"run": f"echo $PPID > {pid}.new && mv {pid}.new {pid}"},
-            {"hang": True},
+            {"run": f"echo $PPID > {pid}.new && mv {pid}.new {pid} && sleep 600"},
             {"brief": "told.txt"},
             {"append": "half.txt", "text": "whole\n"},
             {"promise": "COMPLETE"},
