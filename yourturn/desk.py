@@ -426,31 +426,24 @@ class Desk:
         row = self.credential("token", hash=law.secret_hash(token))
         if row is None:
             raise NotKnown("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
-        name, actor, role, _, expires, revoked, scopes, database = row
+        name, actor, role, expires, revoked, scopes, *now, database = row
         if revoked is not None:
             raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotKnown(f"The token {name} has expired")
-        return self._limited(actor, role)._replace(scopes=law.scopes_of(scopes.split(), role))
+        return Who(actor, _limited(role, *now), scopes=law.scopes_of(scopes.split(), role))
 
     def session(self, secret: str) -> tuple[int, Who, int]:
         """Whose session is this? Its number, who, and when it ends."""
         row = self.credential("login", hash=law.secret_hash(secret))
-        if row is None or row[4] is not None or row[3] <= self.now(row[5]):
+        if row is None or row[4] is not None or row[3] <= self.now(row[-1]):
             raise NotKnown("The session is over", hint="Log in again.")
-        return row[0], self._limited(row[1], row[2]), row[3]
-
-    def _limited(self, actor: str, role: str) -> Who:
-        """Never more than the person is now."""
-        sort, _, person = actor.partition(":")
-        limit = self.role_of(person) if sort == "human" else None
-        ranks = list(law.ROLES)
-        return Who(actor, role if limit is None else min(role, limit, key=ranks.index))
+        return row[0], Who(row[1], _limited(row[2], *row[5:7])), row[3]
 
     def role_of(self, person: str) -> str | None:
-        """A person's role: None if nobody has said; somebody who was removed can only look."""
+        """A person's role: None if nobody has said."""
         row = self.credential("user", name=person)
-        return None if row is None else "viewer" if row[1] is not None else str(row[0])
+        return None if row is None else _now(*row)
 
     # --- the event log ----------------------------------------------------------------------------------------------
 
@@ -496,6 +489,16 @@ class Desk:
 
     def close(self) -> None:
         self.store.close()
+
+
+def _now(role: str, removed: int | None) -> str:
+    """Somebody who was removed can only look."""
+    return role if removed is None else "viewer"
+
+
+def _limited(role: str, person: str | None, removed: int | None) -> str:
+    """Never more than the person is now, if somebody has said what that is."""
+    return role if person is None else min(role, _now(person, removed), key=list(law.ROLES).index)
 
 
 def _request(action: Action) -> str:

@@ -74,7 +74,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "            law.check(action.who, action.verb)\n", "", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
-    Mutant("a removed person answers", _DESK, '"viewer" if row[1] is not None else str(row[0])', "str(row[0])", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
+    Mutant("a removed person answers", _DESK, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
     # --- people over a network
     Mutant("any password opens", "yourturn/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
     Mutant("an unknown name costs nothing", "yourturn/client/managing.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_a_name_that_nobody_has_costs_as_much")),

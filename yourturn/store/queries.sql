@@ -245,7 +245,11 @@ VALUES (:workspace, :name, :actor, :role, :hash, :scopes, :by, :at, :expires);
 UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
 
 -- name: token
-SELECT name, actor, role, created_at, expires_at, revoked_at, scopes, {now} FROM tokens WHERE workspace_id = :workspace AND hash = :hash;
+-- With what the person is now whose it is, if somebody has said.
+SELECT t.name, t.actor, t.role, t.expires_at, t.revoked_at, t.scopes, u.role, u.removed_at, {now}
+FROM tokens t LEFT JOIN users u ON u.id = (SELECT max(x.id) FROM users x
+                                           WHERE x.workspace_id = t.workspace_id AND 'human:' || x.name = t.actor)
+WHERE t.workspace_id = :workspace AND t.hash = :hash;
 
 -- name: tokens
 SELECT name, actor, role, created_at, expires_at, revoked_at, scopes, created_by FROM tokens WHERE workspace_id = :workspace
@@ -277,7 +281,10 @@ INSERT INTO logins (workspace_id, actor, role, hash, about, created_at, expires_
 VALUES (:workspace, :actor, :role, :hash, :about, :at, :expires);
 
 -- name: login
-SELECT id, actor, role, expires_at, ended_at, {now} FROM logins WHERE workspace_id = :workspace AND hash = :hash;
+SELECT l.id, l.actor, l.role, l.expires_at, l.ended_at, u.role, u.removed_at, {now}
+FROM logins l LEFT JOIN users u ON u.id = (SELECT max(x.id) FROM users x
+                                           WHERE x.workspace_id = l.workspace_id AND 'human:' || x.name = l.actor)
+WHERE l.workspace_id = :workspace AND l.hash = :hash;
 
 -- name: logins
 SELECT id, actor, role, about, created_at, expires_at FROM logins
