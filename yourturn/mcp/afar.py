@@ -211,25 +211,32 @@ class Mcp:
 
     def _beat(self) -> None:
         """For each session that was heard of lately. Who it is is asked anew: a token may have been revoked."""
-        for name, (headers, heard) in list(self._heard.items()):
+        for name, known in list(self._heard.items()):
+            headers, heard = known
             try:
                 seat = self._seat(headers)
                 now = datetime.fromisoformat(seat.desk.now())
-                if heard is None:
-                    heard = now
-                    self._heard[name] = headers, now
-                if (now - heard).total_seconds() > QUIET or not seat.beat():
-                    self._heard.pop(name, None)
+                if heard is None and self._heard.get(name) is known:
+                    self._heard[name] = known = headers, now
+                gone = (now - (heard or now)).total_seconds() > QUIET or not seat.beat()
             except StoreTrouble:  # it may pass
                 return
             except YourturnError:
+                gone = True
+            if gone and self._heard.get(name) is known:  # it has not called meanwhile
                 self._heard.pop(name, None)
 
     async def _call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         assert ctx.request is not None
         seat, headers = ctx.request.scope["yourturn.seat"], ctx.request.scope["yourturn.headers"]
+        self._hear(headers)
+        try:
+            return await Sitting(self.site, seat).call(ctx, params)
+        finally:  # a look that came before it held something has forgotten it
+            self._hear(headers)
+
+    def _hear(self, headers: dict[str, str]) -> None:
         self._heard[_name_of(headers)] = {name: headers[name] for name in _WHO if name in headers}, None
-        return await Sitting(self.site, seat).call(ctx, params)
 
 
 async def _list(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
