@@ -145,6 +145,9 @@ def _every_point(stage: Stage, number: int, crowded: bool, tally: Tally, place: 
     for point in POINTS:
         tally.runs += 1
         _one_point(stage, number, crowded, point, whole, tally, wrong)
+        if place.scale >= 1 or point == POINTS[-1]:  # what is sick stays sick: the short form looks after the last of them
+            for words in stage.sick():
+                wrong(f"killed at {point}: {words}")
 
 
 def _one_point(stage: Stage, number: int, crowded: bool, point: str, whole: Any, tally: Tally, wrong: Any) -> None:
@@ -166,8 +169,6 @@ def _one_point(stage: Stage, number: int, crowded: bool, point: str, whole: Any,
         wrong(f"killed at {point}, nothing should have changed, and there is {stage.told_since(seq, facts)}")
     if point not in _LATE or key is not None:
         _again(stage, number, facts, key, seq, told, whole, lambda words: wrong(f"killed at {point}, and said again: {words}"))
-    for words in stage.sick():
-        wrong(f"killed at {point}: {words}")
 
 
 def _again(stage: Stage, number: int, facts: Facts, key: str | None, seq: int, told: Any, whole: Any, wrong: Any) -> None:
