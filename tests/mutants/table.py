@@ -143,6 +143,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("remembered settings are good", _BASE, "(SELECT p.settings = :own FROM projects p WHERE", "(SELECT :own = :own FROM projects p WHERE", on(_RECENT, "test_settings_that_changed")),
     Mutant("a move tells of what its neighbours have changed since", _BASE, "for case, _, _ in self.final if case.alone]", "for case, _, _ in self.final]", (_MODELS,)),
     Mutant("a new task follows old settings", _BASE, 'f" AND settings = :own{_AS_SHARED} AND', 'f" AND :own = :own AND :shared = :shared AND :fence = :fence AND :workspace = :workspace AND', on(_RECENT, "test_a_new_task_follows_the_settings_of_now", "postgres-None")),
+    Mutant("a number stands for whatever has it now", "yourturn/store/recent.py", "if self._keys.get(task, key) != key:", "if False:", on(_RECENT, "test_rows_that_a_restore_has_replaced", "")),
     Mutant("old news refuse", _DESK, "if not recalled:  #", "if not recalled or not isinstance(error, Again):  #", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("an unknown commit is said again", _DESK, "if isinstance(error, StoreTrouble) and not isinstance(error, Again):", "if False:", on(_RECENT, "test_a_commit_that_is_not_confirmed_is_not_said_again", "postgres")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn import doctor
-from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, NotFound, Precondition, StoreTrouble
+from yourturn.core.errors import AlreadyClosed, Busy, ClaimLost, IllegalMove, NotFound, Precondition, StoreTrouble
 
 from .crowd import raw
 
@@ -71,6 +71,20 @@ def test_settings_that_changed(desk, other, task):
     other.set("lease", "2h", project="PROJ")
     desk.claim(task, "w1")
     assert desk.desk.look(lambda r: r.task(1)).lease == 2 * 3600 * 1_000_000
+
+
+@pytest.mark.parametrize("sight", [True, False], ids=["look", "move"])
+def test_rows_that_a_restore_has_replaced(desk, other, task, address, sight):
+    """The number that it remembers for the key is another task's now: nobody is shown that one, or moves it."""
+    other.create("B")
+    with raw(address) as run:
+        run("UPDATE tasks SET key = 'PROJ-9' WHERE id = 1")
+        run("UPDATE workspaces SET fenced_at = 1")
+    with pytest.raises(Busy, match="just restored"):
+        desk.show(task) if sight else desk.cancel(task)
+    with pytest.raises(NotFound, match="There is no task PROJ-1"):
+        desk.cancel(task)
+    assert desk.show("PROJ-9")["state"] == "ready"
 
 
 def test_somebody_waits_for_it_now(desk, other, task):

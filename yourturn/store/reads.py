@@ -159,8 +159,12 @@ class Reader:
         left = self.left.get(number)
         if left is not None and left.case.task is not None:
             return left.case.task
-        row = self._named("task", id=number)[0]
-        return Task._make(row[:_TASK])
+        rows = self._named("task", id=number)
+        if not rows:
+            raise NotFound(f"There is no task number {number}")
+        task = Task._make(rows[0][:_TASK])
+        self.store.recent.agree(number, task.key)
+        return task
 
     def case(self, number: int) -> Case:
         """A task as a decision sees it, but not locked."""

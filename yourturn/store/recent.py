@@ -17,6 +17,7 @@ The database's clock is remembered with the case and goes on by this machine's m
 that a message takes, which moves a deadline by as much and can let nobody in: who comes second meets another version.
 
 What such a task and its open questions are called is remembered with it, so that who names one need not ask for its row.
+Rows that were replaced by a restore meanwhile are noticed by the key, which a task keeps for ever.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 import time
 from typing import NamedTuple
 
+from ..core.errors import Busy
 from ..core.model import PENDING, Case, Project
 
 #: How many are remembered, and for how many seconds.
@@ -51,6 +53,7 @@ class Recent:
     def __init__(self) -> None:
         self._cases: dict[int, tuple[Case, int, float]] = {}
         self._names: dict[tuple[int, str | int], int] = {}  #: in a workspace, a task's key or a question's number, and the task
+        self._keys: dict[int, str] = {}  #: what the tasks are called that may have been named
         self._births: dict[tuple[int, str], Birth] = {}
         #: by workspace: the next question's number; and whether nobody else asked between our last two
         self.numbers: dict[int, tuple[int, bool]] = {}
@@ -76,6 +79,14 @@ class Recent:
             return None
         return task
 
+    def agree(self, task: int, key: str) -> None:
+        """A task keeps its key. If the one with this number has another now, the whole desk was replaced since it was named."""
+        if self._keys.get(task, key) != key:
+            self._cases.clear()
+            self._names.clear()
+            self._keys.clear()
+            raise Busy("This desk was just restored", hint="Nothing was changed. Try again.")
+
     def remember(self, case: Case, database: int, at: float) -> None:
         """`database` was its time when it was `at` here; 0: a moment ago."""
         assert case.task is not None
@@ -87,10 +98,11 @@ class Recent:
         if len(self._cases) >= SIZE or len(self._names) >= 4 * SIZE:
             self._cases.clear()
             self._names.clear()
+            self._keys.clear()
         if asked != case.questions:
             case = case._replace(questions=asked)
         self._cases[task] = (case, database, at or time.monotonic())
-        self._names[workspace, key] = task
+        self._names[workspace, key], self._keys[task] = task, key
         for q in asked:
             self._names[workspace, q.id] = task
 

@@ -18,7 +18,7 @@ from .base import DESCENDANTS, OF_PROJECT, Again, Store
 from .reads import Left
 from .recent import Birth
 
-_TASK = len(Task._fields)
+_TASK, _KEY = len(Task._fields), Task._fields.index("key")
 _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
 #: All that can change on a question.
 _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
@@ -69,6 +69,7 @@ class Tx:
         row = self.run(self.q["task_for_update"], {"id": task, "workspace": self.workspace}).fetchone()
         if row is None:
             raise NotFound(f"There is no task number {task}")
+        self.store.recent.agree(task, row[_KEY])
         return self._case(row, question)
 
     def seen(self, row: Any) -> Case:
