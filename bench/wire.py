@@ -38,7 +38,7 @@ class Wire:
         return json.loads(raw)
 
     def _more(self) -> bytes:
-        more = self.socket.recv(262144)
+        more = self.socket.recv(65536)
         assert more, "the server has gone"
         return more
 

@@ -392,6 +392,11 @@ class Desk:
                 continue
         raise Busy("Too many others change the same thing")
 
+    def projects(self) -> list[str]:
+        """What the projects are called, the first one first."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).project_keys()
+
     def find(self, project: str, key: str, elsewhere: str = "") -> int:
         """A task's row id, by its key, or by the id that it had in another tracker."""
         found = self.store.recent.whose(key, self.workspace)
@@ -421,9 +426,9 @@ class Desk:
         with self.store.reading() as run:
             return run(self.store.query[sort], {"workspace": self.workspace, **named}).fetchone()
 
-    def identify(self, token: str) -> Who:
-        """Whose token is this?"""
-        row = self.credential("token", hash=law.secret_hash(token))
+    def identify(self, token: str, known: str = "") -> Who:
+        """Whose token is this? `known`: its hash, if that was worked out before."""
+        row = self.credential("token", hash=known or law.secret_hash(token))
         if row is None:
             raise NotKnown("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
         name, actor, role, expires, revoked, scopes, *now, database = row

@@ -11,7 +11,6 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-import uvicorn
 
 from yourturn.client import Client
 from yourturn.config import connect, init
@@ -19,7 +18,7 @@ from yourturn.core.model import Who
 from yourturn.desk import Desk
 from yourturn.http.auth import Place
 from yourturn.server.app import create_app
-from yourturn.server.run import Server, listen
+from yourturn.server.run import Server, listen, speaking
 
 ROLES = ("viewer", "agent", "member", "approver", "admin")
 
@@ -47,10 +46,7 @@ class Site:
         self.port = self.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         ready = threading.Event()
-        config = uvicorn.Config(
-            self.app, log_config=None, access_log=False, timeout_graceful_shutdown=5, ws="none", lifespan="on"
-        )
-        self.server = Server(config, self.app, ready.set)
+        self.server = Server(speaking(self.app, grace=5), self.app, ready.set)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self.thread.start()
         assert ready.wait(20)

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.api.conftest import Site
@@ -24,7 +23,7 @@ from tests.web.sample import fill
 from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.server.app import create_app
-from yourturn.server.run import Server, listen
+from yourturn.server.run import Server, listen, speaking
 from yourturn.testing import FakeClock
 
 #: Desk and phone.
@@ -123,10 +122,7 @@ class Web:
         site.app.state.site.boot += "0"  # what another process would say
         site.socket = listen("127.0.0.1", site.port)
         ready = threading.Event()
-        config = uvicorn.Config(
-            site.app, log_config=None, access_log=False, timeout_graceful_shutdown=5, ws="none", lifespan="on"
-        )
-        site.server = Server(config, site.app, ready.set)
+        site.server = Server(speaking(site.app, grace=5), site.app, ready.set)
         site.thread = threading.Thread(target=site.server.run, kwargs={"sockets": [site.socket]})
         site.thread.start()
         assert ready.wait(20)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from pydantic_core import to_json
+
 from .. import wire
 from ..client import Client
 from ..core import canon
@@ -118,9 +120,17 @@ def snake(name: str) -> str:
     return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
 
 
+def encoded(value: Any) -> bytes:
+    """As JSON."""
+    try:
+        return to_json(value)
+    except ValueError:  # half a character, which only escapes can say
+        return wire.dumps(value).encode()
+
+
 def etag(value: Any, shown: bytes | None = None) -> str:
     """The version of a task, and a digest of what is shown."""
-    digest = sha256(wire.dumps(value).encode() if shown is None else shown).hexdigest()[:16]
+    digest = sha256(encoded(value) if shown is None else shown).hexdigest()[:16]
     version = value.get("version") if isinstance(value, dict) else None
     return f'"v{version}-{digest}"' if version is not None else f'"{digest}"'
 

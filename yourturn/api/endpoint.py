@@ -6,14 +6,13 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl
 
-from .. import wire
 from ..core import access
 from ..core.errors import Invalid
 from ..http import auth, limits
 from ..http.errors import Headers
 from ..http.gate import answer, refuse
 from ..http.site import Site
-from .calls import Answer, Call, etag, fresh
+from .calls import Answer, Call, encoded, etag, fresh
 from .table import Row
 
 
@@ -84,7 +83,7 @@ def query_of(scope: Any) -> dict[str, str]:
 
 
 def _bytes(found: Answer, headers: dict[str, str], method: str) -> tuple[int, Headers, bytes]:
-    out = found.text.encode() if found.text is not None else wire.dumps(found.value).encode()
+    out = found.text.encode() if found.text is not None else encoded(found.value)
     told: Headers = [(b"content-type", found.media.encode())]
     told += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in found.headers]
     if found.status < 300 and found.text is None:

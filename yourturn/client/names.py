@@ -46,7 +46,7 @@ class Names:
         if self._project is not None:
             return self._project
         if self._first is None:
-            keys = self.desk.look(lambda r: r.project_keys())
+            keys = self.desk.projects()
             if not keys:
                 raise NotFound("This desk has no project yet", hint="Make one with: turn project create PROJ")
             self._first = keys[0]
@@ -56,7 +56,7 @@ class Names:
         """The project that a list is about, if it is about one; a wrong name is no empty list."""
         key = project_key("project", project) if project else self._project
         if key is not None and key not in self._known:  # a project is never taken away
-            self._known = frozenset(self.desk.look(lambda r: r.project_keys()))
+            self._known = frozenset(self.desk.projects())
             if key not in self._known:
                 raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
         return key

@@ -65,7 +65,9 @@ class Desks:
 
     def home(self, sort: str, secret: str) -> str:
         """The workspace that a token, a login or a link belongs to."""
-        known = secret_hash(secret)
+        return self._home(sort, secret_hash(secret))
+
+    def _home(self, sort: str, known: str) -> str:
         found = self._homes.get(known)
         if found is None:
             with self.store.reading() as run:
@@ -78,8 +80,9 @@ class Desks:
         return found
 
     def by_token(self, token: str) -> Client:
-        desk = self.desk(self.home("token", token))
-        return Client(desk.as_(desk.identify(token)))
+        known = secret_hash(token)
+        desk = self.desk(self._home("token", known))
+        return Client(desk.as_(desk.identify(token, known)))
 
     def by_session(self, secret: str) -> Client:
         desk = self.desk(self.home("login", secret))

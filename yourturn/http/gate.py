@@ -23,6 +23,7 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 #: For what is no page: nothing may be loaded or shown by it.
 CSP = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 HSTS = (b"strict-transport-security", b"max-age=31536000")
+_OURS = frozenset(name for name, _ in (*HEADERS, CSP, HSTS))
 #: Secrets in a path are not for the log.
 _SECRET = re.compile(r"(/enter/)[^/]+|y[tsl]_\w+")
 
@@ -40,7 +41,7 @@ class Gate:
     def __init__(self, app: Any, site: Site) -> None:
         self.app = app
         self.site = site
-        self._extra = [*HEADERS, *([HSTS] if site.here.secure else [])]
+        self._plain = (*HEADERS, *([HSTS] if site.here.secure else []), CSP)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -52,9 +53,9 @@ class Gate:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = {name.lower() for name, _ in message["headers"]}
-                more = [pair for pair in (*self._extra, CSP) if pair[0] not in given]
-                message = {**message, "headers": [*message["headers"], *more]}
+                given = {name for name, _ in message["headers"]}
+                more = self._plain if given.isdisjoint(_OURS) else [pair for pair in self._plain if pair[0] not in given]
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         try:

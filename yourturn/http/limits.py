@@ -12,7 +12,7 @@ BODY = 1_000_000
 
 async def body(scope: Any, receive: Any, limit: int = BODY) -> bytes:
     """The whole body of a request, or an error before more of it is read than we take."""
-    said = next((value for name, value in scope["headers"] if name == b"content-length"), b"")
+    said = scope["yourturn.headers"].get("content-length", "")
     if said and (not said.isdigit() or int(said[:20]) > limit):
         raise _too_large(limit)
     chunks, size = [], 0

@@ -26,6 +26,7 @@ import uvicorn
 from ..core.errors import Usage, YourturnError
 from ..http.auth import place
 from .app import create_app
+from .protocol import Protocol
 
 #: Seconds that requests may take to end.
 GRACE = 10
@@ -120,6 +121,13 @@ def _check_tls(options: Options) -> None:
         raise Usage(f"{pair} are no certificate and its key", hint="Both in PEM, the key without a password.") from None
 
 
+def speaking(app: Any, grace: int = GRACE, **more: Any) -> uvicorn.Config:
+    return uvicorn.Config(
+        app, http=Protocol, log_config=None, access_log=False, timeout_graceful_shutdown=grace, ws="none", proxy_headers=False,
+        server_header=False, date_header=False, timeout_keep_alive=30, lifespan="on", **more,
+    )  # fmt: skip
+
+
 def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> int:
     """This process is the server."""
     logging.basicConfig(
@@ -127,11 +135,7 @@ def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> in
     )
     here = place(options.host, options.public_url, bool(options.tls_cert), options.allow)
     app = create_app(options.address, here=here)
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, timeout_graceful_shutdown=GRACE, ssl_certfile=options.tls_cert,
-        ssl_keyfile=options.tls_key, ws="none", proxy_headers=False, server_header=False, date_header=False,
-        timeout_keep_alive=30, lifespan="on",
-    )  # fmt: skip
+    config = speaking(app, ssl_certfile=options.tls_cert, ssl_keyfile=options.tls_key)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     logging.getLogger("mcp").setLevel(logging.WARNING)
 

@@ -11,10 +11,11 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import lru_cache
 from json import JSONDecodeError
+from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
@@ -46,6 +47,27 @@ _LIST = re.compile(r"(\w+) IN \(([^()]*)\)")
 
 def _chain(found: re.Match[str]) -> str:
     return f"({' OR '.join(f'{found[1]} = {word.strip()}' for word in found[2].split(','))})"
+
+
+class _Local(threading.local):
+    """What a thread has. Nobody asks the system which process this is before every look: a fork says that it was one."""
+
+    fork = -1
+    connection: sqlite3.Connection
+    patient: sqlite3.Connection
+    hasty: sqlite3.Connection | None = None
+    hurried = False
+
+
+_forks = 0
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class SqliteStore(Store):
@@ -101,9 +123,9 @@ class SqliteStore(Store):
         self.url = path
         self._busy = busy
         self._create = create
-        self._local = threading.local()
+        self._local = _Local()
         self._all = PerThread()
-        self._pid = os.getpid()
+        self._fork = _forks
         self.queue = threading.Lock()  # threads of this process queue here: SQLite lets the others sleep, and wakes them late
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
@@ -114,14 +136,13 @@ class SqliteStore(Store):
 
     def connection(self) -> sqlite3.Connection:
         local = self._local
-        if getattr(local, "pid", None) != os.getpid():
-            if self._pid != os.getpid():  # whoever stood in the queue when we were forked is not here
-                self._pid, self.queue = os.getpid(), threading.Lock()
+        if local.fork != _forks:
+            if self._fork != _forks:  # whoever stood in the queue when we were forked is not here
+                self._fork, self.queue = _forks, threading.Lock()
             with trouble(self.path):
                 local.connection = local.patient = self._connect(self._busy)
-            local.pid, local.hasty, local.hurried = os.getpid(), None, False
-        connection: sqlite3.Connection = local.connection
-        return connection
+            local.fork, local.hasty, local.hurried = _forks, None, False
+        return local.connection
 
     def hurried(self, function: Callable[..., T], *args: Any) -> T:
         """With a connection that waits for nobody. After its first commit it is in no hurry any more: that stands."""
@@ -174,7 +195,7 @@ class SqliteStore(Store):
                 time.sleep(0.01)
 
     def begin(self, what: str = "", *, write: bool = True) -> _Transaction:
-        if write and what in _MUCH and getattr(self._local, "hurried", False):
+        if write and what in _MUCH and self._local.hurried:
             raise NotNow
         return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
 
@@ -247,7 +268,7 @@ class SqliteStore(Store):
 
     def close(self) -> None:
         self._all.close()
-        self._local = threading.local()
+        self._local = _Local()
 
 
 class _Transaction:
@@ -325,8 +346,8 @@ class _Run:
         """SQLite looks up names one after the other, each time; Python knows them."""
         if not args:
             return self.execute(text)
-        text, names = _numbered(text)
-        return self.execute(text, [args[name] for name in names])
+        text, values = _numbered(text)
+        return self.execute(text, values(args))
 
     def later(self, text: str, args: Any = None) -> None:
         self(text, args)
@@ -343,9 +364,11 @@ class _Run:
 
 
 @lru_cache(1024)
-def _numbered(text: str) -> tuple[str, list[str]]:
-    """The text with ?, and whose values go there."""
-    return PARAMETER.sub("?", text), PARAMETER.findall(text)
+def _numbered(text: str) -> tuple[str, Callable[[Any], Sequence[Any]]]:
+    """The text with ?, and what takes the values that go there."""
+    names = PARAMETER.findall(text)
+    values = itemgetter(*names) if len(names) > 1 else lambda args: [args[name] for name in names]
+    return PARAMETER.sub("?", text), values
 
 
 @contextmanager
