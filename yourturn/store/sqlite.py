@@ -199,8 +199,13 @@ class SqliteStore(Store):
             raise NotNow
         return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
 
-    def reading(self) -> _Transaction:
-        return _Transaction(self, "")
+    def reading(self) -> _Look:
+        return _Look(self)
+
+    def told(self, error: Exception) -> BaseException:
+        """sqlite3's error in our words; who is in a hurry comes again."""
+        found = _in_our_words(self.path, error)
+        return NotNow() if self._local.hurried and isinstance(found, Busy) else found
 
     def script(self, run: Any, statements: list[str]) -> None:
         """SQLite makes a little table of every IN list, each time that it checks a row; a chain of ORs costs nothing."""
@@ -283,24 +288,19 @@ class _Transaction:
 
     def __enter__(self) -> _Run:
         self.run = run = _Run(self.store.connection())
-        if self.begin:
-            hurried = self.store._local.hurried
-            if self.begin.endswith("IMMEDIATE"):
-                self.queued = self.store.queue.acquire(timeout=0 if hurried else self.store._busy)
-                if hurried and not self.queued:
-                    raise NotNow
-            try:
-                run.execute(self.begin)
-            except BaseException as error:
-                self._next()
-                if isinstance(error, _TROUBLE):
-                    raise self._in_our_words(error, hurried) from error
-                raise
+        hurried = self.store._local.hurried
+        if self.begin.endswith("IMMEDIATE"):
+            self.queued = self.store.queue.acquire(timeout=0 if hurried else self.store._busy)
+            if hurried and not self.queued:
+                raise NotNow
+        try:
+            run.execute(self.begin)
+        except BaseException as error:
+            self._next()
+            if isinstance(error, _TROUBLE):
+                raise self.store.told(error) from error
+            raise
         return run
-
-    def _in_our_words(self, error: Exception, hurried: bool) -> BaseException:
-        found = _in_our_words(self.store.path, error)
-        return NotNow() if hurried and isinstance(found, Busy) else found
 
     def _next(self) -> None:
         if self.queued:
@@ -314,7 +314,7 @@ class _Transaction:
             self._next()
 
     def _end(self, error: BaseException | None) -> None:
-        if error is None and self.begin:
+        if error is None:
             try:
                 self.run.execute("COMMIT")
             except _TROUBLE as trouble:
@@ -322,15 +322,30 @@ class _Transaction:
                 raise _in_our_words(self.store.path, trouble) from trouble
             if self.queued:
                 self.store._calm()
-        elif error is not None:
-            if self.begin:
-                self._undo()
+        else:
+            self._undo()
             if isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
-                raise self._in_our_words(error, self.store._local.hurried) from error
+                raise self.store.told(error) from error
 
     def _undo(self) -> None:
         if self.run.db.in_transaction:
             self.run.execute("ROLLBACK")
+
+
+class _Look:
+    """`with` one of these, each statement sees what is there at its own moment."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.store = store
+
+    def __enter__(self) -> _Run:
+        return _Run(self.store.connection())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if error is not None and isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
+            raise self.store.told(error) from error
 
 
 class _Run:
