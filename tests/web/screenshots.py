@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
@@ -155,21 +156,29 @@ STATES: dict[str, Callable[[Page, Web], None]] = {
 
 
 def shoot(browser: Browser, web: Web, empty: Web, out: Path, width: int, scheme: str) -> None:
-    def page_of(site: Web) -> Page:
+    def page_at(address: str, **more: Any) -> Page:
         context = browser.new_context(
             viewport={"width": width, "height": SIZES[width]}, color_scheme=scheme, service_workers="block", reduced_motion="reduce",
-            has_touch=width < 500,
+            has_touch=width < 500, **more,
         )  # fmt: skip
         page = context.new_page()
-        page.goto(site.url + "/login" if site is web else site.link())
+        page.goto(address)
         return page
+
+    def enter(page: Page, site: Web) -> None:
+        """The page behind the link presses its button itself."""
+        page.goto(site.link())
+        page.wait_for_url("**/inbox")
 
     def keep(page: Page, name: str) -> None:
         page.screenshot(path=out / f"{name}-{width}-{scheme}.png")
 
-    page = page_of(web)
+    page = page_at(web.link(), java_script_enabled=False)
+    keep(page, "enter")
+    page.context.close()
+    page = page_at(web.url + "/login")
     keep(page, "login")
-    page.goto(web.link())
+    enter(page, web)
     for name, path in pages(web).items():
         page.goto(web.url + path)
         keep(page, name)
@@ -186,7 +195,8 @@ def shoot(browser: Browser, web: Web, empty: Web, out: Path, width: int, scheme:
         page.unroute_all()
         page.set_viewport_size({"width": width, "height": SIZES[width]})
     page.context.close()
-    page = page_of(empty)
+    page = page_at(empty.url + "/login")
+    enter(page, empty)
     keep(page, "inbox-empty")
     page.context.close()
 

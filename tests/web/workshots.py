@@ -93,6 +93,7 @@ def shoot(web: Web, browser: Browser, paths: dict[str, str], out: Path, wanted: 
             )
             page = context.new_page()
             page.goto(web.link())
+            page.wait_for_url("**/inbox")
             for name, (path, deed) in shown.items():
                 page.goto(web.url + path)
                 if deed:
