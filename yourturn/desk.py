@@ -93,7 +93,9 @@ class Desk:
         """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction."""
         if action.verb in law.OFFICE:
             law.check(action.who, action.verb)
-            return self._transact(action.verb, lambda tx: self._office(tx, action))
+            done = self._transact(action.verb, lambda tx: self._office(tx, action))
+            self.store.managed += 1
+            return done
         law.may_ever(action.verb, action.who)
         if action.who.scopes is not None:
             law.check_scope(action.who, action.verb)
@@ -426,9 +428,13 @@ class Desk:
         with self.store.reading() as run:
             return run(self.store.query[sort], {"workspace": self.workspace, **named}).fetchone()
 
-    def identify(self, token: str, known: str = "") -> Who:
-        """Whose token is this? `known`: its hash, if that was worked out before."""
-        row = self.credential("token", hash=known or law.secret_hash(token))
+    def identify(self, token: str) -> Who:
+        """Whose token is this?"""
+        return self.holder(law.secret_hash(token))[0]
+
+    def holder(self, known: str) -> tuple[Who, int | None]:
+        """Whose token has this hash, and until when?"""
+        row = self.credential("token", hash=known)
         if row is None:
             raise NotKnown("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
         name, actor, role, expires, revoked, scopes, *now, database = row
@@ -436,7 +442,7 @@ class Desk:
             raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotKnown(f"The token {name} has expired")
-        return Who(actor, _limited(role, *now), scopes=law.scopes_of(scopes.split(), role))
+        return Who(actor, _limited(role, *now), scopes=law.scopes_of(scopes.split(), role)), expires
 
     def session(self, secret: str) -> tuple[int, Who, int]:
         """Whose session is this? Its number, who, and when it ends."""

@@ -10,6 +10,7 @@ from contextlib import closing
 import pytest
 
 from tests.api.test_hurry import writer
+from yourturn.api.table import rows
 from yourturn.server import protocol
 from yourturn.server.protocol import Whole, _rest
 
@@ -147,6 +148,10 @@ def test_an_answer_leaves_in_one_piece():
     whole.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")
     whole.close()
     assert said.pieces[2:] == [b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"] and said.closed
+
+
+def test_streams_live_in_tasks():
+    assert {row.path for row in rows() if row.stream is not None} == protocol.STREAMS
 
 
 def test_what_was_begun_goes_on_in_a_task():

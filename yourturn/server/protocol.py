@@ -16,7 +16,7 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 #: What is begun at once when all of it is there, unless it is a stream, which lives in a task.
-API, STREAMS = "/api/", ("/api/events",)
+API, STREAMS = "/api/", frozenset({"/api/events", "/api/changes"})
 #: Bytes of a body that are waited for before anybody looks at them.
 SMALL = 16_384
 

@@ -66,6 +66,7 @@ class Store:
         self.query = text.queries(self.words)
         self.recent = Recent()
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
+        self.managed = 0  #: how often people, tokens and the like were changed from here
 
     def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:
         """One transaction. `what` names the change that is made in it, for failpoints."""
@@ -73,6 +74,10 @@ class Store:
 
     def reading(self) -> AbstractContextManager[Any]:
         raise NotImplementedError
+
+    def stamp(self) -> Any:
+        """Equal to an earlier one only if no person, token or the like can have changed since; None where nobody knows."""
+        return None
 
     def hurried(self, function: Callable[..., T], *args: Any) -> T:
         """Call it; if it would have to wait for somebody, or for much to be done, raise NotNow, and nothing was changed."""

@@ -144,6 +144,14 @@ class SqliteStore(Store):
             local.fork, local.hasty, local.hurried = _forks, None, False
         return local.connection
 
+    def stamp(self) -> Any:
+        """A connection is told when anybody else has written; what we have, we know."""
+        db = self.connection()
+        try:
+            return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed
+        except _TROUBLE as error:
+            raise self.told(error) from error
+
     def hurried(self, function: Callable[..., T], *args: Any) -> T:
         """With a connection that waits for nobody. After its first commit it is in no hurry any more: that stands."""
         self.connection()
