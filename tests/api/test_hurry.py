@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -37,19 +37,19 @@ def where() -> threading.Thread:
 
 
 def test_what_is_short_is_done_here_until_many_last(desks, monkeypatch):
-    def lasting():
-        ends = time.monotonic() + 2 * places.LONG
-        while time.monotonic() < ends:
-            pass
+    now = [1000.0]
+    monkeypatch.setattr(places, "time", SimpleNamespace(monotonic=lambda: now[0]))
+
+    def lasting(seconds: float) -> None:
+        now[0] += seconds
 
     async def run():
         assert await desks.run_short(where) is where()
-        await desks.run_short(lasting)
+        await desks.run_short(lasting, 2 * places.LONG)
         assert await desks.run_short(where) is where(), "once is nothing"
-        monkeypatch.setattr(places, "BEHIND", 3 * places.LONG * places.REST)
-        await desks.run_short(lasting)
+        await desks.run_short(lasting, places.BEHIND / (places.REST - 1))
         assert await desks.run_short(where) is not where(), "the disk is slow: in threads, for a while"
-        desks._rest = time.monotonic()
+        lasting(places.BEHIND)
         assert await desks.run_short(where) is where(), "and here again"
 
     asyncio.run(run())
