@@ -217,8 +217,8 @@ class Desk:
             start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)
             action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
         if action.verb not in _NEIGHBOURLY and not action.args.get("restart"):
-            recalled = tx.recall(action.task, action.question)
-            if recalled is not None and (recalled[0].questions or action.verb not in _MAY_BE_LATE):
+            recalled = tx.recall(action.task, action.question, action.verb in _MAY_BE_LATE)
+            if recalled is not None:
                 return recalled
         case, database = tx.case(action.task, action.question)
         if case.parent is not None and (action.verb in ("reopen", "rewind") or action.args.get("restart")):

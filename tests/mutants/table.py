@@ -247,6 +247,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("events can be deleted (postgres)", _POSTGRES, "BEFORE UPDATE OR DELETE ON events", "BEFORE UPDATE ON events", on(_EVENTS, "test_the_database_refuses_to_change_events", "postgres")),
     Mutant("a link without its actor", _CANON, "str(n), str(at), actor, action, data", "str(n), str(at), action, data", on(_EVENTS, "test_tampering_is_found")),
     Mutant("an effect before its cause", _POSTGRES, '"slot": "GREATEST(', '"slot": "COALESCE(', on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
+    Mutant("what is remembered has no cause", _BASE, 'args["n"] > 1 and args["task"] != self.recalled', 'False', on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
+    Mutant("what was read again has no cause", _BASE, "found is None or (asked and not found[0].questions)", "found is None", on(_EVENTS, "test_an_answer_is_never_seen_before_its_question", "postgres")),
     Mutant("a late commit is skipped", _POSTGRES, "pg_snapshot_xmin(pg_current_snapshot())", "pg_snapshot_xmax(pg_current_snapshot())", on(_EVENTS, "test_an_event_that_commits_late_is_not_skipped", "postgres")),
     Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
     Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),

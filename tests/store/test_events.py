@@ -415,6 +415,30 @@ def test_an_effect_is_never_seen_before_its_cause(desk, address, open_desk, dial
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
+def test_an_answer_is_never_seen_before_its_question(desk, address, open_desk, dialect):
+    """Who remembers a task that asked nothing, and reads it again for an answer, remembers nothing about what came before."""
+    desk.create("A")
+    other = open_desk()
+    reader = Follower(desk)
+    store = desk.desk.store
+    with raw(address) as blocker:
+        with store.begin() as run:
+            run("SELECT pg_current_xact_id()")
+            blocker("BEGIN")
+            blocker("SELECT pg_current_xact_id()")
+            other.ask("PROJ-1", "Which?")
+            tx = Tx(store, run, 1, recent=True)
+            desk.desk._move(tx, say("answer", desk.who, task=1, value="that"))
+            tx.write()
+        reader.read()
+        reader.check()
+        blocker("COMMIT")
+    reader.read()
+    reader.check()
+    assert [e.action for e in reader.seen if e.action in ("ask", "answer")] == ["ask", "answer"]
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
 def test_what_one_commit_causes_is_seen_after_it(desk, address, open_desk, dialect):
     desk.create("A")
     desk.create("B", depends_on=["PROJ-1"])

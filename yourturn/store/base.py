@@ -21,8 +21,10 @@ T = TypeVar("T")
 #: A value that is given with the text.
 PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 
-#: One project, so that the planner can use the indexes that begin with it.
+#: One project, so that the planner can use the indexes that begin with it; and what there is to know about it.
 OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
+HOME = ", p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at"
+FROM_HOME = " JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id"
 
 #: What else there is to read of a task: 1 if it has open questions, 2 if it has neighbours. (coalesce keeps planners from
 #: walking the whole inbox; and an EXISTS here made PostgreSQL read all tasks into a hash table, to ask it about one.)
@@ -65,6 +67,7 @@ class Store:
     def __init__(self) -> None:
         self.query = text.queries(self.words)
         self.recent = Recent()
+        self.picks: dict[tuple[bool, ...], str] = {}  #: what asks for the next task, see tx.pick
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
         self.managed = 0  #: how often people, tokens and the like were changed from here
 

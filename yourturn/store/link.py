@@ -14,10 +14,12 @@ COMMIT, and the answer to the event says whether anybody listens.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, TypeAlias
+from itertools import groupby
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeAlias
 
 from .base import PARAMETER
 from .driver import errors as pg
@@ -26,12 +28,15 @@ from .line import Line, Loader, Sent, error
 
 #: What was said: a text, and whether it must change exactly one row. Several are one statement.
 Said: TypeAlias = tuple[tuple[str, bool], ...]
-Shape: TypeAlias = tuple[list[str], list[tuple[int, str]], list[tuple[int, str]], str]
+#: The values of one statement, as its text names them.
+Values: TypeAlias = Callable[[Any], tuple[Any, ...]]
 
 _WRITE = re.compile(r"(?:INSERT INTO|UPDATE) (\w+)")
 _CHANGE = re.compile(r"\b(?:INSERT INTO|DELETE FROM|UPDATE\s+\w+(?:\s+AS\s+\w+)?\s+SET)\b")
 #: A text that was said so often on one connection is prepared there; at most so many are.
 _OFTEN, _PREPARED = 3, 200
+#: How a queue of at most so many texts comes apart is remembered.
+_FEW = 16
 
 #: Where the INSERT of an event says that what it tells of has happened.
 SURE = "/*sure*/"
@@ -84,17 +89,20 @@ class Link:
         return Answer(self._sent([*self._opening(), *self._said()])[-1], self.loader)
 
     def _opening(self) -> list[Sent]:
-        opening: list[Sent] = [] if self.begun or not self.begin else [(self.begin.encode(), None)]
+        opening = [] if self.begun or not self.begin else [self._word(self.begin)]
         self.begun = True
         return opening
 
     def _said(self) -> list[Sent]:
         """Everything that waits; from here on it is said."""
         queue, self.queue = self.queue, []
+        if not queue:
+            return []
         said = []
-        for texts, args in _sentences(queue):
-            said.append(self._say(texts, args))
-            self.wrote = self.wrote or any(_changes(text) for text, _ in texts)
+        parts = _sentences if len(queue) <= _FEW else _sentences.__wrapped__
+        for at, sentence in parts(tuple([(text, must) for text, _, must in queue])):
+            said.append(self._say(sentence, [item[1] for item in queue[at : at + len(sentence.texts)]]))
+            self.wrote = self.wrote or sentence.changes
         return said
 
     def commit(self, tell: bool) -> None:
@@ -110,9 +118,9 @@ class Link:
             self.begun = True
             answers = self._sent(said)
         else:
-            ending: list[Sent] = [(b"COMMIT", None)]
+            ending = [self._word("COMMIT")]
             if tell and self.wrote and not asked:
-                ending.append(self._say(((_TELL, False),), ({},)))
+                ending.append(self._say(_sentence(((_TELL, False),)), [{}]))
             answers = self._sent([*self._opening(), *said, *ending])[:-1]
         if asked and answers[-1].get_value(0, 0) == b"t":
             self._sent([(b"NOTIFY yourturn", None)])
@@ -151,17 +159,22 @@ class Link:
         """Something to read on a connection that has asked nothing is its end."""
         return not self.db.closed and not self.db.readable()
 
-    def _say(self, texts: Said, args: tuple[Any, ...]) -> Sent:
-        pieces, named, distinct, body = _shape(texts)
-        if not named and not body.startswith("SELECT"):
-            return body.encode(), None
-        name = self.names.get(texts) or self._prepared(texts, body)
-        if name is not None:
-            return name, [None if (v := args[at][key]) is None else _value(v) for at, key in distinct]
-        said = [*(_literal(args[at][key]) for at, key in named), ""]
-        return _plain("".join(part for pair in zip(pieces, said, strict=True) for part in pair)).encode(), None
+    def _word(self, word: str) -> Sent:
+        """BEGIN or COMMIT; who looks at what is sent still reads it in the name of what was prepared."""
+        texts = ((word, False),)
+        name = self.names.get(texts) or self._prepared(texts, word, word.split()[0])
+        return (word.encode(), None) if name is None else (name, [])
 
-    def _prepared(self, texts: Said, body: str) -> bytes | None:
+    def _say(self, sentence: Sentence, args: list[Any]) -> Sent:
+        if not sentence.named and not sentence.body.startswith("SELECT"):
+            return sentence.body.encode(), None
+        name = self.names.get(sentence.texts) or self._prepared(sentence.texts, sentence.body)
+        if name is not None:
+            return name, _values([value for at, values in sentence.values for value in values(args[at])])
+        said = [*(_literal(args[at][key]) for at, key in sentence.named), ""]
+        return _plain("".join(part for pair in zip(sentence.pieces, said, strict=True) for part in pair)).encode(), None
+
+    def _prepared(self, texts: Said, body: str, name: str = "yt") -> bytes | None:
         often = self.seen.get(texts, 0) + 1
         self.seen[texts] = often
         if len(self.seen) > 1000:
@@ -169,12 +182,12 @@ class Link:
         if often < _OFTEN or len(self.names) >= _PREPARED:
             return None
         self.count += 1
-        name = f"yt{self.count}".encode()
-        result = self.db.pgconn.prepare(name, body.encode())
+        called = f"{name}{self.count}".encode()
+        result = self.db.pgconn.prepare(called, body.encode())
         if result.status == _FAILED:
             raise self._failed(result)
-        self.names[texts] = name
-        return name
+        self.names[texts] = called
+        return called
 
 
 def _plain(text: str) -> str:
@@ -183,22 +196,30 @@ def _plain(text: str) -> str:
     return text
 
 
-def _sentences(queue: list[tuple[str, Any, bool]]) -> Iterator[tuple[Said, tuple[Any, ...]]]:
-    """What was said, statement by statement: writes to different tables and the event behind them are one."""
-    waiting: dict[str, tuple[str, Any, bool]] = {}
-    for item in queue:
-        table = _written(item[0])
-        if table is None or table in waiting:
-            yield from map(_alone, waiting.values())
-            waiting = {}
+@lru_cache(1024)
+def _sentences(queue: Said) -> list[tuple[int, Sentence]]:
+    """What was said, and where each statement begins: writes to different tables and the event behind them are one."""
+    found: list[tuple[int, Sentence]] = []
+    first, tables = 0, set[str]()
+
+    def alone(until: int) -> None:
+        found.extend((at, _sentence((queue[at],))) for at in range(first, until))
+
+    for at, (text, _) in enumerate(queue):
+        table = _written(text)
+        if table is None or table in tables:
+            alone(at)
+            first, tables = at, set()
         if table is None:
-            yield _alone(item)
+            alone(at + 1)
+            first = at + 1
         else:
-            waiting[table] = item
-            if table == "events" and SURE in item[0]:
-                yield _together(waiting.values())
-                waiting = {}
-    yield from map(_alone, waiting.values())
+            tables.add(table)
+            if table == "events" and SURE in text:
+                found.append((first, _sentence(queue[first : at + 1])))
+                first, tables = at + 1, set()
+    alone(len(queue))
+    return found
 
 
 @lru_cache(1024)
@@ -211,20 +232,10 @@ def _heard(event: str, args: Any, must: bool) -> tuple[str, Any, bool]:
     return _asks(event), args, must
 
 
-def _alone(item: tuple[str, Any, bool]) -> tuple[Said, tuple[Any, ...]]:
-    return ((item[0], item[2]),), (item[1],)
-
-
-def _together(items: Iterable[tuple[str, Any, bool]]) -> tuple[Said, tuple[Any, ...]]:
-    return tuple([(text, must) for text, _, must in items]), tuple([args for _, args, _ in items])
-
-
-@lru_cache(1024)
 def _changes(text: str) -> bool:
     return not text.lstrip().startswith(("SELECT", "WITH")) or _CHANGE.search(text) is not None
 
 
-@lru_cache(1024)
 def _written(text: str) -> str | None:
     found = _WRITE.match(text)
     return found[1] if found else None
@@ -265,9 +276,19 @@ class Answer:
 _NOTHING = Answer(None, None)
 
 
+class Sentence(NamedTuple):
+    """One statement, made of one text or of several."""
+
+    texts: Said
+    pieces: list[str]  #: the text between the parameters
+    named: list[tuple[int, str]]  #: these: of which text, and what they are called
+    values: list[tuple[int, Values]]  #: of each text, the values that are sent, in the order of their numbers
+    body: str  #: with $1, $2, …
+    changes: bool
+
+
 @lru_cache(1024)
-def _shape(said: Said) -> Shape:
-    """The text between the parameters, these as (statement, name), each of them once, and the text with $1, $2, …"""
+def _sentence(said: Said) -> Sentence:
     (last, must), before = said[-1], said[:-1]
     if must:
         texts = [f"WITH moved AS ({last} RETURNING 1) SELECT 1 / count(*) FROM moved"]
@@ -278,27 +299,41 @@ def _shape(said: Said) -> Shape:
         moved = [f" / coalesce((SELECT 1 FROM m{at}), 0)" for at in checked]
         texts = [f"{', ' if at else 'WITH '}m{at} AS ({text}{' RETURNING 1' * must})" for at, (text, must) in enumerate(before)]
         texts.append(" " * bool(before) + last.replace(SURE, "".join(moved), 1))
-    pieces, names = [""], []
+    pieces, named = [""], []
     for at, text in enumerate(texts):
         first, *rest = PARAMETER.split(text)
         pieces[-1] += first
         pieces += rest[1::2]
-        names += [(at, name) for name in rest[::2]]
-    distinct = list(dict.fromkeys(names))
-    places = [*(f"${distinct.index(name) + 1}" for name in names), ""]
-    return pieces, names, distinct, "".join(part for pair in zip(pieces, places, strict=True) for part in pair)
+        named += [(at, name) for name in rest[::2]]
+    distinct = list(dict.fromkeys(named))
+    places = [*(f"${distinct.index(name) + 1}" for name in named), ""]
+    body = "".join(part for pair in zip(pieces, places, strict=True) for part in pair)
+    values = [(at, _picked([name for _, name in names])) for at, names in groupby(distinct, key=itemgetter(0))]
+    return Sentence(said, pieces, named, values, body, any(_changes(text) for text, _ in said))
+
+
+def _picked(names: list[str]) -> Values:
+    if len(names) == 1:
+        return lambda args: (args[names[0]],)
+    return itemgetter(*names)
+
+
+def _values(given: list[Any]) -> list[bytes | None]:
+    """Values as they are sent with a name."""
+    sent = [
+        None if v is None else v.encode() if v.__class__ is str else b"%d" % v if v.__class__ is int else _value(v) for v in given
+    ]
+    if b"\x00" in b"".join(filter(None, sent)):
+        raise ValueError("PostgreSQL keeps no NUL characters")
+    return sent
 
 
 def _value(value: Any) -> bytes:
-    """A value as it is sent with a name."""
-    kind = type(value)
-    if kind is str:
-        return _plain(value).encode()
-    if kind is int or kind is bool:
-        return b"%d" % value
-    if kind is float:
-        return repr(value).encode()
-    return _value(_simply(value))
+    """One of a rarer kind."""
+    plain = _simply(value)
+    if isinstance(plain, str):
+        return plain.encode()
+    return repr(plain).encode() if isinstance(plain, float) else b"%d" % plain
 
 
 def _simply(value: Any) -> str | int | float:

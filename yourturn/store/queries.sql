@@ -81,13 +81,13 @@ SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 
 -- name: pick
 -- The next task to work on: priority, then age, then id. A container is never work itself. And whether something is due.
--- It is locked first, and looked at then: others that are locked already cost no more than that.
+-- It is locked first, and looked at then: others that are locked already cost no more than that. {home}: its project, if
+-- that is not known yet.
 WITH picked AS {materialized} (
     SELECT t.id, t.version FROM tasks t {by_state}
     WHERE t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries {only}
     ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked})
-SELECT {owed}, {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near_picked}, {now}
-FROM picked c JOIN tasks t ON t.id = c.id JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id;
+SELECT {owed}, {task}{home}, {near_picked}, {now} FROM picked c JOIN tasks t ON t.id = c.id{from_home};
 
 -- name: due
 -- The + keeps planners from walking whole projects: the index on due_at is almost empty.

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
 from ..core.model import RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
-from .base import DESCENDANTS, OF_PROJECT, Again, Store
+from .base import DESCENDANTS, FROM_HOME, HOME, OF_PROJECT, Again, Store
 from .reads import Left
 from .recent import Birth
 
@@ -37,7 +37,7 @@ class Tx:
         self.run = run
         self.q = store.query
         self.workspace = workspace
-        self.last: tuple[int | None, int] = (None, 0)  #: the event written last: the next one's slot is not before its
+        self.last: tuple[int | None, int] = (None, 0)  #: an event in a later slot than ours: the next one's is not before its
         self.events: list[tuple[Any, ...]] = []  #: of one task, in a row, not written yet
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
@@ -54,10 +54,10 @@ class Tx:
 
     # --- loading ----------------------------------------------------------------------------------------------------
 
-    def recall(self, task: int, question: int | None) -> tuple[Case, int] | None:
-        """The case as this process remembers it; what is written on it compares."""
+    def recall(self, task: int, question: int | None, asked: bool) -> tuple[Case, int] | None:
+        """The case as this process remembers it; what is written on it compares. With `asked`, only if it has open questions."""
         found = self.store.recent.recall(task, self.workspace, question) if self.recent else None
-        if found is None:
+        if found is None or (asked and not found[0].questions):
             return None
         case, database, self.known = found
         self.recalled = task
@@ -76,7 +76,7 @@ class Tx:
         """The same of a row that was only looked at."""
         return self._case(row)[0]
 
-    def _case(self, row: Any, question: int | None = None) -> tuple[Case, int]:
+    def _case(self, row: Any, question: int | None = None, home: Project | None = None) -> tuple[Case, int]:
         """The row is locked, and says what else there is; what is read now is what the lock protects."""
         task, self.known = Task._make(row[:_TASK]), 0.0
         more = [(self.q[name], {"id": task.id}) for bit, name in ((1, "pending"), (2, "neighbours")) if row[-2] & bit]
@@ -89,7 +89,8 @@ class Tx:
             if named.task_id != task.id:
                 raise NotFound(f"{task.key} has no question {named.name}")
             questions.append(named)
-        case = Case(self._project((task.project_id, *row[_TASK:-2])), task, tuple(questions), alone=not row[-2] & 2)
+        home = home or self._project((task.project_id, *row[_TASK:-2]))
+        case = Case(home, task, tuple(questions), alone=not row[-2] & 2)
         return (_among(case, near) if near else case), int(row[-1])
 
     def _project(self, row: Any) -> Project:
@@ -174,19 +175,28 @@ class Tx:
             keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
             found = [self.pick(now, key, epic, role, host, runs) for key in keys]
             return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
-        only = f"AND {OF_PROJECT}" + " AND t.workflow IS NULL" * (not runs)
-        args: dict[str, Any] = {"workspace": self.workspace, "project": project, "now": now}
-        if epic is not None:
+        home = self.final[-1][0].project if self.final and self.final[-1][0].project.key == project else None
+        sorts = (home is not None, epic is not None, role is not None, host is not None, runs)
+        text = self.store.picks.get(sorts) or self._picks(*sorts)
+        args = {"workspace": self.workspace, "project": project, "now": now, "epic": epic, "role": role, "host": host}
+        if home is not None:
+            args["home"] = home.id
+        row = self.run(text, args).fetchone()
+        return (bool(row[0]), self._case(row[1:], home=home)) if row else (self.anything_due(now)[1], None)
+
+    def _picks(self, home: bool, epic: bool, role: bool, host: bool, runs: bool) -> str:
+        """The query for who looks for such tasks only; with `home`, in the project that this transaction has just looked at."""
+        only = ("AND t.project_id = :home" if home else f"AND {OF_PROJECT}") + " AND t.workflow IS NULL" * (not runs)
+        if epic:
             only += f" AND t.parent_id IN ({DESCENDANTS})".format_map(self.store.words)
-            args["epic"] = epic
-        if role is not None:
+        if role:
             only += " AND (t.role IS NULL OR t.role = :role)"
-            args["role"] = role
-        if host is not None:
+        if host:
             only += _NEAR_ITS_SESSION.format_map(self.store.words)
-            args["host"] = host
-        row = self.run(self.q["pick"].replace("{only}", only), args).fetchone()
-        return (bool(row[0]), self._case(row[1:])) if row else (self.anything_due(now)[1], None)
+        text = self.q["pick"].replace("{only}", only)
+        text = text.replace("{home}", "" if home else HOME).replace("{from_home}", "" if home else FROM_HOME)
+        self.store.picks[home, epic, role, host, runs] = text
+        return text
 
     def anything_due(self, now: int | None) -> tuple[int, bool]:
         """What time it is, by the database's clock if none is given; and is something due?"""
@@ -216,7 +226,7 @@ class Tx:
         prev, task = task.event_head, altered(task, changed)
         for q in decision.opened:
             fields = q._asdict() | {"workspace_id": self.workspace, "task_id": task.id}
-            self.run.later(_INSERT_QUESTION, fields)
+            self.run.later(*_insert_known("questions", fields))
         for q in decision.closed:
             self._close(q)
         if decision.used is not None:
@@ -300,8 +310,8 @@ class Tx:
         self.run.must(text, args)
         new, self.fresh = self.fresh, None
         if new is None:
-            return int(self.run(_INSERT_TASK, {**fields, "id": None}).lastrowid)
-        self.run.later(_INSERT_TASK, {**fields, "id": new})
+            return int(self.run(*_insert_known("tasks", {**fields, "id": None})).lastrowid)
+        self.run.later(*_insert_known("tasks", {**fields, "id": new}))
         return int(new)
 
     def _new_elsewhere(self, project: int, external: str) -> None:
@@ -350,16 +360,23 @@ class Tx:
             recent.numbers[self.workspace] = self.counted
 
     def _write_events(self) -> None:
-        """All in one slot: the first one's."""
+        """All in one slot, which is not before that of the event before them, nor before what this transaction wrote.
+
+        The event before can only be in a later one than ours if it was written while this transaction was under way. Of a
+        task that was remembered, and is as it was, it was not.
+        """
         first, *more = self.events
         words, (after, number) = self.store.words, self.last
         args = dict(zip(_EVENT, first, strict=True), workspace=self.workspace, after_task=after, after_n=number)
         for at, event in enumerate(more, 1):
             args.update({f"{name}{at}": value for name, value in zip(_EVENT[1:], event[1:], strict=True)})
         text = self.q["insert_events" if more else "insert_event"]
-        before, behind = words["before"] if args["n"] > 1 else "", words["after"] if after is not None else ""
+        before = words["before"] if args["n"] > 1 and args["task"] != self.recalled else ""
+        behind = words["after"] if after is not None else ""
         self.run.later(_events(text, before, behind, len(more)), args)
-        self.last, self.events = self.events[-1][:2], []
+        if before or behind:
+            self.last = self.events[-1][:2]
+        self.events = []
 
     def _close(self, q: Question) -> None:
         """Compare-and-set: only a question that is still pending can change."""
@@ -442,13 +459,17 @@ def _events(text: str, before: str, after: str, more: int) -> str:
     return text.replace("{before}", before).replace("{after}", after).replace("{more}", rows)
 
 
-def _insert(table: str, fields: Iterable[str]) -> str:
-    names = list(fields)
+def _insert_known(table: str, fields: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """An INSERT, and its values; what is not known is not said, and NULL."""
+    known = {name: value for name, value in fields.items() if value is not None}
+    return _insert(table, tuple(known)), known
+
+
+@lru_cache(256)
+def _insert(table: str, names: tuple[str, ...]) -> str:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(':' + name for name in names)})"
 
 
-_INSERT_TASK = _insert("tasks", Task._fields)
-_INSERT_QUESTION = _insert("questions", (*Question._fields, "workspace_id"))
 _INSERT_PROGRAM = _insert("programs", Program._fields)
 _WRITE_STEP = (
     f"{_insert('steps', Step._fields)} ON CONFLICT (task_id, journal, place) DO UPDATE SET "
