@@ -141,10 +141,14 @@ class Desk:
                 before = self._replay(tx, action, request)
                 if before is not None:
                     return self._seen(tx, before, look)
+            wanted = (self._given(), project, epic, role, host, runs)
             if first is not None:
+                if key is None and first.key is None:
+                    tx.pick_ahead(first, *wanted)
                 self._move(tx, first)
-                tx.write()
-            owed, found = tx.pick(self._given(), project, epic, role, host, runs)
+                if not tx.picked_ahead():
+                    tx.write()
+            owed, found = tx.pick(*wanted)
             if owed and not unpaid:
                 raise _Owed
             if found is None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.store.crowd import raw
+from yourturn.core.actions import say
 from yourturn.core.errors import ClaimLost
 from yourturn.doctor import examine
+from yourturn.store.line import Line
 
 
 def test_one_commit_completes_and_claims(desk, agent, address):
@@ -50,3 +52,40 @@ def test_what_it_unblocks_can_be_the_next(desk, agent):
     desk.create("B", depends_on=["PROJ-1"])
     got = agent.claim_next("w1")
     assert agent.claim_next("w1", completing=got)["task"]["key"] == "PROJ-2"
+
+
+def test_what_was_given_back_can_be_the_next(desk, agent):
+    """It is the older one: whoever looked for the next before it was ready again has to look once more."""
+    for title in "AB":
+        desk.create(title)
+    held = agent.desk.claim_next("w1", project="PROJ")
+    back = say("release", agent.who, task=held.task, claim=held.claim.token)
+    again = agent.desk.claim_next("w1", project="PROJ", first=back)
+    assert (again.task, again.claim.epoch) == (held.task, 2)
+    assert [t["state"] for t in desk.list()] == ["working", "ready"]
+    assert [c for c in examine(desk, strict=True) if c["status"] == "bad"] == []
+
+
+def test_somebody_else_moved_what_is_handed_in(desk, agent):
+    for title in "AB":
+        desk.create(title)
+    held = agent.claim_next("w1")
+    desk.note("PROJ-1", "What the worker remembers is old now")
+    assert agent.claim_next("w1", completing=held)["task"]["key"] == "PROJ-2"
+    assert [desk.show(key)["state"] for key in ("PROJ-1", "PROJ-2")] == ["done", "working"]
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_it_is_two_round_trips(desk, agent, dialect, monkeypatch):
+    """One asks for the next task, and the server looks for it while we decide; one writes everything."""
+    for title in "ABCDEFGH":
+        desk.create(title)
+    held = None
+    said = []
+    send = Line.send
+    monkeypatch.setattr(Line, "send", lambda line, script: (said.append(len(script)), send(line, script))[1])
+    for _ in range(6):
+        first = held and say("complete", agent.who, task=held.task, claim=held.claim.token)
+        said.clear()
+        held = agent.desk.claim_next("w1", project="PROJ", first=first)
+    assert said == [2, 2], "BEGIN and the question; what is written, and COMMIT"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn import doctor
+from yourturn.core.actions import say
 from yourturn.core.errors import AlreadyClosed, Busy, ClaimLost, IllegalMove, NotFound, Precondition, StoreTrouble
 
 from .crowd import raw
@@ -71,6 +72,23 @@ def test_settings_that_changed(desk, other, task):
     other.set("lease", "2h", project="PROJ")
     desk.claim(task, "w1")
     assert desk.desk.look(lambda r: r.task(1)).lease == 2 * 3600 * 1_000_000
+
+
+@pytest.mark.parametrize("remembered", [True, False])
+def test_settings_that_changed_before_it_was_handed_in(desk, other, task, remembered):
+    """The next task is claimed as the settings are, also if it was asked for in a project that was remembered."""
+    other.create("B")
+    token = desk.claim(task, "w1")["claim"]["token"]
+    if remembered:
+        first = say("complete", desk.who, task=1, claim=token)
+    else:
+        other.update(task, requires="approval")
+        other.complete(token)
+        first = say("approve", desk.who, task=1)  # which is read again: that it asks something is not remembered
+    other.set("lease", "2h", project="PROJ")
+    assert desk.desk.claim_next("w1", project="PROJ", first=first).task == 2
+    assert [desk.desk.look(lambda r, number=number: r.task(number)).state for number in (1, 2)] == ["done", "working"]
+    assert desk.desk.look(lambda r: r.task(2)).lease == 2 * 3600 * 1_000_000
 
 
 @pytest.mark.parametrize("sight", [True, False], ids=["look", "move"])

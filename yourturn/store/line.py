@@ -52,13 +52,25 @@ class Line:
 
     def pipe(self, script: list[Sent]) -> list[Any]:
         """Several statements in one go, in one transaction unless they say COMMIT; nothing is done behind an error."""
+        self.send(script)
+        return self.received()
+
+    def send(self, script: list[Sent]) -> None:
+        """The first half of that: the server works, and we do something else."""
         try:
-            return self._piped(self.pgconn, script)
+            self._send(self.pgconn, script)
         except BaseException:
             self.close()  # nobody knows what is still under way
             raise
 
-    def _piped(self, pgconn: Any, script: list[Sent]) -> list[Any]:
+    def received(self) -> list[Any]:
+        try:
+            return self._received(self.pgconn)
+        except BaseException:
+            self.close()
+            raise
+
+    def _send(self, pgconn: Any, script: list[Sent]) -> None:
         pgconn.enter_pipeline_mode()
         for words, values in script:
             if values is None:
@@ -71,6 +83,8 @@ class Line:
             if self._poll.poll()[0][1] & select.POLLIN:
                 pgconn.consume_input()
             self._poll.modify(pgconn.socket, select.POLLIN)
+
+    def _received(self, pgconn: Any) -> list[Any]:
         found: list[Any] = []
         while not found or found[-1].status != _SYNCED:
             while pgconn.is_busy():

@@ -38,6 +38,8 @@ _OFTEN, _PREPARED = 3, 200
 #: How a queue of at most so many texts comes apart is remembered.
 _FEW = 16
 
+_MOVED = "tasks, moved"
+
 #: Where the INSERT of an event says that what it tells of has happened.
 SURE = "/*sure*/"
 #: Whoever listens holds this lock, shared. Who can get it alone, for a moment, has nobody to tell.
@@ -51,7 +53,7 @@ _LOST = (pg.DivisionByZero, pg.UniqueViolation, pg.DeadlockDetected)
 class Link:
     """One connection, and what has been said on it but not sent."""
 
-    __slots__ = ("begin", "begun", "count", "db", "ending", "loader", "names", "queue", "seen", "wrote")
+    __slots__ = ("begin", "begun", "count", "db", "early", "ending", "loader", "names", "queue", "seen", "under_way", "wrote")
 
     def __init__(self, db: Line) -> None:
         self.db = db
@@ -61,7 +63,8 @@ class Link:
         self.names: dict[Said, bytes] = {}
         self.seen: dict[Said, int] = {}
         self.count = 0
-        self.begun = self.ending = self.wrote = False
+        self.begun = self.ending = self.wrote = self.under_way = False
+        self.early = _NOTHING
 
     def __call__(self, text: str, args: Any = None) -> Answer:
         """Say this and whatever waits, now."""
@@ -82,6 +85,20 @@ class Link:
         found = self._sent([*self._opening(), *self._said()])
         return [Answer(result, self.loader).rows for result in found[-len(asked) :]]
 
+    def ahead(self, text: str, args: Any) -> None:
+        """Say this now, as the first of a transaction, and go on: the answer comes later."""
+        self.queue.append((text, args, False))
+        said = self._said()
+        self.db.send([*self._opening(), *said])
+        self.under_way = True
+
+    def came(self) -> Answer:
+        """What was said ahead is answered."""
+        if self.under_way:
+            self.under_way = False
+            self.early = Answer(self._good(self.db.received())[-1], self.loader)
+        return self.early
+
     def flush(self) -> Answer:
         """Send what was said; the answer to the last of it."""
         if not self.queue:
@@ -95,6 +112,8 @@ class Link:
 
     def _said(self) -> list[Sent]:
         """Everything that waits; from here on it is said."""
+        if self.under_way:
+            self.came()
         queue, self.queue = self.queue, []
         if not queue:
             return []
@@ -133,6 +152,9 @@ class Link:
         else:
             ((words, values),) = script
             found = [conn.exec_(words) if values is None else conn.exec_prepared(words, values)]
+        return self._good(found)
+
+    def _good(self, found: list[Any]) -> list[Any]:
         for result in found:
             if result.status == _FAILED:
                 raise self._failed(result)
@@ -146,6 +168,8 @@ class Link:
 
     def undo(self) -> None:
         self.queue = []
+        with suppress(pg.Error):
+            self.came()
         if self.begun and not self.db.closed:
             idle = self.db.pgconn.transaction_status == pq.TransactionStatus.IDLE
             script = [*(["ROLLBACK"] * (not idle)), *(["DEALLOCATE ALL"] * (not self.names))]
@@ -205,9 +229,11 @@ def _sentences(queue: Said) -> list[tuple[int, Sentence]]:
     def alone(until: int) -> None:
         found.extend((at, _sentence((queue[at],))) for at in range(first, until))
 
-    for at, (text, _) in enumerate(queue):
+    for at, (text, must) in enumerate(queue):
         table = _written(text)
-        if table is None or table in tables:
+        if must and text.startswith("UPDATE tasks "):
+            table = _MOVED if "tasks" not in tables else "tasks"  # of several tasks, each once: see tx.write
+        if table is None or (table in tables and table != _MOVED) or (table == "tasks" and _MOVED in tables):
             alone(at)
             first, tables = at, set()
         if table is None:

@@ -12,6 +12,11 @@ everything else before it had to wait for the lock, so it also says whether the 
 then; if not, or if the task has questions or neighbours, these are read by a statement of their own, behind the lock. A
 write that must change exactly one row makes the server itself fail if it does not (it divides by nothing), and what is sent
 behind an error is not done, so the COMMIT is never reached.
+
+Who hands in a task and takes the next asks for that first, and decides about the task in hand while the server looks: two round
+trips, and all that is written is one statement. So the next task is locked before the one in hand, which nobody else does, and
+somebody who makes one of them wait for the other in that moment deadlocks with it. The server ends that, and the move runs
+again.
 """
 
 from __future__ import annotations
@@ -60,7 +65,7 @@ class PostgresStore(Store):
         "xid": "xid8",
         "this_xid": "pg_current_xact_id()",
         "slot": "GREATEST(pg_current_xact_id(){before}{after})",
-        "before": ", (SELECT e.xid FROM events e WHERE e.task_id = :task AND e.n = CAST(:n AS BIGINT) - 1)",
+        "before": ", (SELECT e.xid FROM events e WHERE e.task_id = :task{at} AND e.n = CAST(:n{at} AS BIGINT) - 1)",
         "after": ", (SELECT e.xid FROM events e WHERE e.task_id = :after_task AND e.n = :after_n)",
         "sure": SURE,
         "office_slot": "GREATEST(pg_current_xact_id(), "

@@ -133,11 +133,11 @@ INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev
 VALUES ({slot}, :workspace, :task, :n{sure}, :at, :actor, :action, :data, :prev, :hash);
 
 -- name: insert_events
--- Several of one task, all in the slot of the first one.
+-- Several, all in one slot.
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
-SELECT {slot}, :workspace, :task, v.n{sure}, v.at, v.actor, v.action, v.data, v.prev, v.hash
-FROM (VALUES (CAST(:n AS {big}), CAST(:at AS {big}), :actor, :action, :data, :prev, :hash){more})
-v (n, at, actor, action, data, prev, hash);
+SELECT {slot}, :workspace, v.task, v.n{sure}, v.at, v.actor, v.action, v.data, v.prev, v.hash
+FROM (VALUES (CAST(:task AS {big}), CAST(:n AS {big}), CAST(:at AS {big}), :actor, :action, :data, :prev, :hash){more})
+v (task, n, at, actor, action, data, prev, hash);
 
 -- name: insert_office_event
 INSERT INTO events (xid, workspace_id, n, at, actor, action, data, prev, hash)

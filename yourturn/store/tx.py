@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
-from ..core.model import RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
+from ..core.model import READY, RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
 from .base import DESCENDANTS, FROM_HOME, HOME, OF_PROJECT, Again, Store
 from .reads import Left
 from .recent import Birth
@@ -28,8 +28,8 @@ class Tx:
     """One transaction: load cases, save decisions."""
 
     __slots__ = (
-        "asked", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled", "recent",
-        "run", "store", "unasked", "virtual", "workspace",
+        "ahead", "asked", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled",
+        "recent", "run", "store", "unasked", "virtual", "workspace",
     )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
@@ -44,6 +44,7 @@ class Tx:
         self.unasked = 0
         self.recent = recent  #: may be decided on what this process remembers
         self.recalled = 0  #: the task whose case was remembered, not read; -1: where a new one comes in
+        self.ahead: Project | None = None  #: in which the next task was asked for before that in hand was moved
         self.birth: Birth | None = None  #: where the next task comes in
         self.asked: tuple[int, int] | None = None  #: the first number that was guessed for a question, and how many
         self.counted: tuple[int, bool] | None = None  #: the number behind those that were given, see recent.py
@@ -175,14 +176,42 @@ class Tx:
             keys = [row[0] for row in self.run(self.q["project_keys"], {"workspace": self.workspace}).fetchall()]
             found = [self.pick(now, key, epic, role, host, runs) for key in keys]
             return any(due for due, _ in found), min((case for _, case in found if case), key=_urgency, default=None)
-        home = self.final[-1][0].project if self.final and self.final[-1][0].project.key == project else None
+        if self.ahead is not None:
+            home: Project | None = self.ahead
+            row = self.run.came().fetchone()
+        else:
+            home = self.final[-1][0].project if self.final and self.final[-1][0].project.key == project else None
+            row = self.run(*self._picking(home, now, project, epic, role, host, runs)).fetchone()
+        return (bool(row[0]), self._case(row[1:], home=home)) if row else (self.anything_due(now)[1], None)
+
+    def pick_ahead(self, first: Action, now: int | None, project: str | None, *wanted: Any) -> None:
+        """Ask for the next task before the task in hand is moved: the server looks while we decide."""
+        if self.store.far and first.task is not None and project is not None:
+            found = self.store.recent.recall(first.task, self.workspace, first.question)
+            if found is not None and found[0].project.key == project:
+                self.ahead = found[0].project
+                self.run.ahead(*self._picking(self.ahead, now, project, *wanted))
+
+    def picked_ahead(self) -> bool:
+        """Was it, and does what was moved since change nothing about which is the next? Then all is written at the end.
+
+        The project that was remembered is compared with the task that was, so that has to be what was moved.
+        """
+        case = self.final[-1][0] if self.final and self.recalled else None
+        if case is None or case.task is None or not case.alone or case.task.state == READY:
+            self.ahead = None
+        return self.ahead is not None
+
+    def _picking(
+        self, home: Project | None, now: int | None, project: str | None, epic: int | None, role: str | None, host: str | None,
+        runs: bool,
+    ) -> tuple[str, dict[str, Any]]:  # fmt: skip
         sorts = (home is not None, epic is not None, role is not None, host is not None, runs)
         text = self.store.picks.get(sorts) or self._picks(*sorts)
         args = {"workspace": self.workspace, "project": project, "now": now, "epic": epic, "role": role, "host": host}
         if home is not None:
             args["home"] = home.id
-        row = self.run(text, args).fetchone()
-        return (bool(row[0]), self._case(row[1:], home=home)) if row else (self.anything_due(now)[1], None)
+        return text, args
 
     def _picks(self, home: bool, epic: bool, role: bool, host: bool, runs: bool) -> str:
         """The query for who looks for such tasks only; with `home`, in the project that this transaction has just looked at."""
@@ -241,7 +270,7 @@ class Tx:
         if decision.needs_added or decision.needs_removed or ended or decision.action.args.get("warned"):
             self._save_needs(decision)
         if not decision.silent:
-            if self.events and (self.store.singly or self.events[0][0] != task.id):
+            if self.events and self.store.singly:
                 self._write_events()
             self.events.append((task.id, n, at, who, verb, body, prev, head))
         return decision
@@ -360,7 +389,7 @@ class Tx:
             recent.numbers[self.workspace] = self.counted
 
     def _write_events(self) -> None:
-        """All in one slot, which is not before that of the event before them, nor before what this transaction wrote.
+        """All in one slot, which is not before that of the event before each of them, nor before what this transaction wrote.
 
         The event before can only be in a later one than ours if it was written while this transaction was under way. Of a
         task that was remembered, and is as it was, it was not.
@@ -369,9 +398,13 @@ class Tx:
         words, (after, number) = self.store.words, self.last
         args = dict(zip(_EVENT, first, strict=True), workspace=self.workspace, after_task=after, after_n=number)
         for at, event in enumerate(more, 1):
-            args.update({f"{name}{at}": value for name, value in zip(_EVENT[1:], event[1:], strict=True)})
+            args.update({f"{name}{at}": value for name, value in zip(_EVENT, event, strict=True)})
         text = self.q["insert_events" if more else "insert_event"]
-        before = words["before"] if args["n"] > 1 and args["task"] != self.recalled else ""
+        known, before = {self.recalled}, ""
+        for at, (task, n, *_) in enumerate(self.events):
+            if task not in known and n > 1:
+                before += words["before"].replace("{at}", str(at or ""))
+            known.add(task)
         behind = words["after"] if after is not None else ""
         self.run.later(_events(text, before, behind, len(more)), args)
         if before or behind:
@@ -455,7 +488,7 @@ def _among(case: Case, near: Any) -> Case:
 @lru_cache(64)
 def _events(text: str, before: str, after: str, more: int) -> str:
     """The INSERT of so many events; and which others they may not come before."""
-    rows = "".join(f", ({', '.join(f':{name}{at}' for name in _EVENT[1:])})" for at in range(1, more + 1))
+    rows = "".join(f", ({', '.join(f':{name}{at}' for name in _EVENT)})" for at in range(1, more + 1))
     return text.replace("{before}", before).replace("{after}", after).replace("{more}", rows)
 
 
