@@ -12,7 +12,7 @@ import pytest
 from tests.api.test_hurry import writer
 from yourturn.api.table import rows
 from yourturn.server import protocol
-from yourturn.server.protocol import Whole, _rest
+from yourturn.server.protocol import _head, _rest
 
 
 class Line:
@@ -123,31 +123,32 @@ def test_nothing_is_sent_for_a_head(line):
     assert line.reply()[0] == 200
 
 
-def test_an_answer_leaves_in_one_piece():
-    class Said:
-        def __init__(self) -> None:
-            self.pieces: list[bytes] = []
-            self.closed = False
-            self.write = self.pieces.append
+def test_a_header_has_one_line():
+    said = [(b"content-type", b"text/plain"), (b"allow", b"GET")]
+    assert _head(404, said, True) == b"HTTP/1.1 404 Not Found\r\ncontent-type: text/plain\r\nallow: GET\r\n\r\n"
+    assert _head(200, [], False) == b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n"
+    for odd in (b"a\r\nset-cookie: x", b"a\nb", b"a\rb", b"\r\n\r\n<script>"):
+        for header in ((b"location", odd), (odd, b"x")):
+            with pytest.raises(RuntimeError, match="more than one line"):
+                _head(200, [*said, header], True)
 
-        def close(self) -> None:
-            self.closed = True
 
-        is_closing = get_extra_info = pause_reading = resume_reading = set_protocol = abort = None
+def test_who_says_so_is_let_go_after_the_answer(line):
+    line.socket.sendall(line.said("GET", "/api/me", "", "Connection: close\r\n"))
+    assert line.reply()[0] == 200
+    assert line.socket.recv(1) == b""
 
-    said = Said()
-    whole = Whole(said)
-    whole.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n")
-    assert said.pieces == []
-    whole.write(b"{}")
-    whole.write(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
-    assert said.pieces == [
-        b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
-        b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n",
-    ]
-    whole.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n")
-    whole.close()
-    assert said.pieces[2:] == [b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"] and said.closed
+
+def test_another_server_gets_an_answer_in_two_messages(sqlite_site):
+    said: list[dict[str, object]] = []
+
+    async def send(message: dict[str, object]) -> None:
+        said.append(message)
+
+    scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b"", "headers": [(b"host", b"localhost")]}
+    asyncio.run(sqlite_site.app(scope, None, send))
+    assert [message["type"] for message in said] == ["http.response.start", "http.response.body"]
+    assert said[0]["status"] == 200 and (b"x-frame-options", b"DENY") in said[0]["headers"] and said[1]["body"]
 
 
 def test_streams_live_in_tasks():

@@ -24,6 +24,8 @@ HEADERS: tuple[tuple[bytes, bytes], ...] = (
 CSP = (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'")
 HSTS = (b"strict-transport-security", b"max-age=31536000")
 _OURS = frozenset(name for name, _ in (*HEADERS, CSP, HSTS))
+#: A message with the whole of an answer, and a request that understands it. Any other gets it in two, as ASGI has it.
+WHOLE = "yourturn.whole"
 #: Secrets in a path are not for the log.
 _SECRET = re.compile(r"(/enter/)[^/]+|y[tsl]_\w+")
 
@@ -51,11 +53,14 @@ class Gate:
 
         async def out(message: Any) -> None:
             nonlocal status
-            if message["type"] == "http.response.start":
+            if "status" in message:
                 status = message["status"]
                 given = {name for name, _ in message["headers"]}
                 more = self._plain if given.isdisjoint(_OURS) else [pair for pair in self._plain if pair[0] not in given]
                 message["headers"] = [*message["headers"], *more]
+                if message["type"] == WHOLE and WHOLE not in scope:
+                    await send({"type": "http.response.start", "status": status, "headers": message["headers"]})
+                    message = {"type": "http.response.body", "body": message["body"]}
             await send(message)
 
         try:
@@ -82,7 +87,8 @@ async def refuse(send: Any, error: BaseException) -> None:
 
 
 async def answer(send: Any, status: int, headers: list[tuple[bytes, bytes]], body: bytes, *, head: bool = False) -> None:
-    length = (b"content-length", str(len(body)).encode())
-    more = [] if status in (204, 304) else [length]
-    await send({"type": "http.response.start", "status": status, "headers": [*headers, *more]})
-    await send({"type": "http.response.body", "body": b"" if head or status in (204, 304) else body})
+    if status in (204, 304):
+        body = b""
+    else:
+        headers = [*headers, (b"content-length", str(len(body)).encode())]
+    await send({"type": WHOLE, "status": status, "headers": headers, "body": b"" if head else body})

@@ -1,7 +1,7 @@
 """HTTP on a connection, as uvicorn speaks it, with two short cuts for small requests.
 
-*In one piece.* An answer whose length is known leaves with its head. Sent in two, who asked wakes up for a head without a
-body, and again.
+*In one piece.* An answer that is all there is said in one message (`WHOLE`, http/gate.py), and leaves so. Sent in two, who
+asked wakes up for a head without a body, and again.
 
 *At once.* A task of the event loop costs as much as a small look at the desk, and most requests are over before they have
 waited for anything. So one of the API is begun as soon as it is there, without a task; it gets one when it waits.
@@ -13,7 +13,9 @@ import types
 from collections.abc import Coroutine, Generator, Iterable
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+
+from ..http.gate import WHOLE
 
 #: What is begun at once when all of it is there, unless it is a stream, which lives in a task.
 API, STREAMS = "/api/", frozenset({"/api/events", "/api/changes"})
@@ -21,37 +23,44 @@ API, STREAMS = "/api/", frozenset({"/api/events", "/api/changes"})
 SMALL = 16_384
 
 
-class Whole:
-    """A connection that keeps a head until its body, if it says that there is one. Streams say nothing of their length."""
+class Cycle(RequestResponseCycle):
+    """A request and its answer, which may be said in one message."""
 
-    def __init__(self, connection: Any) -> None:
-        self._connection = connection
-        self._head = b""
-        self._write = connection.write
-        for name in ("is_closing", "get_extra_info", "pause_reading", "resume_reading", "set_protocol", "abort"):
-            setattr(self, name, getattr(connection, name))
-
-    def write(self, data: bytes) -> None:
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1.1 ") and b"\r\ncontent-length: " in data:
-            self._head = data
+    async def send(self, message: Any) -> None:
+        if message["type"] != WHOLE:
+            await super().send(message)
             return
-        self._write(data)
+        if self.flow.write_paused and not self.disconnected:
+            await self.flow.drain()
+        if self.disconnected:
+            return
+        head = _head(message["status"], message["headers"], self.keep_alive)
+        self.response_started = self.response_complete = True
+        self.transport.write(head + message["body"])
+        self.message_event.set()
+        if not self.keep_alive:
+            self.transport.close()
+        self.on_response()
 
-    def close(self) -> None:
-        if self._head:
-            self.write(b"")
-        self._connection.close()
+
+def _head(status: int, headers: list[tuple[bytes, bytes]], keep: bool) -> bytes:
+    said = [STATUS_LINE[status]]
+    for name, value in headers if keep else (*headers, (b"connection", b"close")):
+        said += (name, b": ", value, b"\r\n")
+    said.append(b"\r\n")
+    head = b"".join(said)
+    lines = (len(said) - 2) // 4 + 2
+    if head.count(b"\n") != lines or head.count(b"\r") != lines:
+        raise RuntimeError("A header has more than one line")
+    return head
 
 
 class Protocol(HttpToolsProtocol):
     _waiting: tuple[Any, Any] | None = None  #: what is begun when the rest of it is there
 
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(Whole(transport))  # type: ignore[arg-type]
-
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
+        cycle.__class__ = Cycle
+        cycle.scope[WHOLE] = True
         path = cycle.scope["path"]
         if not path.startswith(API) or path in STREAMS or cycle.waiting_for_100_continue or _large(cycle.scope["headers"]):
             super()._start_asgi_task(cycle, app)
