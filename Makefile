@@ -27,7 +27,7 @@ demo: setup ## open the inbox with a lively project: agents ask, you answer, the
 	@$(PY) -m yourturn.demo
 
 test: setup browser ## run all tests, on SQLite and PostgreSQL
-	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider  # one compiles, all read
 
 browser: ## a Chromium for the tests of pages; root gets one from the system's packages where none is there
 	@for b in chromium chromium-browser google-chrome; do command -v $$b >/dev/null && exit 0; done; { \

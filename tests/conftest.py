@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import suite
 from tests.desks import Desk, Files, Schemas
 from yourturn.client import Client
 from yourturn.config import connect
@@ -22,6 +24,7 @@ for name in [name for name in os.environ if name.startswith("YOURTURN_")]:
 TURN = str(Path(sys.executable).parent / "turn")
 DIALECTS = ("sqlite", "postgres")
 _numbers = itertools.count(1)
+_folder = suite.into_memory()
 
 
 #: What takes longest. Begun last, it would be waited for.
@@ -34,6 +37,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     rest = [item for item in items if item not in set(long)]
     half = len(rest) // 2
     items[:] = [*long[::2], *rest[:half], *long[1::2], *rest[half:]]
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    suite.read_a_share(session.config)
+
+
+def pytest_collection_finish() -> None:
+    suite.settle_down()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(exitstatus: int) -> None:
+    if _folder and not exitstatus:  # what failed can be looked at until the next time
+        shutil.rmtree(_folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
