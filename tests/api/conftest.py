@@ -93,7 +93,7 @@ class Site:
     def close(self) -> None:
         self.server.should_exit = True
         self.thread.join(20)
-        assert not self.thread.is_alive(), "the server stops"
+        assert not self.thread.is_alive(), f"the server of {self.address} stops"
         self.desk.close()
         self.socket.close()
 
