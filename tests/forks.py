@@ -1,9 +1,9 @@
 """Processes of their own, without paying each time for what every Python does first.
 
-A mother has imported the command and opened nothing. For each order she forks somebody who waits for it and tells how it ended,
-and that one forks the process itself: with its own folder, environment, arguments, standard streams and exit code. `turn` is
-the command, through the console script's own function. `TURN` (conftest.py), started from nothing, is for tests in which the
-start is the point, or what is around a process: its group, its terminal, its bytes.
+A mother has imported the command, and has nothing open. For each order she forks somebody who waits for it and tells how it
+ended, and that one forks the process itself: with its own folder, environment, arguments, standard streams and exit code.
+`turn` is the command, through the console script's own function. `TURN` (conftest.py), started from nothing, is for tests in
+which the start is the point, or what is around a process: its group, its terminal, its bytes.
 """
 
 from __future__ import annotations
@@ -118,10 +118,12 @@ def _mother() -> socket.socket:
 
 def _serve(line: socket.socket) -> None:
     import yourturn
+    from tests import warm
 
     for module in pkgutil.walk_packages(yourturn.__path__, "yourturn."):
         if not module.name.startswith(_SLOW):
             importlib.import_module(module.name)
+    warm.up()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while size := line.recv(4, socket.MSG_WAITALL):

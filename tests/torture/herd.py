@@ -1,6 +1,6 @@
 """Real processes that cost almost nothing to start, live side by side, and can be killed by the hundred.
 
-A herd has a mother: a process that has imported everything and opened nothing. She forks a child per order, and she alone
+A herd has a mother: a process that has imported everything, and has nothing open. She forks a child per order, and she alone
 signals and collects them: a number is not given to another process before its owner was collected, so a kill never hits a
 stranger. When whoever ordered goes away, she kills what is left and ends.
 
@@ -17,10 +17,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import traceback
 from pathlib import Path
 from typing import Any
+
+from tests import warm
 
 ROOT = Path(__file__).parents[2]
 _WARM = (
@@ -64,14 +65,10 @@ class Herd:
 
     def wait(self, child: int, seconds: float = 120.0) -> int:
         """Its exit code, or minus the signal that ended it; raises if it does not end."""
-        ends = time.monotonic() + seconds
-        pause = 0.001
-        while (code := self._say("poll", child)) is None:
-            if time.monotonic() > ends:
-                self.signal(child, signal.SIGKILL)
-                raise TimeoutError(f"process {child} did not end in {seconds:g} seconds")
-            time.sleep(pause)
-            pause = min(pause * 1.5, 0.004)
+        code = self._say("wait", child, seconds)
+        if code is None:
+            self.signal(child, signal.SIGKILL)
+            raise TimeoutError(f"process {child} did not end in {seconds:g} seconds")
         return int(code)
 
     def rests(self, child: int) -> bool:
@@ -112,6 +109,7 @@ class Herd:
 def _serve(broken: str) -> None:
     for name in _WARM:
         importlib.import_module(name)
+    warm.up()
     gc.freeze()  # what is shared with the children stays shared
     children: dict[int, int | None] = {}
     waiting = b""
@@ -137,6 +135,8 @@ def _obey(children: dict[int, int | None], broken: str, order: str, what: Any, m
             _live(role, more, broken)
         children[child] = None
         return child
+    if order == "wait" and children[what] is None:
+        children[what] = _ended(what, more)
     if order == "rests":
         _, status = os.waitpid(what, os.WUNTRACED)
         if os.WIFSTOPPED(status):
@@ -151,6 +151,22 @@ def _obey(children: dict[int, int | None], broken: str, order: str, what: Any, m
         os.kill(what, more)
         return True
     return False if order == "signal" else children[what]
+
+
+def _ended(child: int, seconds: float) -> int | None:
+    """How it ended, once it has; None if it does not."""
+
+    def enough(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, enough)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    except TimeoutError:
+        return None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _live(role: Any, args: list[Any], broken: str) -> None:

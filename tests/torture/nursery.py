@@ -6,6 +6,7 @@ of the signal that killed it. What the actor was told by the desk, it writes int
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
@@ -13,6 +14,8 @@ import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from tests import warm
 
 _WARM = (
     "tests.torture.operations", "yourturn.config", "yourturn.core.decide", "yourturn.founding", "yourturn.office",
@@ -77,6 +80,8 @@ def _act(order: dict[str, Any]) -> None:
 def main() -> None:
     for module in _WARM:
         import_module(module)
+    warm.up()
+    gc.freeze()  # what is shared with the children stays shared
     for line in sys.stdin:
         child = os.fork()
         if child == 0:

@@ -35,6 +35,12 @@ class _Words(dict[str, str]):
 
 def queries(words: dict[str, str]) -> dict[str, str]:
     """name -> SQL."""
+    return dict(_queries(tuple(words.items())))
+
+
+@cache
+def _queries(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    words = dict(pairs)
     owed = _OWED.format_map(_Words(words))
     columns = {"task": TASK, "question": QUESTION, "step": STEP, "program": PROGRAM}
     all_words = _Words(words, **columns, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed)
