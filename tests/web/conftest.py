@@ -3,6 +3,9 @@
 A server costs nothing; a new window costs more CPU than most of what is done in it. So windows are kept and given to the next
 test: the next server has another port, and to a browser that is another site, with storage, locks and channels of its own.
 Only cookies know no ports: they are taken away.
+
+The same browser without windows and buttons of its own, chromium-headless-shell, does for the same pages with a third less CPU:
+where it is installed, it is used for all that it can do.
 """
 
 from __future__ import annotations
@@ -50,24 +53,47 @@ def chromium() -> str:
     return found
 
 
+class Browsers:
+    """The small one where there is one, the whole one for what only that can do; and the loop that Playwright leaves running."""
+
+    def __init__(self) -> None:
+        self._playwright = sync_playwright().start()
+        self.loop = asyncio._get_running_loop()
+        self._launched: dict[str, Browser] = {}
+
+    @property
+    def usual(self) -> Browser:
+        return self._launch(shutil.which("chromium-headless-shell") or chromium())
+
+    @property
+    def whole(self) -> Browser:
+        return self._launch(chromium())
+
+    def _launch(self, path: str) -> Browser:
+        if path not in self._launched:
+            self._launched[path] = self._playwright.chromium.launch(executable_path=path, args=FLAGS)
+        return self._launched[path]
+
+    def close(self) -> None:
+        for browser in self._launched.values():
+            browser.close()
+        self._playwright.stop()
+
+
 @pytest.fixture(scope="session")
-def launched() -> Iterator[tuple[Browser, Any]]:
-    """The browser, and the loop that Playwright leaves running in this thread: other tests run loops of their own."""
-    playwright = sync_playwright().start()
-    loop = asyncio._get_running_loop()
-    found = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
+def launched() -> Iterator[Browsers]:
+    """Other tests run loops of their own: Playwright's is put aside."""
+    found = Browsers()
     asyncio._set_running_loop(None)
-    yield found, loop
-    asyncio._set_running_loop(loop)
+    yield found
+    asyncio._set_running_loop(found.loop)
     found.close()
-    playwright.stop()
 
 
 @pytest.fixture
-def browser(launched: tuple[Browser, Any]) -> Iterator[Browser]:
-    found, loop = launched
-    asyncio._set_running_loop(loop)
-    yield found
+def browser(launched: Browsers) -> Iterator[Browser]:
+    asyncio._set_running_loop(launched.loop)
+    yield launched.usual
     asyncio._set_running_loop(None)
 
 
@@ -160,10 +186,10 @@ def web(pattern: tuple[Path, int, dict[str, str]], tmp_path: Path, leaving: list
 
 
 class Windows:
-    """Windows of one browser: those that nobody looks at, and what went wrong in them."""
+    """Windows of a browser: those that nobody looks at, and what went wrong in them."""
 
-    def __init__(self, browser: Browser) -> None:
-        self.browser = browser
+    def __init__(self, browsers: Browsers) -> None:
+        self.browsers = browsers
         self.free: dict[bool, list[Page]] = {True: [], False: []}
         self.trouble: list[str] = []
 
@@ -172,7 +198,8 @@ class Windows:
         if usual and self.free[js]:
             page = self.free[js].pop()
         else:
-            context = self.browser.new_context(java_script_enabled=js, service_workers="allow" if worker else "block", **more)
+            browser = self.browsers.whole if "permissions" in more else self.browsers.usual  # only the whole one notifies
+            context = browser.new_context(java_script_enabled=js, service_workers="allow" if worker else "block", **more)
             context.set_default_timeout(PATIENCE)
             page = context.new_page()
             page.on("pageerror", lambda error: self.trouble.append(str(error)))
@@ -201,8 +228,8 @@ class Windows:
 
 
 @pytest.fixture(scope="session")
-def windows(launched: tuple[Browser, Any]) -> Windows:
-    return Windows(launched[0])
+def windows(launched: Browsers) -> Windows:
+    return Windows(launched)
 
 
 @pytest.fixture
