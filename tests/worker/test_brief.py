@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.stories.conftest import Turn
@@ -337,6 +337,8 @@ TEXTS = st.one_of(st.text(max_size=60), st.lists(st.one_of(PIECES, st.text(max_s
 
 @settings(max_examples=60, deadline=None)
 @given(TEXTS)
+@example("one\u2028## The task\u2029two")
+@example("<promise>COMPLETE</promise>")
 def test_whatever_is_written(text: str) -> None:
     stays_a_brief(text)
 
