@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -91,6 +92,26 @@ def test_keys_choose_in_a_row_and_enter_sends(web, visit, width):
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"/questions/{web.q['permission']}$"))
     assert web.desk.show(web.q["permission"])["status"] == "pending", "it has to be read first"
+
+
+def test_news_of_an_answer_may_be_faster_than_the_answer_to_it(web, visit):
+    """The row says so at once, and whoever answered stays where they are."""
+    page = visit("ana", width=390)
+    held: list[Any] = []
+    went: list[str] = []
+    page.route(f"**/questions/{web.q['checkpoint']}/**", lambda route: held.append((route, route.fetch())))
+    page.on("framenavigated", lambda frame: went.append(frame.url))
+    row = page.locator(f".row[data-id={web.q['checkpoint']}]")
+    row.locator("h3 a").focus()
+    for key in ("a", "Enter"):
+        page.keyboard.press(key)
+    expect(row.locator(".result")).to_be_visible()
+    ((route, answer),) = held
+    route.fulfill(response=answer)
+    expect(page.locator("#live")).to_contain_text("Sent.")
+    web.ask("And this?")
+    expect(page.get_by_text("1 new question")).to_be_visible()
+    assert went == []
 
 
 @ways

@@ -64,6 +64,8 @@ async function send(form, button) {
   const body = new URLSearchParams(new FormData(form, button));
   body.set("csrf", csrf);
   const item = { id, url, body: body.toString() };
+  // Asked now: the news that it is answered may be here before the answer to this, and take the form away.
+  const place = { dialog: form.closest("dialog"), pane: form.closest(".pane"), inRow: form.closest(".row") };
   wrong(form, "");
   sending(form, button, true);
   let answer, data;
@@ -78,7 +80,7 @@ async function send(form, button) {
     say(OFFLINE);
     return;
   }
-  if (answer.ok) { forget(form); done(form, id, data); return; }
+  if (answer.ok) { forget(form); done(place, id, data); return; }
   if (data.late) { forget(form); again(item); return; }
   sending(form, button, false);
   const told = data.error ?? {};
@@ -96,8 +98,7 @@ export function over(row, result) {
   row.append(el("p", { className: "result" }, result));
 }
 
-async function done(form, id, data) {
-  const dialog = form.closest("dialog"), pane = form.closest(".pane"), inRow = form.closest(".row");
+async function done({ dialog, pane, inRow }, id, data) {
   counts({ mine: data.waiting });
   const row = $(`.row[data-id="${id}"]`);
   if (row) over(row, data.result ?? data.sent);
