@@ -57,6 +57,11 @@ def _head(status: int, headers: list[tuple[bytes, bytes]], keep: bool) -> bytes:
 
 class Protocol(HttpToolsProtocol):
     _waiting: tuple[Any, Any] | None = None  #: what is begun when the rest of it is there
+    _first = True  #: of what came together, one is begun at once: others come in between
+
+    def data_received(self, data: bytes) -> None:
+        self._first = True
+        super().data_received(data)
 
     def _start_asgi_task(self, cycle: Any, app: Any) -> None:
         cycle.__class__ = Cycle
@@ -66,8 +71,8 @@ class Protocol(HttpToolsProtocol):
             super()._start_asgi_task(cycle, app)
         elif cycle.more_body:
             self._waiting = cycle, app
-        else:
-            self._begin(cycle, app)
+        else:  # it waited behind others: who has just been answered is not kept from ending by it
+            self.loop.call_soon(self._begin, cycle, app)
 
     def on_body(self, body: bytes) -> None:
         super().on_body(body)
@@ -79,7 +84,11 @@ class Protocol(HttpToolsProtocol):
         super().on_message_complete()
         if self._waiting is not None:
             waiting, self._waiting = self._waiting, None
-            self._begin(*waiting)
+            if self._first:
+                self._first = False
+                self._begin(*waiting)
+            else:
+                self.loop.call_soon(self._begin, *waiting)
 
     def _begin(self, cycle: Any, app: Any) -> None:
         running = cycle.run_asgi(app)
