@@ -20,7 +20,7 @@ from typing import Any
 
 from yourturn.client import Client
 from yourturn.config import connect
-from yourturn.core.errors import Busy, ClaimLost, StoreTrouble, YourturnError
+from yourturn.core.errors import Busy, ClaimLost, Precondition, StoreTrouble, YourturnError
 
 from .outside import SECOND, Ledger, SharedClock, lines
 
@@ -131,7 +131,9 @@ class Agent:
         at = self.stage.clock()
         try:
             found = patient(move)
-        except ClaimLost as error:
+        except (ClaimLost, Precondition) as error:
+            if isinstance(error, Precondition) and "open children" not in str(error):  # one was over, and somebody reopened it
+                raise
             self.write("refused", verb=verb, said=at, mark=mark, code=error.code)
             return None
         except StoreTrouble as error:
