@@ -314,11 +314,13 @@ class _Transaction:
 
 
 #: What is acknowledged is on disk, whatever the server's default; a stronger one is left alone. Quotes are plain. A desk is
-#: small when its statements are planned for good, and may be large when they run: so there is an index for all of them.
+#: small when its statements are planned for good, and may be large when they run: so there is an index for all of them. How
+#: many rows of a page are wanted is not known then either: nobody calls helpers for fifty.
 _SESSION = """
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');
 SET standard_conforming_strings = on;
 SET enable_seqscan = off;
 SET jit = off;
+SET max_parallel_workers_per_gather = 0;
 SET plan_cache_mode = force_generic_plan
 """
