@@ -156,7 +156,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
     Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
-    Mutant("what was given back is not the next", _BASE, "or not case.alone or case.task.state == READY", "or not case.alone", on("tests/store/test_handing_in.py", "test_what_was_given_back_can_be_the_next", "postgres")),
+    Mutant("what was given back is not the next", _BASE, "or not case.alone or case.offered", "or not case.alone", on("tests/store/test_handing_in.py", "test_what_was_given_back_can_be_the_next", "postgres")),
     Mutant("the next is claimed as settings were", _BASE, "if self.final and self.recalled else None", "if self.final else None", on(_RECENT, "test_settings_that_changed_before_it_was_handed_in", "postgres-False")),
     Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),

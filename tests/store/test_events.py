@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from typing import Any
 
 import pytest
 
@@ -390,52 +391,43 @@ def test_an_event_that_commits_late_is_not_skipped(desk, agent, address, dialect
     assert "human:slow" in {e.actor for _, e in desk.desk.events(live_cursor)[0]}, "who starts at the end misses nothing"
 
 
-@pytest.mark.parametrize("dialect", ["postgres"])
-def test_an_effect_is_never_seen_before_its_cause(desk, address, open_desk, dialect):
-    """A transaction that began early can write after one that began late; the reader must not turn them around."""
-    desk.create("A")
-    other = open_desk()
+def turned_around(desk, other, address, cause, effect, **tx) -> list[Any]:
+    """The events of two moves, as a reader sees them: the first to write began last, and another stays open in between."""
     reader = Follower(desk)
     store = desk.desk.store
     with raw(address) as blocker:
         with store.begin() as run:
             run("SELECT pg_current_xact_id()")  # the oldest
             blocker("BEGIN")
-            blocker("SELECT pg_current_xact_id()")  # stays open in between
-            other.note("PROJ-1", "cause")  # the youngest, and the first to write
-            tx = Tx(store, run, 1)
-            desk.desk._move(tx, say("note", desk.who, task=1, text="effect"))
-            tx.write()
+            blocker("SELECT pg_current_xact_id()")
+            cause(other)  # the youngest, and the first to write
+            late = Tx(store, run, 1, **tx)
+            desk.desk._move(late, effect)
+            late.write()
         reader.read()
         reader.check()
         blocker("COMMIT")
     reader.read()
     reader.check()
-    assert [json.loads(e.data)["notes"][0]["text"] for e in reader.seen if e.action == "note"] == ["cause", "effect"]
+    return reader.seen
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_an_effect_is_never_seen_before_its_cause(desk, address, open_desk, dialect):
+    """A transaction that began early can write after one that began late; the reader must not turn them around."""
+    desk.create("A")
+    effect = say("note", desk.who, task=1, text="effect")
+    seen = turned_around(desk, open_desk(), address, lambda other: other.note("PROJ-1", "cause"), effect)
+    assert [json.loads(e.data)["notes"][0]["text"] for e in seen if e.action == "note"] == ["cause", "effect"]
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_an_answer_is_never_seen_before_its_question(desk, address, open_desk, dialect):
     """Who remembers a task that asked nothing, and reads it again for an answer, remembers nothing about what came before."""
     desk.create("A")
-    other = open_desk()
-    reader = Follower(desk)
-    store = desk.desk.store
-    with raw(address) as blocker:
-        with store.begin() as run:
-            run("SELECT pg_current_xact_id()")
-            blocker("BEGIN")
-            blocker("SELECT pg_current_xact_id()")
-            other.ask("PROJ-1", "Which?")
-            tx = Tx(store, run, 1, recent=True)
-            desk.desk._move(tx, say("answer", desk.who, task=1, value="that"))
-            tx.write()
-        reader.read()
-        reader.check()
-        blocker("COMMIT")
-    reader.read()
-    reader.check()
-    assert [e.action for e in reader.seen if e.action in ("ask", "answer")] == ["ask", "answer"]
+    effect = say("answer", desk.who, task=1, value="that")
+    seen = turned_around(desk, open_desk(), address, lambda other: other.ask("PROJ-1", "Which?"), effect, recent=True)
+    assert [e.action for e in seen if e.action in ("ask", "answer")] == ["ask", "answer"]
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])

@@ -265,6 +265,11 @@ class Case(NamedTuple):
     def pending(self) -> list[Question]:
         return [q for q in self.questions if q.status == PENDING]
 
+    @property
+    def offered(self) -> bool:
+        """May the next one who looks for work be given it?"""
+        return self.task is not None and self.task.state == READY
+
 
 class Action(NamedTuple):
     """One thing somebody says. `args` has been checked by core.actions."""

@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from ..core.canon import dumps, link
 from ..core.errors import NotFound, Precondition
-from ..core.model import READY, RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
+from ..core.model import RESOLVED, Action, Case, Decision, Note, Program, Project, Question, Ref, Step, Task, altered
 from .base import DESCENDANTS, FROM_HOME, HOME, OF_PROJECT, Again, Store
 from .reads import Left
 from .recent import Birth
@@ -38,7 +38,7 @@ class Tx:
         self.q = store.query
         self.workspace = workspace
         self.last: tuple[int | None, int] = (None, 0)  #: an event in a later slot than ours: the next one's is not before its
-        self.events: list[tuple[Any, ...]] = []  #: of one task, in a row, not written yet
+        self.events: list[tuple[Any, ...]] = []  #: in a row, not written yet
         self.fresh: int | None = None  #: the id of the task that is being created, where the database gives it out before
         self.virtual = virtual  #: will be rolled back, so it must not promise numbers that somebody else gets
         self.unasked = 0
@@ -198,7 +198,7 @@ class Tx:
         The project that was remembered is compared with the task that was, so that has to be what was moved.
         """
         case = self.final[-1][0] if self.final and self.recalled else None
-        if case is None or case.task is None or not case.alone or case.task.state == READY:
+        if case is None or not case.alone or case.offered:
             self.ahead = None
         return self.ahead is not None
 
