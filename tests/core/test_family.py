@@ -302,6 +302,6 @@ def test_tries_cannot_be_lowered_below_what_is_used(bench):
     """Else the task would be ready, yet nobody could claim it and nobody would be told."""
     key = bench.working(max_retries=2)
     bench.agent.release(bench.claims[key])
-    with pytest.raises(Precondition, match="1 of its tries are used already"):
+    with pytest.raises(Precondition, match="1 of its tries is used already"):
         bench.desk.update(key, max_retries=1)
     assert bench.desk.next()["key"] == key

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+
+import pytest
+
 from tests.stories.conftest import Turn
 from yourturn.config import connect
 from yourturn.testing import FakeClock
@@ -52,7 +56,42 @@ def test_errors_in_their_exact_shape(turn: Turn) -> None:
     assert turn.text("claim", "PROJ-1", exit=4) == "Error: Cannot claim PROJ-1: it is 'done'\nValid from 'done': reopen (admin)\n"
     turn("create", "Epic", "--type", "epic")
     turn("create", "Part", "--parent", "PROJ-2")
-    assert turn.text("close", "PROJ-2", exit=4) == "Error: Cannot close PROJ-2\nReason: open children: PROJ-3\n"
+    words = "Error: Cannot close PROJ-2\nReason: open children: PROJ-3\nFinish or cancel them first: turn tree PROJ-2\n"
+    assert turn.text("close", "PROJ-2", exit=4) == words
+
+
+_EPIC = ("create Epic --type epic", "create Part --parent PROJ-1")
+#: What was done before; what is refused then, why, and what to do about it; and what of that helps.
+_REFUSED = (
+    (("create Big -c xlarge --draft",), "vet PROJ-1", "it is 'xlarge': decompose it first",
+     'turn decompose PROJ-1 --child "…" --child "…", or call it smaller: turn update PROJ-1 -c large', "update PROJ-1 -c large"),
+    (_EPIC, "close PROJ-1", "open children: PROJ-2", "Finish or cancel them first: turn tree PROJ-1", ""),
+    ((*_EPIC, "close PROJ-2"), "reopen PROJ-2", "its parent PROJ-1 is 'done'", "First: turn reopen PROJ-1", "reopen PROJ-1"),
+    (("project set review ask", "create A", "claim PROJ-1 --worker-id w1", "complete PROJ-1 --worker-id w1"),
+     "create More --parent PROJ-1", "its parent PROJ-1 is 'review'", 'First: turn reject PROJ-1 "why"', 'reject PROJ-1 "why"'),
+    (("create A",), "defer PROJ-1 --until 2020-01-01", "the date is in the past",
+     "Name one that is still to come: --until 2d", ""),
+    (("create A", "create B", "dep add PROJ-2 PROJ-1"), "dep add PROJ-1 PROJ-2",
+     "that would be a circle: PROJ-2 already waits for PROJ-1", "See what each waits for: turn dep list PROJ-2",
+     "dep remove PROJ-2 PROJ-1"),
+    (("create A",), "claim PROJ-1 --lease 2d", "a lease lasts at most 24 h without a heartbeat",
+     "Take it for less, and say that you are still at it: turn heartbeat PROJ-1", ""),
+    (("create A", "claim PROJ-1 --worker-id w1", "release PROJ-1 --worker-id w1"), "update PROJ-1 --max-retries 1",
+     "1 of its tries is used already", "Give it more than that: --max-retries 2", ""),
+    (("create A",), "heartbeat PROJ-1 --worker-id w1", "nobody has claimed it yet; it is 'ready'", "Take it: turn claim PROJ-1",
+     "claim PROJ-1 --worker-id w1"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "line", "why", "hint", "helps"), _REFUSED, ids=[row[1] for row in _REFUSED])
+def test_a_refusal_says_what_helps(turn: Turn, before: tuple[str, ...], line: str, why: str, hint: str, helps: str) -> None:
+    for words in before:
+        turn(*shlex.split(words))
+    _, reason, step = turn.text(*shlex.split(line), exit=4).splitlines()
+    assert (reason, step) == (f"Reason: {why}", hint)
+    if helps:
+        turn(*shlex.split(helps))
+        turn(*shlex.split(line))
 
 
 def test_flag_and_answer(turn: Turn) -> None:

@@ -17,8 +17,8 @@ from typing import Any
 from .canon import claim_hash, secret_hash
 from .draft import Draft
 from .effects import late_answer
-from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
-from .guards import no_open_need
+from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed
+from .guards import no_open_need, refused
 from .model import (
     ANSWERED,
     APPROVED,
@@ -93,7 +93,7 @@ def decide(case: Case, action: Action, now: int) -> Decision:
         return _too_late(d)
     rule = TRANSITIONS.get((task.state if task else None, verb))
     if rule is None and verb == "claim" and d.needs:
-        raise Precondition(f"Cannot claim {d.key}", reason=no_open_need(d))
+        raise refused(f"Cannot claim {d.key}", no_open_need, d)
     if rule is None:
         raise _illegal(d, action.verb)
     _may(d, rule, action.verb)
@@ -144,9 +144,9 @@ def _may(d: Draft, rule: Rule, verb: str) -> None:
 
 def _apply(d: Draft, rule: Rule, verb: str) -> None:
     for guard in rule.guards:
-        why_not = guard(d)
-        if why_not:
-            raise Precondition(f"Cannot {verb.replace('_', ' ')} {d.key if d.case.task else d.args.get('title')}", reason=why_not)
+        if guard(d):
+            what = d.key if d.case.task else d.args.get("title")
+            raise refused(f"Cannot {verb.replace('_', ' ')} {what}", guard, d)
     rule.effect(d)
     assert d.state in rule.to, f"{verb} landed in {d.state}, not in {rule.to}"
 
@@ -171,7 +171,9 @@ def _proof(task: Task, d: Draft) -> bool:
     else:
         return alive and who.direct and who.is_person and who.name == task.claimed_by
     if task.epoch == 0:
-        raise ClaimLost(f"Cannot {d.action.verb} {task.key}", reason=f"nobody has claimed it yet; it is '{task.state}'")
+        why = f"nobody has claimed it yet; it is '{task.state}'"
+        hint = f"Take it: turn claim {task.key}" if (task.state, "claim") in TRANSITIONS else ""
+        raise ClaimLost(f"Cannot {d.action.verb} {task.key}", reason=why, hint=hint)
     over = f"the lease is over (epoch {task.epoch}); it is '{task.state}'"
     raise ClaimLost(
         f"Cannot {d.action.verb} {task.key}: the claim is lost",

@@ -1,11 +1,15 @@
-"""Reasons why not. Each guard returns words that end the sentence 'Reason: …', or "" when nothing is in the way."""
+"""Reasons why not. Each guard returns words that end the sentence 'Reason: …', or "" when nothing is in the way.
+
+NEXT says what to do about it, where the reason does not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .draft import Draft
-from .errors import IllegalMove, Invalid, NotAllowed
+from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import ENDED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 
 
@@ -13,6 +17,11 @@ def keys(refs: list[Ref] | tuple[Ref, ...]) -> str:
     """'PROJ-40, PROJ-41', cut where it would drown the sentence."""
     shown = ", ".join(ref.key for ref in refs[:8])
     return shown if len(refs) <= 8 else f"{shown} and {len(refs) - 8} more"
+
+
+def refused(what: str, guard: Callable[[Draft], str], d: Draft) -> Precondition:
+    """The error of a guard that said why not."""
+    return Precondition(what, reason=guard(d), hint=NEXT[guard](d) if guard in NEXT else "")
 
 
 def title(d: Draft) -> str:
@@ -210,13 +219,18 @@ def may_rewind(d: Draft) -> str:
 
 def short_enough(d: Draft) -> str:
     lease, most = d.args.get("lease"), d.settings["max_lease"]
-    return f"a lease lasts at most {most // 60_000_000} min without a heartbeat" if lease and lease > most else ""
+    return f"a lease lasts at most {_span(most)} without a heartbeat" if lease and lease > most else ""
+
+
+def _span(time: int) -> str:
+    minutes = time // 60_000_000
+    return f"{minutes} min" if minutes % 60 else f"{minutes // 60} h"
 
 
 def room_for_tries(d: Draft) -> str:
     most = d.args["fields"].get("max_retries")
     used = d.get("retry_count")
-    return f"{used} of its tries are used already" if most is not None and most <= used else ""
+    return f"{used} of its tries {'is' if used == 1 else 'are'} used already" if most is not None and most <= used else ""
 
 
 def may_withdraw(d: Draft) -> str:
@@ -282,3 +296,29 @@ def may_update(d: Draft) -> str:
         if d.get("workflow"):
             _asks_itself(d.args["fields"])
     return ""
+
+
+def _after_its_parent(d: Draft) -> str:
+    parent = d.case.parent
+    assert parent is not None
+    return f'First: turn reject {parent.key} "why"' if parent.state == REVIEW else f"First: turn reopen {parent.key}"
+
+
+def _round_in_circles(circle: list[Ref], task: int) -> str:
+    return "" if any(ref.id == task for ref in circle) else f"See what each waits for: turn dep list {circle[0].key}"
+
+
+NEXT: dict[Callable[[Draft], str], Callable[[Draft], str]] = {
+    title: lambda d: f'Give it one: turn update {d.key} --title "…"',
+    right_size: lambda d: f'turn decompose {d.key} --child "…" --child "…", or call it smaller: turn update {d.key} -c large',
+    no_open_child: lambda d: f"Finish or cancel them first: turn tree {d.key}",
+    open_parent: _after_its_parent,
+    open_parent_if_open: _after_its_parent,
+    tries_left: lambda d: f"Give it more: turn update {d.key} --max-retries {d.get('retry_count') + 1}",
+    held_claim: lambda d: f"It is a person's turn: turn show {d.key}",
+    future: lambda d: "Name one that is still to come: --until 2d",
+    acyclic: lambda d: _round_in_circles(d.args["circle"], d.id),
+    a_run: lambda d: "Only runs have a journal: turn run FILE",
+    short_enough: lambda d: f"Take it for less, and say that you are still at it: turn heartbeat {d.key}",
+    room_for_tries: lambda d: f"Give it more than that: --max-retries {d.get('retry_count') + 1}",
+}

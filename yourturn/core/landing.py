@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 
 from .draft import Draft
-from .errors import Precondition
 from .model import BLOCKED, CREATED, DEFERRED, DONE, HUMAN, PENDING, READY, REVIEW, WITHDRAWN, WORKING, Question
 
 _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
@@ -89,9 +88,9 @@ def leave(d: Draft, outcome: str) -> None:
         return
     if d.get("outcome") == "done":
         if d.case.children:
-            from .guards import no_open_child
+            from .guards import no_open_child, refused
 
-            raise Precondition(f"Cannot {d.action.verb} {d.key}", reason=no_open_child(d))
+            raise refused(f"Cannot {d.action.verb} {d.key}", no_open_child, d)
         end(d, DONE, f"{d.key} is done")
     else:
         back(d)
