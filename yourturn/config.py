@@ -11,7 +11,8 @@ from .client import Client
 from .core.errors import Invalid, NoDesk, NotAllowed, Usage
 from .core.fields import NAME
 from .core.model import Who
-from .desk import Clock, Desk
+from .desk import Desk
+from .lookout import Clock
 from .store import schema
 from .store.base import Store
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from .audit import verify
 from .client import Client
-from .store import schema
+from .store import oddities, schema
 from .store.reads import Reader
 
 _SHOWN = 5
@@ -96,20 +96,20 @@ def _read(look: Callable[[Reader], Iterable[str]]) -> Callable[[Client], Iterabl
 
 
 def _overdue(reader: Reader) -> Iterable[str]:
-    late = reader.overdue()
+    late = oddities.overdue(reader)
     return [f"{late} task{'s' * (late != 1)} should have moved by now"] if late else []
 
 
 def _odd(name: str, words: str) -> Callable[[Client], Iterable[str]]:
     """A check that is one query: it finds the keys of rows that should not be."""
-    return _read(lambda reader: [f"{key} {words}" for key in reader.odd(name)])
+    return _read(lambda reader: [f"{key} {words}" for key in oddities.odd(reader, name)])
 
 
 def _acyclic(reader: Reader) -> Iterable[str]:
     """Take away whoever waits for nobody, until nobody is left, or only circles are."""
     waits: dict[str, set[str]] = {}
     holds: dict[str, set[str]] = {}
-    for task, needs in reader.edges():
+    for task, needs in oddities.edges(reader):
         waits.setdefault(task, set()).add(needs)
         waits.setdefault(needs, set())
         holds.setdefault(needs, set()).add(task)
@@ -127,7 +127,7 @@ def _acyclic(reader: Reader) -> Iterable[str]:
 def _epochs(reader: Reader) -> Iterable[str]:
     """Each claim's epoch is higher than the one before, and the row's is not lower than the last."""
     last: dict[str, int] = {}
-    for key, now, data in reader.claims():
+    for key, now, data in oddities.claims(reader):
         epoch = json.loads(data)["set"]["epoch"]
         if epoch <= last.get(key, 0):
             yield f"{key} was claimed with epoch {epoch} after {last[key]}"
@@ -138,7 +138,7 @@ def _epochs(reader: Reader) -> Iterable[str]:
 
 def _log(reader: Reader) -> Iterable[str]:
     """The last event of a task says the state that its row has."""
-    for key, state, data in reader.last_words():
+    for key, state, data in oddities.last_words(reader):
         said = json.loads(data).get("to")
         if said != state:
             yield f"{key} is '{state}', and its last event says '{said}'"

@@ -7,7 +7,8 @@ from . import Mutant
 _RULES, _DECIDE, _EFFECTS, _GUARDS = (f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards"))
 _LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
 _JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/looks.py", "tests/core/test_journal.py"
-_DESK, _OFFICE, _BASE = "yourturn/desk.py", "yourturn/office.py", "yourturn/store/tx.py"
+_DESK, _OFFICE, _LOOKOUT = (f"yourturn/{name}.py" for name in ("desk", "office", "lookout"))
+_BASE, _DOCKET = "yourturn/store/tx.py", "yourturn/store/docket.py"
 _SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
 _LINK = "yourturn/store/link.py"
 _SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
@@ -73,8 +74,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("silence allows a call", "yourturn/worker/gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "            law.check(action.who, action.verb)\n", "", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
-    Mutant("a revoked token opens", _DESK, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
-    Mutant("a removed person answers", _DESK, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
+    Mutant("a revoked token opens", _LOOKOUT, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
+    Mutant("a removed person answers", _LOOKOUT, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
     # --- people over a network
     Mutant("any password opens", "yourturn/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
     Mutant("an unknown name costs nothing", "yourturn/client/managing.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_a_name_that_nobody_has_costs_as_much")),
@@ -92,7 +93,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a browser opens the tools of agents", "yourturn/mcp/afar.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
     Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
-    Mutant("a session never ends", _DESK, "if row is None or row[4] is not None or row[3] <= self.now(row[-1]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
+    Mutant("a session never ends", _LOOKOUT, "if row is None or row[4] is not None or row[3] <= self.now(row[-1]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
     Mutant("a session in clear", _OFFICE, '"hash": secret_hash(a["secret"]), "about"', '"hash": a["secret"], "about"', on(_PEOPLE, "test_no_secret_is_stored_nor_told")),
     Mutant("an allowance has no end", _QUERIES, "WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - CAST(:cost AS {big});", ";", on(_PEOPLE, "test_an_allowance_is_shared_and_comes_back")),
     Mutant("an old version will do", _DECIDE, "if action.version is not None and task is not None and task.version != action.version:", "if False:", on(_PEOPLE, "test_what_is_said_holds_for_the_version_that_was_seen")),
@@ -156,8 +157,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
     Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
-    Mutant("what was given back is not the next", _BASE, "or not case.alone or case.offered", "or not case.alone", on("tests/store/test_handing_in.py", "test_what_was_given_back_can_be_the_next", "postgres")),
-    Mutant("the next is claimed as settings were", _BASE, "if self.final and self.recalled else None", "if self.final else None", on(_RECENT, "test_settings_that_changed_before_it_was_handed_in", "postgres-False")),
+    Mutant("what was given back is not the next", _DOCKET, "or not case.alone or case.offered", "or not case.alone", on("tests/store/test_handing_in.py", "test_what_was_given_back_can_be_the_next", "postgres")),
+    Mutant("the next is claimed as settings were", _DOCKET, "if self.final and self.recalled else None", "if self.final else None", on(_RECENT, "test_settings_that_changed_before_it_was_handed_in", "postgres-False")),
     Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
     Mutant("two make one circle", _POSTGRES, 'run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})', "pass", on(_RACES, "test_a_circle_of_four_that_two_would_close", "postgres")),
@@ -221,7 +222,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a question outlives its step", _JOURNAL, "            if q.status == PENDING:\n", "            if q.status == PENDING and q.blocking:\n", on(_WRITTEN, "test_a_waiting_run_that_goes_back_withdraws_what_it_asked")),
     Mutant("a run that goes back is held", _JOURNAL, "    elif d.state == HUMAN:\n        drop_claim(d)\n", "    elif d.state == HUMAN:\n", on(_WRITTEN, "test_a_waiting_run_that_goes_back_withdraws_what_it_asked")),
     Mutant("reopen goes on in the old journal", _EFFECTS, '        d.put(journal=d.get("journal") + 1)\n', "        pass\n", on(_WRITTEN, "test_reopen_begins_an_empty_journal")),
-    Mutant("anybody gets a run", _BASE, '" AND t.workflow IS NULL" * (not runs)', '""', on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
+    Mutant("anybody gets a run", _DOCKET, '" AND t.workflow IS NULL" * (not runs)', '""', on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
     Mutant("next shows a run", _LOOKS, "limit=1, runs=False, **filters", "limit=1, **filters", on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
     Mutant("completed without a result", _SCHEMA, "    CHECK ((status = 'completed') = (result IS NOT NULL)),\n", "", on(_ROWS, "test_the_database_refuses_wrong_rows")),
     Mutant("machines: anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", (_MODELS,)),
@@ -250,7 +251,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a link without its actor", _CANON, "str(n), str(at), actor, action, data", "str(n), str(at), action, data", on(_EVENTS, "test_tampering_is_found")),
     Mutant("an effect before its cause", _POSTGRES, '"slot": "GREATEST(', '"slot": "COALESCE(', on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
     Mutant("what is remembered has no cause", _BASE, "if task not in known and n > 1", "if False", on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
-    Mutant("what was read again has no cause", _BASE, "found is None or (asked and not found[0].questions)", "found is None", on(_EVENTS, "test_an_answer_is_never_seen_before_its_question", "postgres")),
+    Mutant("what was read again has no cause", _DOCKET, "found is None or (asked and not found[0].questions)", "found is None", on(_EVENTS, "test_an_answer_is_never_seen_before_its_question", "postgres")),
     Mutant("a late commit is skipped", _POSTGRES, "pg_snapshot_xmin(pg_current_snapshot())", "pg_snapshot_xmax(pg_current_snapshot())", on(_EVENTS, "test_an_event_that_commits_late_is_not_skipped", "postgres")),
     Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
     Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
@@ -315,7 +316,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a branch begins beside the run's work", _BRANCHES, 'gitwork.finish(place, f"{key}: before step {of(branch)}\\n")', "pass", on(_FLOWS, "test_branches_work_side_by_side_and_come_together")),
     Mutant("a conflict is nobody's", _BRANCHES, "return _conflict(key, path, str(place.branch), into, files, parts)", "continue", on(_FLOWS, "test_a_conflict_is_a_persons_and_tried_again")),
     Mutant("branches stay at home", _RUNNING, "if place.own or not name:", "if not name:", on(_FLOWS, "test_waiting_branches_move_to_another_machine_with_their_work", "")),
-    Mutant("other machines do not wait", "yourturn/store/tx.py", "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
+    Mutant("other machines do not wait", _DOCKET, "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
     # --- workflows
     Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_code(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),
     Mutant("a swallowed pause goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.journal.out", on(_WAYS, "test_a_swallow_to_the_end_is_noted_once")),

@@ -23,7 +23,8 @@ from ..config import open_store
 from ..core.canon import secret_hash
 from ..core.errors import NotKnown
 from ..core.model import Who
-from ..desk import Clock, Desk
+from ..desk import Desk
+from ..lookout import Clock
 from ..store import schema
 from ..store.base import NotNow
 from .threads import Threads

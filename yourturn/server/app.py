@@ -15,12 +15,12 @@ from ..api import jobs
 from ..api.endpoint import Endpoint
 from ..api.table import rows
 from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
-from ..desk import Clock
 from ..http import auth, errors
 from ..http.desks import Desks
 from ..http.gate import Gate, answer, refuse
 from ..http.paths import Paths
 from ..http.site import Site
+from ..lookout import Clock
 from ..version import __version__
 from ..web import frame
 from ..web import pages as web

@@ -8,14 +8,15 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
-from ..core.model import Case, Event, Note, Program, Question, Ref, Step, Task
-from .base import DESCENDANTS, OF_PROJECT, Store
+from ..core.model import Case, Note, Program, Question, Ref, Step, Task
+from .base import DESCENDANTS, OF_PROJECT
+from .log import Log
 from .text import ENDED_STATES, QUESTION, STEP, TASK
 
 _TASK = len(Task._fields)
 _QUESTION = len(Question._fields)
+OURS = "FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
 _RANK = "CASE q.urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END"
-_EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash"
 
 
 class Details(NamedTuple):
@@ -28,13 +29,6 @@ class Details(NamedTuple):
     steps: list[Step]
 
 
-class Left(NamedTuple):
-    """A task that stands alone, as a move of this transaction left it, and the notes that it has added."""
-
-    case: Case
-    notes: list[Note]
-
-
 class Asked(NamedTuple):
     """A question with the little that an inbox shows of its task."""
 
@@ -45,25 +39,10 @@ class Asked(NamedTuple):
     workflow: str | None  #: the script, where its task is a run
 
 
-class Reader:
-    def __init__(self, store: Store, run: Any, workspace: int, left: dict[int, Left] | None = None) -> None:
-        self.store = store
-        self.run = run
-        self.workspace = workspace
-        self.now = 0
-        self.left = left or {}  #: what the move has left behind that is being made: nobody reads that again
-
-    def _all(self, body: str, **args: Any) -> list[Any]:
-        rows: list[Any] = self.run(body, {"workspace": self.workspace, **args}).fetchall()
-        return rows
-
-    def _named(self, name: str, **args: Any) -> list[Any]:
-        rows: list[Any] = self.run(self.store.query[name], {"workspace": self.workspace, **args}).fetchall()
-        return rows
-
+class Reader(Log):
     def next_due(self) -> int | None:
         """When time will move something next."""
-        found = self._all(
+        found = self.rows(
             "SELECT t.due_at FROM tasks t JOIN projects p ON p.id = +t.project_id WHERE t.due_at IS NOT NULL "
             "AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1"
         )
@@ -141,7 +120,7 @@ class Reader:
             only("t.id < :after" if newest else _AFTER[workable], after=after)
         order = "t.id DESC" if newest else "t.priority, t.created_at, t.id" if workable else "t.id"
         index = self.store.words["by_state"] if workable else ""
-        rows = self._all(
+        rows = self.rows(
             f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if workable or states else '+'}t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
             limit=limit,
@@ -175,7 +154,7 @@ class Reader:
     def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
         """(task, what it waits for): of all that wait for these, and all that these wait for."""
         numbers, these = _numbers(ids), self.store.words["these"]
-        rows = self._all(
+        rows = self.rows(
             f"SELECT d.task_id, d.needs_id FROM deps d WHERE d.task_id {these} "
             f"UNION SELECT d.task_id, d.needs_id FROM deps d WHERE d.needs_id {these}",
             ids=numbers,
@@ -184,7 +163,7 @@ class Reader:
 
     def keys(self, numbers: Iterable[int]) -> dict[int, str]:
         """What the tasks with these numbers are called."""
-        return dict(self._all(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=_numbers(numbers)))
+        return dict(self.rows(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=_numbers(numbers)))
 
     def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
         """Questions, notes and needs of many tasks, asked for in one go."""
@@ -231,7 +210,7 @@ class Reader:
         numbers = _numbers(ids)
         found: dict[int, list[str]] = {}
         if numbers:
-            for needs, key in self._all(
+            for needs, key in self.rows(
                 f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id "
                 f"WHERE d.needs_id {self.store.words['these']} AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id",
                 ids=numbers,
@@ -245,17 +224,17 @@ class Reader:
         if not numbers:
             return {}
         these = self.store.words["these"]
-        rows = self._all(
+        rows = self.rows(
             f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id {these} AND e.action = 'complete' ORDER BY e.n", ids=numbers
         )
         return dict(rows)
 
     def counts(self, project: str | None = None) -> dict[str, int]:
         """state -> how many. What is done is in no index: it is what is left of all."""
-        ours = f"{_OURS} {'AND p.key = :project' * bool(project)}"
+        ours = f"{OURS} {'AND p.key = :project' * bool(project)}"
         args = {"project": project} if project else {}
-        found = dict(self._all(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
-        done = self._all(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
+        found = dict(self.rows(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
+        done = self.rows(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
         return {**found, "done": done} if done else found
 
     # --- questions --------------------------------------------------------------------------------------------------
@@ -295,7 +274,7 @@ class Reader:
                 f"({_RANK}, q.id) > (SELECT {inner}, z.id FROM questions z WHERE z.workspace_id = :workspace AND z.id = :after)"
             )
             args["after"] = after
-        rows = self._all(
+        rows = self.rows(
             f"SELECT {QUESTION}, t.key, t.title, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
             f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})), t.workflow "
             f"FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
@@ -316,7 +295,7 @@ class Reader:
             found = "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id)"
             where.append(f"{found} LIKE :search ESCAPE '!'")
             args["search"] = f"%{_like(search.lower())}%"
-        return self._all(
+        return self.rows(
             "SELECT q.id, t.key, p.key, q.kind, q.response_type, q.blocking, q.urgency, q.timeout_at, q.on_timeout, q.reviewer, "
             "q.asked_by, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
             f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})) "
@@ -346,74 +325,7 @@ class Reader:
         )
         args = {"project": project} if project else {}
         closed = f"{asked} q.responded_at >= :since ORDER BY q.responded_at DESC LIMIT :most"
-        return self._all(f"{asked} q.status = 'pending'", **args) + self._all(closed, since=since, most=most, **args)
-
-    # --- the event log ----------------------------------------------------------------------------------------------
-
-    def log(
-        self,
-        *,
-        task: int | None = None,
-        project: str | None = None,
-        actor: str | None = None,
-        action: str | None = None,
-        after: int | None = None,
-        before: int | None = None,
-        limit: int = 500,
-    ) -> list[Event]:
-        """The newest `limit` events, oldest first; or the newest before `before`; or those that follow `after`."""
-        where, args = ["e.workspace_id = :workspace"], dict[str, Any]()
-        for clause, name, value in (
-            ("e.task_id = :task", "task", task),
-            ("p.key = :project", "project", project),
-            ("e.actor = :actor", "actor", actor),
-            ("e.action = :action", "action", action),
-            ("e.seq > :after", "after", after),
-            ("e.seq < :before", "before", before),
-        ):
-            if value is not None:
-                where.append(clause)
-                args[name] = value
-        order = "ASC" if after is not None else "DESC"
-        rows = self._all(
-            f"SELECT {_EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task_id LEFT JOIN projects p ON p.id = t.project_id "
-            f"WHERE {' AND '.join(where)} ORDER BY e.seq {order} LIMIT :limit",
-            limit=limit,
-            **args,
-        )
-        found = [Event._make(row) for row in rows]
-        return found if after is not None else found[::-1]
-
-    def horizon(self) -> str:
-        return str(self._named("horizon")[0][0])
-
-    def log_end(self) -> str:
-        """The cursor behind everything that is finished now."""
-        high = self.horizon()
-        newest = self._all(
-            f"SELECT max(e.seq) FROM events e WHERE e.workspace_id = :workspace AND e.xid < {self.store.words['cast_high']}",
-            high=high,
-        )[0][0]
-        return f"0.{high}.{newest or 0}"
-
-    def log_after(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
-        """A cursor is low.high.seq: the events of transactions low … high are being read, up to number seq.
-
-        Numbers are given out in the order of writing, but become visible in the order of committing. So the log is
-        read in slices of transactions that are all finished; inside a slice, the order of writing is the order of cause.
-        A transaction that waited for another's row can be older than it, but then both finished before the slice
-        was cut. When a slice is empty, the next one begins where it ended.
-        """
-        low, high, seq = _parse_cursor(after) if after else ("0", self.horizon(), 0)
-        while True:
-            rows = self._named("events_after", low=low, high=high, seq=seq, limit=limit)
-            if rows:
-                found = [(f"{low}.{high}.{row[0]}", Event._make(row)) for row in rows]
-                return found, found[-1][0]
-            edge = self.horizon()
-            if edge == high:
-                return [], f"{low}.{high}.{seq}"
-            low, high, seq = high, edge, 0
+        return self.rows(f"{asked} q.status = 'pending'", **args) + self.rows(closed, since=since, most=most, **args)
 
     # --- the office -------------------------------------------------------------------------------------------------
 
@@ -435,87 +347,6 @@ class Reader:
     def prefs(self, actor: str) -> Any:
         rows = self._named("prefs", actor=actor)
         return json.loads(rows[0][0]) if rows else {}
-
-    def chain(self, seq: int, limit: int = 5000) -> list[Event]:
-        return [Event._make(row) for row in self._named("chain", seq=seq, limit=limit)]
-
-    def heads(self, after: int, limit: int = 5000) -> list[Any]:
-        return self._named("heads", after=after, limit=limit)
-
-    def office_head(self) -> tuple[str, int, str]:
-        name, n, hash = self._named("office_look")[0]
-        return name, n, hash
-
-    # --- for the doctor ---------------------------------------------------------------------------------------------
-
-    def overdue(self) -> int:
-        return int(self._all(f"SELECT count(*) {_OURS} AND t.due_at <= :now", now=self.now)[0][0])
-
-    def odd(self, name: str, limit: int = 100) -> list[str]:
-        """Keys of what should not be: a row of _ODD."""
-        return [str(row[0]) for row in self._all(f"{_ODD[name]} LIMIT :limit", limit=limit)]
-
-    def edges(self) -> list[Any]:
-        """Who waits for whom, by key."""
-        return self._all(
-            "SELECT t.key, n.key FROM deps d JOIN tasks t ON t.id = d.task_id JOIN tasks n ON n.id = d.needs_id "
-            "JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
-        )
-
-    def claims(self) -> Iterable[Any]:
-        """key, epoch of the row, what the event says: every claim ever taken, in the order of each task's chain."""
-        return self._all(f"SELECT t.key, t.epoch, e.data {_TOLD} AND e.action = 'claim' ORDER BY t.id, e.n")
-
-    def last_words(self) -> Iterable[Any]:
-        """key, state, what the last event says."""
-        return self._all(f"SELECT t.key, t.state, e.data {_TOLD} AND e.n = t.event_count")
-
-
-_OURS = "FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
-_TOLD = _OURS.replace("WHERE", "JOIN events e ON e.task_id = t.id WHERE")
-_ASKS = "EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending'"
-_WAITS = (
-    "EXISTS (SELECT 1 FROM deps d JOIN tasks n ON n.id = d.needs_id "
-    "WHERE d.task_id = t.id AND n.state NOT IN ('done', 'cancelled'))"
-)
-_ODD = {
-    "orphan": """SELECT what FROM (
-        SELECT 'task ' || t.key AS what FROM tasks t LEFT JOIN projects p ON p.id = t.project_id
-            LEFT JOIN tasks u ON u.id = t.parent_id WHERE p.id IS NULL OR (t.parent_id IS NOT NULL AND u.id IS NULL)
-        UNION ALL SELECT 'question Q' || q.id FROM questions q LEFT JOIN tasks t ON t.id = q.task_id WHERE t.id IS NULL
-        UNION ALL SELECT 'question Q' || q.id FROM questions q JOIN tasks t ON t.id = q.task_id
-            JOIN projects p ON p.id = t.project_id WHERE p.workspace_id <> q.workspace_id
-        UNION ALL SELECT 'note ' || o.id FROM notes o LEFT JOIN tasks t ON t.id = o.task_id WHERE t.id IS NULL
-        UNION ALL SELECT 'dependency ' || d.task_id || ' on ' || d.needs_id FROM deps d
-            LEFT JOIN tasks t ON t.id = d.task_id LEFT JOIN tasks n ON n.id = d.needs_id WHERE t.id IS NULL OR n.id IS NULL
-        UNION ALL SELECT 'event ' || e.seq FROM events e LEFT JOIN tasks t ON t.id = e.task_id
-            WHERE e.task_id IS NOT NULL AND t.id IS NULL
-        UNION ALL SELECT 'project ' || p.key FROM projects p LEFT JOIN workspaces w ON w.id = p.workspace_id
-            WHERE w.id IS NULL
-        ) AS found""",
-    "unclaimed": f"SELECT t.key {_OURS} AND t.state = 'working' "
-    "AND (t.holder IS NULL OR t.claim_hash IS NULL OR t.lease_expires_at IS NULL)",
-    "stray_claim": f"SELECT t.key {_OURS} AND t.holder IS NOT NULL AND (t.state NOT IN ('working', 'human') OR t.epoch < 1)",
-    "unasked": f"SELECT t.key {_OURS} AND t.state = 'human' AND NOT {_ASKS} AND q.blocking = 1)",
-    "unheld": f"SELECT t.key {_OURS} AND t.state <> 'human' AND {_ASKS} AND q.blocking = 1)",
-    "left_open": f"SELECT t.key {_OURS} AND t.state IN ('done', 'cancelled', 'failed') AND {_ASKS})",
-    "too_early": f"SELECT t.key {_OURS} AND t.state = 'ready' AND {_WAITS}",
-    "too_late": f"SELECT t.key {_OURS} AND t.state = 'blocked' AND NOT {_WAITS}",
-    "exhausted": f"SELECT t.key {_OURS} AND t.retry_count >= t.max_retries "
-    f"AND t.state NOT IN ({ENDED_STATES}) AND NOT {_ASKS} AND q.reason = 'retry_exhausted')",
-    "in_clear": f"""SELECT what FROM (
-        SELECT 'token ' || name AS what FROM tokens WHERE workspace_id = :workspace AND length(hash) <> 64
-        UNION ALL SELECT 'session ' || id FROM logins WHERE workspace_id = :workspace AND length(hash) <> 64
-        UNION ALL SELECT 'link ' || id FROM links WHERE workspace_id = :workspace AND length(hash) <> 64
-        UNION ALL SELECT 'the password of ' || name FROM users WHERE workspace_id = :workspace AND password NOT LIKE 'scrypt$%'
-        UNION ALL SELECT 'the claim on ' || t.key {_OURS} AND length(t.claim_hash) <> 64
-        UNION ALL SELECT 'event ' || e.seq FROM events e
-            WHERE e.workspace_id = :workspace AND e.task_id IS NULL
-            AND (e.data LIKE '%"yt!_%' ESCAPE '!' OR e.data LIKE '%"ys!_%' ESCAPE '!'
-                 OR e.data LIKE '%"yl!_%' ESCAPE '!'
-                 OR e.data LIKE '%scrypt$%')
-        ) AS found""",
-}
 
 
 _AFTER = {
@@ -558,12 +389,3 @@ def _words(words: Iterable[str]) -> str:
 
 def _like(text: str) -> str:
     return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")
-
-
-def _parse_cursor(cursor: str) -> tuple[str, str, int]:
-    from ..core.errors import Invalid
-
-    parts = cursor.split(".")
-    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
-        raise Invalid(f"{cursor[:40]!a} is no cursor", hint="Use one that an event came with.")
-    return parts[0], parts[1], int(parts[2])
