@@ -160,7 +160,8 @@ class Biased(Machine):
             self.say("claim", who, job, args={"worker": "w0", "secret": f"s{self.said}"})
         elif job.holder and c["small"]:
             verb = ("step", "step", "step", "flag", "flag", "park", "rewind", "complete", "fail")[c["other"] % 9]
-            self.say(verb, who, job, args=self.args(verb, job, {**c, "proof": "newest"}))
+            proof = "worker" if c["small"] == 3 else "newest"  # a name holds it, and is not the script
+            self.say(verb, who, job, args=self.args(verb, job, {**c, "proof": proof}))
         elif job.pending() and c["small"] > 1:
             asked = job.pending()[0].id
             signal = {"signal": {"status": "COMPLETE"}} if c["flag"] else {}

@@ -105,6 +105,7 @@ class Move:
     args: dict[str, Any]
     now: int  #: never earlier than what happened to the task before
     holds: bool = False
+    script: bool = False  #: of a run: shown by the claim's token, not by a worker's or a person's name
     q: Asked | None = None
     clock: int = 0  #: what the clock really says
     again: bool = False  #: said before, so it leaves no event

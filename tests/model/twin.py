@@ -116,6 +116,7 @@ class Twin(Verbs):
         if token is None and not m.who.direct:
             raise No("not_allowed")
         if alive and token in (None, job.token) and worker in (None, job.holder):
+            m.script = bool(token and job.workflow)
             return True
         raise No("claim_lost")
 

@@ -454,8 +454,8 @@ class Verbs(Ground):
     # --- journals ---------------------------------------------------------------------------------------------------
 
     def _script_says(self, job: Job, m: Move) -> None:
-        """An agent ends a run only if it knows the journal that is being written."""
-        if job.workflow and m.who.role == "agent" and m.args.get("journal") != job.journal:
+        """An agent ends a run only as its script, and only if it knows the journal that is being written."""
+        if job.workflow and m.who.role == "agent" and not (m.script and m.args.get("journal") == job.journal):
             raise No("precondition")
 
     def _record(self, job: Job, m: Move) -> bool:
@@ -467,6 +467,8 @@ class Verbs(Ground):
             raise No("precondition")
         if not m.holds:
             raise No("claim_lost")
+        if not m.script:
+            raise No("not_allowed")
         if program and not (m.who.direct or m.who.role == "admin"):
             raise No("not_allowed")
         written = job.journals[job.journal]
@@ -507,6 +509,8 @@ class Verbs(Ground):
             self._may_lift(job, m)
         elif was == "failed":
             self._open_parent(job.parent)
+        elif was == "working" and not m.script:
+            raise No("precondition")
         if m.args.get("to"):
             first, before = int(m.args["to"].split(".")[0]), job.journals[job.journal]
             spare = {f"~{at}": call for at, call in before.items() if at[0] != "~" and int(at.split(".")[0]) >= first}
