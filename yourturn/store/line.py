@@ -2,12 +2,20 @@
 
 Only psycopg.pq is used for it, which is soon there (driver.py). If a line does not come about, psycopg itself is asked for
 one: it tries the addresses of a host one after the other, and says what is wrong.
+
+Who goes to sleep until the answer comes wakes late, and finds its caches full of other people's things: with a server on the
+same machine, that is a third of a move. So who is alone stays awake for as long as an answer usually takes (Vigil). Threads
+that could run meanwhile make that wrong, and so do other processes that want the processor: whoever lost it while it was
+awake sleeps through the next answers, and through more of them the next time.
 """
 
 from __future__ import annotations
 
+import os
 import select
+import threading
 import time
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
 from .driver import errors, pq
@@ -18,6 +26,36 @@ _FAILED, _SYNCED = pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.PIPELINE_SYNC
 
 #: The name of something prepared and its values; or a text, and None.
 Sent: TypeAlias = tuple[bytes, list[bytes | None] | None]
+
+
+class Vigil:
+    """Whether to stay awake until the answer comes; one for all lines of a process."""
+
+    #: Seconds: of staying awake at most; and so much of them for somebody else are too much.
+    longest, lost = 0.002, 0.0002
+    most = 1024  #: answers to sleep through, at a time
+
+    def __init__(self, cores: int, threads: Callable[[], int] = threading.active_count) -> None:
+        self.cores, self.threads = cores, threads
+        self.asleep = 0  #: answers to sleep through, from now on
+        self.tired = 1
+
+    def begun(self) -> bool:
+        if self.asleep:
+            self.asleep -= 1
+            return False
+        return self.cores > 1 and self.threads() == 1  # the server may need the only one
+
+    def over(self, seconds: float, ours: float) -> None:
+        """It was so long, and of that so much was ours."""
+        if seconds - ours > self.lost:
+            self.tired = min(2 * self.tired, self.most)
+            self.asleep = self.tired
+        else:
+            self.tired = 1
+
+
+vigil = Vigil(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
 class Line:
@@ -50,6 +88,39 @@ class Line:
             raise error(found)
         return found
 
+    def ask(self, name: bytes, values: list[bytes | None]) -> Any:
+        """The answer to one statement that is prepared."""
+        if not vigil.begun():
+            return self.pgconn.exec_prepared(name, values)
+        try:
+            return self._asked(self.pgconn, name, values)
+        except BaseException:
+            self.close()  # nobody knows what is still under way
+            raise
+
+    def _asked(self, pgconn: Any, name: bytes, values: list[bytes | None]) -> Any:
+        pgconn.send_query_prepared(name, values)
+        self._flush(pgconn)
+        self._await(pgconn, True)
+        found = None
+        while (result := pgconn.get_result()) is not None:
+            found = result
+        if found is None:
+            raise errors.OperationalError(pgconn.get_error_message())
+        return found
+
+    def _await(self, pgconn: Any, awake: bool) -> None:
+        """Until an answer is there."""
+        if awake:
+            begun, ours = time.perf_counter(), time.thread_time()
+            ends, now = begun + vigil.longest, begun
+            while pgconn.is_busy() and (now := time.perf_counter()) < ends:
+                pgconn.consume_input()
+            vigil.over(now - begun, time.thread_time() - ours)
+        while pgconn.is_busy():
+            self._poll.poll()
+            pgconn.consume_input()
+
     def pipe(self, script: list[Sent]) -> list[Any]:
         """Several statements in one go, in one transaction unless they say COMMIT; nothing is done behind an error."""
         self.send(script)
@@ -78,6 +149,9 @@ class Line:
             else:
                 pgconn.send_query_prepared(words, values)
         pgconn.pipeline_sync()
+        self._flush(pgconn)
+
+    def _flush(self, pgconn: Any) -> None:
         while pgconn.flush():  # more than the socket takes at once: who only wrote would wait for who only writes
             self._poll.modify(pgconn.socket, select.POLLIN | select.POLLOUT)
             if self._poll.poll()[0][1] & select.POLLIN:
@@ -86,10 +160,10 @@ class Line:
 
     def _received(self, pgconn: Any) -> list[Any]:
         found: list[Any] = []
+        awake = vigil.begun()
         while not found or found[-1].status != _SYNCED:
-            while pgconn.is_busy():
-                self._poll.poll()
-                pgconn.consume_input()
+            if pgconn.is_busy():
+                self._await(pgconn, awake)
             if (result := pgconn.get_result()) is not None:
                 found.append(result)
             elif pgconn.status == _BAD:

@@ -146,12 +146,11 @@ class Link:
 
     def _sent(self, script: list[Sent]) -> list[Any]:
         """The answer to each. At the first error, nothing behind it is done."""
-        conn = self.db.pgconn
         if len(script) > 1:
             found = self.db.pipe(script)
         else:
             ((words, values),) = script
-            found = [conn.exec_(words) if values is None else conn.exec_prepared(words, values)]
+            found = [self.db.pgconn.exec_(words) if values is None else self.db.ask(words, values)]
         return self._good(found)
 
     def _good(self, found: list[Any]) -> list[Any]:
