@@ -31,7 +31,7 @@ def test_it_is_for_who_is_alone_and_has_a_second_core():
     assert not line.Vigil(1, lambda: 1).begun()
 
 
-def test_who_lost_the_processor_sleeps_twice_as_long_each_time_and_begins_anew_after_a_quiet_one():
+def test_who_lost_the_processor_sleeps_twice_as_long_each_time_and_comes_back_slowly():
     vigil = line.Vigil(2, lambda: 1)
 
     def slept():
@@ -40,15 +40,16 @@ def test_who_lost_the_processor_sleeps_twice_as_long_each_time_and_begins_anew_a
             count += 1
         return count
 
-    found = []
-    for _ in range(12):
-        vigil.over(0.001, 0.0007)
-        found.append(slept())
-    assert found == [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 1024, 1024]
-    vigil.over(0.001, 0.0009)
-    assert slept() == 0
-    vigil.over(0.001, 0.0)
-    assert slept() == 2
+    def lost(seconds, ours):
+        vigil.over(seconds, ours)
+        return slept()
+
+    assert [lost(0.001, 0.0007) for _ in range(9)] == [16, 32, 64, 128, 256, 512, 1024, 1024, 1024]
+    assert [lost(0.001, 0.0009) for _ in range(3)] == [0, 0, 0], "a little is nothing"
+    assert lost(0.001, 0.0) == 256
+    for _ in range(20):
+        lost(0.001, 0.001)
+    assert lost(0.001, 0.0) == 16
 
 
 def test_the_answer_is_the_same(db):

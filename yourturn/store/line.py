@@ -33,12 +33,12 @@ class Vigil:
 
     #: Seconds: of staying awake at most; and so much of them for somebody else are too much.
     longest, lost = 0.002, 0.0002
-    most = 1024  #: answers to sleep through, at a time
+    least, most = 8, 1024  #: answers to sleep through, at a time
 
     def __init__(self, cores: int, threads: Callable[[], int] = threading.active_count) -> None:
         self.cores, self.threads = cores, threads
         self.asleep = 0  #: answers to sleep through, from now on
-        self.tired = 1
+        self.tired = self.least
 
     def begun(self) -> bool:
         if self.asleep:
@@ -51,8 +51,8 @@ class Vigil:
         if seconds - ours > self.lost:
             self.tired = min(2 * self.tired, self.most)
             self.asleep = self.tired
-        else:
-            self.tired = 1
+        elif self.tired > self.least:
+            self.tired //= 2
 
 
 vigil = Vigil(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
@@ -115,6 +115,7 @@ class Line:
             begun, ours = time.perf_counter(), time.thread_time()
             ends, now = begun + vigil.longest, begun
             while pgconn.is_busy() and (now := time.perf_counter()) < ends:
+                os.sched_yield()  # whoever else wants this core has it at once
                 pgconn.consume_input()
             vigil.over(now - begun, time.thread_time() - ours)
         while pgconn.is_busy():
