@@ -138,7 +138,7 @@ def test_an_approval_from_before_a_fence_does_not_count(desk, agent):
     question = _row(desk, asked)
     assert allows(question, None)
     desk.do("restore")
-    fenced_at = desk.desk.look(lambda r: r._all("SELECT fenced_at FROM workspaces")[0][0])
+    fenced_at = desk.desk.look(lambda r: r.rows("SELECT fenced_at FROM workspaces")[0][0])
     assert not allows(question, fenced_at)
     note = desk.show(key)["notes"][-1]
     assert note["author"] == "system" and asked["id"] in note["text"] and "ask again" in note["text"]

@@ -265,7 +265,11 @@ def test_a_hidden_page_notifies_without_the_command(web, visit, width):
     page = visit("ana", permissions=["notifications"], worker=True, width=width)
     live(page)
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
-    page.evaluate("""() => Object.defineProperty(document, "visibilityState", { get: () => "hidden" })""")
+    page.evaluate("""() => {
+        Object.defineProperty(document, "visibilityState", { get: () => "hidden" });
+        const kind = ServiceWorkerRegistration.prototype, show = kind.showNotification;
+        kind.showNotification = function (...about) { return show.apply(this, about).then(() => { window.shown = true; }); };
+    }""")
     q = web.ask(
         "Run this in .?\nrm -rf secret",
         "permission",
@@ -274,7 +278,7 @@ def test_a_hidden_page_notifies_without_the_command(web, visit, width):
     notes = (
         "navigator.serviceWorker.ready.then(w => w.getNotifications()).then(all => all.map(n => [n.title, n.body, n.data.url]))"
     )
-    until(page, f"{notes}.then(all => all.length === 1)")
+    until(page, "window.shown === true")  # whoever asks for notices before, makes Chromium drop what is on its way
     assert page.evaluate(notes) == [["Permission from coder, API-4", "Asks before it acts.", f"/questions/{q}"]]
     web.as_("human:ben").reject(q)
     until(page, f"{notes}.then(all => all.length === 0)")  # an answer anywhere clears it everywhere
