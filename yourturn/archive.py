@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -198,9 +199,19 @@ def check(path: str) -> dict[str, Any]:
     if not ended:
         raise Invalid(f"{path} was cut off", reason="its last line is missing")
     if last.get("sha256") != sum_.hexdigest():
-        raise Invalid(f"{path} was changed after it was written", reason="its SHA-256 does not fit", hint="Export it again.")
+        raise Invalid(f"{path} was changed after it was written", reason=_changed(path), hint="Export it again.")
     found: dict[str, Any] = last["rows"]
     return found
+
+
+def _changed(path: str) -> str:
+    """Where, if that can be seen."""
+    for number, line in _raw(path):
+        try:
+            json.loads(line)
+        except ValueError:
+            return f"line {number} is no JSON"
+    return "its SHA-256 does not fit"
 
 
 def _readable(path: str, line: bytes) -> None:
