@@ -494,6 +494,8 @@ class Verbs(Ground):
         step = job.journals[job.journal].get(path) if journal == job.journal else None
         if step is None or step.status == "completed":
             raise No("invalid")
+        if step.status == "running" and job.holder:
+            raise No("precondition")
         step.status, step.result, step.ended = "completed", dumps(m.args["signal"]), m.now
 
     def _step(self, job: Job, m: Move) -> None:

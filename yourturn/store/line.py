@@ -55,7 +55,8 @@ class Vigil:
             self.tired //= 2
 
 
-vigil = Vigil(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+#: Where cores cannot be given away, nobody stays awake.
+vigil = Vigil(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") and hasattr(os, "sched_yield") else 1)
 
 
 class Line:
