@@ -153,6 +153,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("an event of what did not happen (postgres)", _LINK, 'f" / coalesce((SELECT 1 FROM m{at}), 0)"', '""', on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed", "postgres")),
+    Mutant("who is not alone stays awake", "yourturn/store/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/store/test_vigil.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
+    Mutant("who waits long never sleeps", "yourturn/store/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/store/test_vigil.py", "test_who_waits_long_sleeps", "awake")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
