@@ -22,12 +22,17 @@ def orders() -> Iterator[dict[str, Any]]:
         yield json.loads(line)
 
 
+def counts(order: dict[str, Any]) -> bool:
+    """Is it the time that counts? All are at work before it begins, and none has ended before it is over."""
+    return bool(order["opens"] <= time.monotonic() < order["closes"])
+
+
 def _say(answer: Answer) -> None:
     print(json.dumps(answer), flush=True)
 
 
 def work(address: str, name: str) -> Iterator[Answer]:
-    """Complete a task and claim the next, through the door, as often as the time allows. What is held at the end is completed."""
+    """Complete a task and claim the next, through the door, until the time is over; how often in the time that counts."""
     from yourturn.core import law
     from yourturn.core.errors import Busy
 
@@ -35,23 +40,20 @@ def work(address: str, name: str) -> Iterator[Answer]:
         desk = client.desk
         desk.cursor()
         for order in orders():
-            begun = ended = time.monotonic()
             count = busy = 0
             held = None
-            while ended < begun + order["seconds"]:
+            while time.monotonic() < order["closes"]:
                 first = held and law.say("complete", desk.who, task=held.task, claim=held.claim.token, summary="It is there")
                 try:
                     held = desk.claim_next(name, project="PROJ", first=first)
                     if held is None:
                         break
-                    count += 1
+                    count += first is not None and counts(order)
                 except Busy:
                     busy += 1
-                ended = time.monotonic()
             if held is not None:
                 desk.do(law.say("complete", desk.who, task=held.task, claim=held.claim.token, summary="It is there"))
-                ended = time.monotonic()
-            yield {"begun": begun, "ended": ended, "count": count, "busy": busy}
+            yield {"count": count, "busy": busy}
 
 
 def commit(address: str, name: str) -> Iterator[Answer]:
@@ -60,12 +62,10 @@ def commit(address: str, name: str) -> Iterator[Answer]:
 
     step = bare.update(address)
     for order in orders():
-        begun = ended = time.monotonic()
         count = 0
-        while ended < begun + order["seconds"]:
-            count += step()
-            ended = time.monotonic()
-        yield {"begun": begun, "ended": ended, "count": count}
+        while time.monotonic() < order["closes"]:
+            count += step() * counts(order)
+        yield {"count": count}
 
 
 def peer(address: str, name: str) -> Iterator[Answer]:
