@@ -5,6 +5,8 @@ takes the power away. Where memory is short, or programs may not be started from
 
 Every test process reads all tests, and what pytest makes of them has to be compiled. So each begins with its share, and finds
 the others' when it comes to them. And when all are read, nobody looks through them for garbage again.
+
+A password takes a quarter of a second, as it should. Only the test of that waits for it.
 """
 
 from __future__ import annotations
@@ -20,6 +22,9 @@ from pathlib import Path
 
 import pytest
 
+from yourturn import passwords
+
+WORK, passwords.WORK = passwords.WORK, (4, 8, 1)
 MEMORY = Path("/dev/shm")
 ENOUGH = 4 * 2**30  #: bytes; all tests together need less than a quarter of it
 ROOT = Path(__file__).parents[1]

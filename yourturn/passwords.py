@@ -13,9 +13,8 @@ from hmac import compare_digest
 from .core.errors import Invalid
 
 #: log2 of the work, the size of a block, how often: 16 MB, and about a fifth of a second.
-LOG_N, R, P = 14, 8, 5
+WORK = 14, 8, 5
 SHORTEST, LONGEST = 8, 1000
-_NOBODY = f"scrypt${LOG_N}${R}${P}${b64encode(bytes(16)).decode()}${b64encode(bytes(32)).decode()}"
 
 
 def make(password: str) -> str:
@@ -23,14 +22,18 @@ def make(password: str) -> str:
     if not isinstance(password, str) or not SHORTEST <= len(password) <= LONGEST:
         raise Invalid(f"A password has {SHORTEST} to {LONGEST} characters")
     salt = os.urandom(16)
-    return f"scrypt${LOG_N}${R}${P}${b64encode(salt).decode()}${b64encode(_derived(password, salt, LOG_N, R, P)).decode()}"
+    return _stored(salt, _derived(password, salt, *WORK))
 
 
 def proves(password: str, stored: str | None) -> bool:
     """Is this the password? Without a stored one it never is, and that takes as long."""
-    _, log_n, r, p, salt, wanted = (stored or _NOBODY).split("$")
+    _, log_n, r, p, salt, wanted = (stored or _stored(bytes(16), bytes(32))).split("$")
     found = _derived(password[:LONGEST], b64decode(salt), int(log_n), int(r), int(p))
     return compare_digest(found, b64decode(wanted)) and stored is not None
+
+
+def _stored(salt: bytes, derived: bytes) -> str:
+    return "$".join(["scrypt", *map(str, WORK), b64encode(salt).decode(), b64encode(derived).decode()])
 
 
 def _derived(password: str, salt: bytes, log_n: int, r: int, p: int) -> bytes:

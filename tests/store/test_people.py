@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tests import suite
 from tests.store.crowd import raw
 from yourturn import passwords, rates, strict
 from yourturn.config import connect
@@ -29,7 +30,8 @@ def ben(desk):
 # --- passwords --------------------------------------------------------------------------------------------------------
 
 
-def test_a_password_proves_itself_and_nothing_else():
+def test_a_password_proves_itself_and_nothing_else(monkeypatch):
+    monkeypatch.setattr(passwords, "WORK", suite.WORK)
     stored = passwords.make(PASSWORD)
     assert stored.startswith("scrypt$14$8$5$") and PASSWORD not in stored
     assert stored != passwords.make(PASSWORD), "salted"
