@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -208,8 +207,8 @@ def _changed(path: str) -> str:
     """Where, if that can be seen."""
     for number, line in _raw(path):
         try:
-            json.loads(line)
-        except ValueError:
+            loads(line.decode())
+        except (Invalid, UnicodeDecodeError):
             return f"line {number} is no JSON"
     return "its SHA-256 does not fit"
 

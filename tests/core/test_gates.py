@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition
+from yourturn.core.words import lasting
 
 
 @pytest.fixture
@@ -151,6 +152,7 @@ def test_agents_raise_no_limits_when_they_create(bench):
         bench.agent.create("x", workflow="x.py")
     with pytest.raises(NotAllowed, match="more than 3 tries"):
         bench.agent.decompose(bench.agent.claim(bench.ready(), "w1"), [{"title": "x", "max_retries": 100}])
+    assert [lasting(n * 1_000_000) for n in (86_400, 5_400, 60, 90, 30)] == ["24 h", "90 min", "1 min", "90 s", "30 s"]
     with pytest.raises(Precondition, match="at most 24 h"):
         bench.agent.claim(bench.ready(), "w1", lease="300d")
 

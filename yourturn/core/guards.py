@@ -11,6 +11,7 @@ from typing import Any
 from .draft import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import ENDED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
+from .words import lasting
 
 
 def keys(refs: list[Ref] | tuple[Ref, ...]) -> str:
@@ -219,12 +220,8 @@ def may_rewind(d: Draft) -> str:
 
 def short_enough(d: Draft) -> str:
     lease, most = d.args.get("lease"), d.settings["max_lease"]
-    return f"a lease lasts at most {_span(most)} without a heartbeat" if lease and lease > most else ""
+    return f"a lease lasts at most {lasting(most)} without a heartbeat" if lease and lease > most else ""
 
-
-def _span(time: int) -> str:
-    minutes = time // 60_000_000
-    return f"{minutes} min" if minutes % 60 else f"{minutes // 60} h"
 
 
 def room_for_tries(d: Draft) -> str:

@@ -23,3 +23,9 @@ def _second(seconds: int) -> str:
 def when(micros: int) -> str:
     """2026-11-15 14:31 UTC"""
     return (_EPOCH + timedelta(microseconds=micros)).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def lasting(micros: int) -> str:
+    """24 h, 90 min, 30 s: the largest that tells it whole."""
+    seconds = micros // 1_000_000
+    return next((f"{seconds // size} {name}" for size, name in ((3600, "h"), (60, "min")) if seconds % size == 0), f"{seconds} s")

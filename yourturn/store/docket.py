@@ -48,8 +48,7 @@ class Docket:
         self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
 
     def write(self) -> None:
-        """What was decided and not written yet; before anybody looks."""
-        raise NotImplementedError
+        """What was decided and not written yet; before anybody looks. Who only loads has nothing."""
 
     def recall(self, task: int, question: int | None, asked: bool) -> tuple[Case, int] | None:
         """The case as this process remembers it; what is written on it compares. With `asked`, only if it has open questions."""
