@@ -47,6 +47,7 @@ class Done(NamedTuple):
     task: int | None = None
     question: int | None = None
     claim: Claim | None = None
+    state: str | None = None  #: of the task then; None where the move was made before, and only its reply is given again
 
 
 class _Undo(Exception):
@@ -247,13 +248,15 @@ class Desk(Lookout):
         if action.args.get("steps") or action.args.get("signal"):
             case = self._with_steps(tx, case, action)
         decision = tx.save(law.decide(case, action, now))
-        tx.final.append((self._follow(tx, decision, now, touched), database, known))
+        after = self._follow(tx, decision, now, touched)
+        tx.final.append((after, database, known))
         number = decision.opened[0].id if decision.opened else action.question
         if number is None and decision.closed:
             number = decision.closed[0].id
         if number is None and action.verb in _MAY_BE_LATE and case.questions:
             number = case.questions[-1].id
-        return Done(decision.task.id, number, decision.claim)
+        state = after.task.state if after.task is not None and not decision.after else None
+        return Done(decision.task.id, number, decision.claim, state)
 
     def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
         """Make the moves that the system owes this case."""
@@ -268,10 +271,13 @@ class Desk(Lookout):
         touched.update(decision.touch)
         case = decision.case
         for action in decision.after:
-            child = action._replace(args={"project": case.project.key, **action.args})
-            born = tx.save(law.decide(self._new_case(tx, child)[0], child, now))
-            touched.update(born.touch)
-        if not decision.after:  # whose children were just born is loaded again, because they touch it
+            if action.task is None:
+                child = action._replace(args={"project": case.project.key, **action.args})
+                follows = law.decide(self._new_case(tx, child)[0], child, now)
+            else:
+                follows = law.decide(tx.case(action.task)[0], action, now)
+            touched.update(tx.save(follows).touch)
+        if not decision.after:  # a parent whose children were just created is loaded again, because they touch it
             case = self._pay(tx, case, now, touched)
         self._settle(tx, touched, now)
         return case

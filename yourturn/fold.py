@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from .core.access import FOR_ITS_AGENTS
-from .core.model import HUMAN, PENDING, RESOLVED
+from .core.model import HUMAN, PENDING, RESOLVED, REVIEW
 from .core.rules import MEANS
 
 Row = dict[str, Any]
@@ -20,7 +20,7 @@ Row = dict[str, Any]
 #: Fields that a birth leaves out of its event when they are empty.
 _EMPTY: Row = {
     "description": "", "acceptance": "", "summary": "", "reason": "", "labels": [], "retry_count": 0, "epoch": 0, "priority": 0,
-    "state": None, "holder": None, "return_state": None, "lease_expires_at": None, "wake_at": None, "accept_at": None,
+    "state": None, "holder": None, "return_state": None, "lease_expires_at": None, "wake_at": None,
     "workflow": None, "max_retries": 0, "journal": 0,
 }  # fmt: skip
 
@@ -107,7 +107,7 @@ class Fold:
             story = self.tasks[key] = Story(key)
             story.row["created_at"] = data.get("created_at", event["at"])
         was = {} if born else dict(story.row)
-        if data["to"] == HUMAN != was.get("state"):
+        if data["to"] in (HUMAN, REVIEW) and data["to"] != was.get("state"):
             story.stay = set()
         story.row.update(data.get("set", ()), state=data["to"])
         closed, opened = list(self._close(story, data)), list(self._open(story, event))
@@ -120,7 +120,7 @@ class Fold:
             self.tasks[task].needs.pop(needs, None)
         story.void |= set(data.get("void", ()))
         story.program = data.get("program", story.program)
-        move = Move(event, data, _meant(event["action"], data), was, story, closed, opened, used, written)
+        move = Move(event, data, _meant(event, data), was, story, closed, opened, used, written)
         for name, law in self.laws.items():
             self.wrong[name] += [f"{_name(event)}: {words}" for words in law(self, move)]
         story.events, story.at = story.events + 1, event["at"]
@@ -220,7 +220,7 @@ def _name(event: Row) -> str:
     return f"{event['task'] or 'the office'}, {event['action']} by {event['actor']} at {event['at']}"
 
 
-def _meant(action: str, data: Row) -> str:
-    """approve and reject end a review when they lead out of it; anything else that they do is an answer."""
-    stays = data["from"] == data["to"]
-    return "answer" if (action, data["from"]) in MEANS and stays else MEANS.get((action, data["from"]), action)
+def _meant(event: Row, data: Row) -> str:
+    """The verb of the table behind a person's word."""
+    action = str(event["action"])
+    return action if event["actor"] == "system" else MEANS.get((action, data["from"]), action)

@@ -20,10 +20,12 @@ from .core.model import (
     DONE,
     ENDED,
     FAILED,
+    FINISHED,
     HUMAN,
     PENDING,
     READY,
     REJECTED,
+    RETRY_EXHAUSTED,
     REVIEW,
     TIMEOUT,
     VERDICTS,
@@ -31,13 +33,12 @@ from .core.model import (
     WORKING,
 )
 from .core.places import place
-from .core.rules import FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
+from .core.rules import CHOICES, FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
 from .fold import Fold, Move, Row
 
 #: What an actor of a sort can be at most. Roles change; the log only keeps names.
 _SORTS = {"human": ROLES["admin"], "agent": ROLES["agent"], "system": ROLES["system"]}
 
-_EXHAUSTED = "retry_exhausted"
 
 
 def _moves(fold: Fold, m: Move) -> Iterator[str]:
@@ -88,12 +89,12 @@ def _retries(fold: Fold, m: Move) -> Iterator[str]:
     if spent and now != before + 1:
         yield f"{m.verb} took the tries from {before} to {now}"
     answered = any(q["blocking"] for _, q in m.closed if q["status"] == ANSWERED)
-    forgiving = answered or m.verb in ("hand_back", "reopen", "reject", "rewind")
+    forgiving = answered or m.verb in ("hand_back", "reopen", "rewind") or _accepted_unasked(m)
     if not spent and now != before and not (now == 0 and forgiving and m.event["actor"].startswith("human:")):
         yield f"{m.verb} by {m.event['actor']} took the tries from {before} to {now}"
     if not m.was and now:
         yield f"it was born with {now} tries"
-    asked = [q for q in m.story.pending() if q.get("reason") == _EXHAUSTED and q["asked_by"] == "system"]
+    asked = [q for q in m.story.pending() if q.get("reason") == RETRY_EXHAUSTED and q["asked_by"] == "system"]
     if len(asked) > 1:
         yield f"{len(asked)} questions say that the tries ran out"
     if now >= m.story.row["max_retries"] and m.to not in ENDED and len(asked) != 1:
@@ -101,12 +102,16 @@ def _retries(fold: Fold, m: Move) -> Iterator[str]:
 
 
 def _turns(fold: Fold, m: Move) -> Iterator[str]:
-    """`human` if and only if a blocking question is open; nothing is open on what has ended."""
-    waiting = [q["id"] for q in m.story.waiting()]
-    if m.to == HUMAN and not waiting:
+    """`human` if and only if a blocking question is open, or `review` where it is about finished work; nothing is open on what
+    has ended."""
+    waiting = m.story.waiting()
+    finished = [q for q in waiting if q.get("reason") == FINISHED]
+    if m.to == HUMAN and len(finished) == len(waiting):
         yield "it is 'human', and no blocking question is open"
-    if m.to != HUMAN and waiting:
-        yield f"{waiting[0]} is open and blocks, and the task is '{m.to}'"
+    if m.to != HUMAN and len(waiting) > (len(finished) if m.to == REVIEW else 0):
+        yield f"{waiting[0]['id']} is open and blocks, and the task is '{m.to}'"
+    if len(finished) > 1:
+        yield f"{len(finished)} questions ask about its finished work"
     if m.to in ENDED and m.story.pending():
         yield f"it has ended, and {m.story.pending()[0]['id']} is open"
 
@@ -159,7 +164,7 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
         if before["status"] != PENDING:
             yield f"{name} was '{before['status']}' already, and became '{status}'"
         if status == PENDING:
-            if m.verb not in ("assign", "timeout"):
+            if m.verb not in ("assign", "timeout") and q.get("reason") != FINISHED:
                 yield f"{m.verb} changed {name} without closing it"
             continue
         if (q["responded_by"], q["responded_at"]) != (actor, m.event["at"]):
@@ -178,12 +183,22 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             yield f"{name} became '{status}'"
         elif m.verb == "withdraw" and not _may_withdraw(q, actor, held=m.was.get("holder") is not None):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
-    if m.verb == "answer" and answered != 1 and not _again(m) and not (not m.closed and m.data.get("notes")):
+    kept_as_note = not m.closed and m.data.get("notes")
+    if m.verb == "answer" and answered != 1 and not _again(m) and not kept_as_note and not _accepted_unasked(m):
         yield f"it answered {answered} questions"
 
 
+def _accepted_unasked(m: Move) -> bool:
+    """Before schema 6 finished work was accepted or sent back without a question of its own."""
+    asked = any(q.get("reason") == FINISHED for q in m.story.questions.values())
+    return m.verb == "answer" and m.data["from"] == REVIEW and not m.closed and not asked
+
+
 def _may_withdraw(q: Row, actor: str, held: bool) -> bool:
-    """People: what somebody asked. Agents: their own, and what holds the task up only as its holder."""
+    """People: what somebody asked. Agents: their own, and what holds the task up only as its holder. The system: its own, when
+    the cause is gone."""
+    if actor == "system":
+        return bool(q["asked_by"] == "system")
     if actor.startswith("human:"):
         return bool(q["asked_by"] != "system")
     return bool(q["asked_by"] == actor) and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
@@ -280,24 +295,37 @@ def _verdicts(fold: Fold, m: Move) -> Iterator[str]:
                 yield f"{q['id']} of kind {q['kind']} was {verdict}, which is refused"
             if not q["blocking"]:
                 lands = (m.data["from"],)
-            elif result == CANCELLED:
+            elif result == CANCELLED or _chosen(q) == "cancel":
                 lands = (CANCELLED,)
+            elif _chosen(q) == "human":
+                lands = (HUMAN,)
             else:
                 stay.add(result)
     if m.verb == "timeout":
         lands = _after_silence(m, stay)
     elif m.verb == "hand_back":
         stay.clear()
-    elif m.verb not in ("answer", "withdraw") or m.data["from"] != HUMAN:
+    elif m.verb not in ("answer", "withdraw") or m.data["from"] not in (HUMAN, REVIEW) or _accepted_unasked(m):
         return
+    waiting = m.story.waiting()
+    if lands is None and waiting:
+        lands = (REVIEW,) if all(q.get("reason") == FINISHED for q in waiting) else (HUMAN,)
     if lands is None:
-        lands = (HUMAN,) if m.story.waiting() else (DONE,) if stay == {DONE} else _back(m)
+        lands = (DONE,) if stay == {DONE} else _back(m)
     if m.to not in lands:
         yield f"it landed in '{m.to}', not in {' or '.join(lands)}"
 
 
+def _chosen(q: Row) -> object:
+    """What was chosen in a question of the system; "" where it is none, or was answered in words."""
+    value = (q["response"] or {}).get("value")
+    return value if q["asked_by"] == "system" and (q.get("reason"), value) in CHOICES else ""
+
+
 def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
     how, others = m.data["on_timeout"], bool(m.story.waiting())
+    if how == "accept":
+        return (DONE,)
     if how in ("remind", "escalate", "keep"):
         return (HUMAN,)
     if how in ("fail", "stuck"):
@@ -322,7 +350,7 @@ def _times(fold: Fold, m: Move) -> Iterator[str]:
         yield f"the event before it was written at {m.story.at}"
     if m.event["actor"] != "system":
         return
-    due = {"expire": "lease_expires_at", "wake": "wake_at", "accept": "accept_at"}.get(m.verb)
+    due = {"expire": "lease_expires_at", "wake": "wake_at"}.get(m.verb)
     if due and (was.get(due) is None or was[due] > at):
         yield f"{due} was {was.get(due)}"
     for before, after in m.closed:

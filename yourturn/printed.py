@@ -12,9 +12,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .core.actions import VERBS
+from .core.answers import ANSWERS, NO, YES
 from .core.errors import YourturnError, every_error
-from .core.model import DAY, ENDED, HOUR, HUMAN, MINUTE, REVIEW, STATES
-from .core.rules import FIELDS, KINDS, MEANS, OFFICE, OPEN, REASONS, ROLES, SIGNALS, SILENCE, TRANSITIONS, matrix
+from .core.model import DAY, ENDED, HOUR, MINUTE, STATES
+from .core.rules import (
+    CHOICES,
+    FIELDS,
+    KINDS,
+    MEANS,
+    OFFICE,
+    OPEN,
+    OUTCOMES,
+    REASONS,
+    ROLES,
+    SIGNALS,
+    SILENCE,
+    SYSTEM_REASONS,
+    TRANSITIONS,
+    matrix,
+)
 from .core.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -31,7 +47,8 @@ def page() -> str:
         "# The rules",
         "Printed from `yourturn/core/rules.py` by `make docs`. Do not edit: change the table, and print it again.",
     ]
-    for section in (_verbs, _moves, _matrix, _diagram, _kinds, _silence, _signals, _roles, _errors, _settings):
+    questions = (_kinds, _answers, _choices, _silence, _signals)
+    for section in (_verbs, _moves, _matrix, _diagram, *questions, _roles, _errors, _settings):
         parts += section()
     return "\n\n".join(parts) + "\n"
 
@@ -63,11 +80,11 @@ def _verbs() -> list[str]:
 
 
 #: Arguments that the desk fills in by itself.
-_INSIDE = frozenset({"circle", "warned", "secret"})
+_INSIDE = frozenset({"circle", "secret"})
 
 
 def _who_says(verb: str) -> list[frozenset[str]]:
-    meant = {MEANS.get((verb, state), verb) for state in STATES}
+    meant = {found for (word, _), found in MEANS.items() if word == verb} or {verb}
     return [rule.who for (_, said), rule in TRANSITIONS.items() if said in meant]
 
 
@@ -90,8 +107,7 @@ def _moves() -> list[str]:
             ("verb", "from", "to", "who"),
             [(f"`{verb}`", " ".join(sources), " ".join(to), who) for (verb, to, who), sources in rows.items()],
         ),
-        f"On a task in `review`, `approve` means `{MEANS['approve', REVIEW]}` and `reject` means "
-        f"`{MEANS['reject', REVIEW]}`; everywhere else both mean `{MEANS['approve', HUMAN]}`.",
+        "`approve` and `reject` answer the question that a task waits with; so does a person's `accept` of finished work.",
     ]
 
 
@@ -165,14 +181,44 @@ def _kinds() -> list[str]:
         "What a kind fills in when the asker leaves it out. The time is for questions that are asked; flags get none. "
         "A gate can be reserved for approvers (the setting `approvals`).",
         _table(("kind", "answer", "urgency", "time", "then", "default", "gate"), filled),
-        "Reasons that a question can give: " + _code(REASONS, ", ") + ".",
+        "Reasons that a question can give: " + _code((r for r in REASONS if r not in SYSTEM_REASONS), ", ") + ". Only the system "
+        "gives: " + _code(SYSTEM_REASONS, ", ") + ".",
+    ]
+
+
+def _answers() -> list[str]:
+    rows = []
+    for (kind, form), ways in ANSWERS.items():
+        for way in ways:
+            value = "the person's" if way.name == "answer" else "null" if way.value is None else str(way.value).lower()
+            leads = OUTCOMES[kind, way.verdict]
+            rows.append((f"`{kind}`", form, way.name, way.label, f"`{way.command.format(q='Q17')}`", way.verdict, value, leads))
+    return [
+        "## Answers",
+        "One row for each way to answer each kind of question in each form; a combination that is missing cannot be asked. "
+        "Pages, terminal, HTTP and these docs are drawn from this table. An answer that leads to `cancelled` is announced before "
+        "it is given. Yes: " + _code(YES, ", ") + ". No: " + _code(NO, ", ") + ". Case and trailing punctuation do not matter; "
+        "any other word is refused.",
+        _table(("kind", "form", "answer", "button", "command", "verdict", "value", "leads to"), rows),
+    ]
+
+
+def _choices() -> list[str]:
+    rows = [
+        (f"`{reason}`", f"`{option}`", c.label, c.about.format(task="the task", failed="the dependency"))
+        for (reason, option), c in CHOICES.items()
+    ]
+    return [
+        "## Questions of the system",
+        "What the system asks by itself is a choice that acts. Such a question closes itself when its cause is gone.",
+        _table(("reason", "option", "button", "what happens"), rows),
     ]
 
 
 def _silence() -> list[str]:
     return [
         "## When nobody answers",
-        "Silence has a status of its own, `timeout`, and no verdict. No row approves anything.",
+        "Silence has a status of its own, `timeout`, and no verdict. Nothing that an asker can choose approves anything.",
         _table(("on_timeout", "what happens"), [(f"`{name}`", words) for name, words in SILENCE.items()]),
     ]
 

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from .audit import verify
 from .client import Client
 from .core.canon import digest
-from .core.model import BLOCKED, COMPLETED, DONE, ENDED, PENDING, READY, RESOLVED, REVIEW
+from .core.model import BLOCKED, COMPLETED, DONE, ENDED, PENDING, READY, RESOLVED
 from .core.places import place
 from .desk import Desk
 from .fold import Fold, Row, Story
@@ -254,7 +254,6 @@ def _other_steps(steps: Iterable[Row], told: dict[str, Row]) -> Iterator[str]:
 def _inbox(seen: Seen) -> Iterator[str]:
     """Everything that waits for a person is in the inbox, once, and nothing else."""
     should = {q["id"] for task in seen.tasks.values() for q in task["questions"] if q["status"] == PENDING}
-    should |= {key for key, task in seen.tasks.items() if task["state"] == REVIEW}
     shown = [item["id"] for item in seen.inbox]
     yield from (f"{name} waits for a person, and is not in the inbox" for name in sorted(should - set(shown)))
     yield from (f"{name} is in the inbox, and waits for nobody" for name in sorted(set(shown) - should))

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from .core.rules import outcome
 from .core.words import iso
 from .screen import NARROW, ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
 from .screen import quoted as behind_bar
@@ -50,6 +49,7 @@ def silence(q: dict[str, Any]) -> str:
         "default": f"then {quoted(default)}" if default is not None else "then the task fails",
         "fail": "then the task fails", "stuck": "then the task ends as stuck", "defer": "then it is put aside",
         "remind": "then you are reminded", "escalate": "then somebody else is asked", "keep": "then it stays open",
+        "accept": "then it is accepted",
     }  # fmt: skip
     return words[q["on_timeout"]]
 
@@ -175,7 +175,7 @@ def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[s
         if q["timeout_at"] is not None and q["on_timeout"] != "keep" and q["timeout_at"] < soon:
             groups["Running out"].append(q)
         else:
-            groups["Work is waiting" if q["blocking"] and not q.get("accept_at") else "No hurry"].append(q)
+            groups["Work is waiting" if q["blocking"] and q["on_timeout"] != "accept" else "No hurry"].append(q)
     groups["Running out"].sort(key=lambda q: q["timeout_at"])
     groups["Work is waiting"].sort(key=lambda q: -(q.get("holds_up") or 0))
     return groups
@@ -196,8 +196,8 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
             if narrow:
                 lines.append(cut(f"      {row[5]}", width()))
     first = next(q for group in groups.values() for q in group)
-    ways = [f"turn show {first['id']}", *(line for line, _ in answers(first, first["id"], first["task"]))]
-    return [*lines, f"Answer: {' | '.join(ways)}"]
+    name = str(first["id"])
+    return [*lines, " | ".join([f"Answer: turn show {name}", *ways(first, name)])]
 
 
 # --- tasks ----------------------------------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
         lines.append("")
     key = found[0]["key"]
     first = next(q for q in found[0]["questions"] if q["status"] == "pending" and q["blocking"])
-    return [*lines, f"Answer: {answers(first, key, key)[0][0]} | turn show {key}"]
+    return [*lines, f"Answer: {ways(first, key)[0]} | turn show {key}"]
 
 
 def tree(nodes: list[dict[str, Any]]) -> list[str]:
@@ -276,8 +276,10 @@ def tree(nodes: list[dict[str, Any]]) -> list[str]:
     return lines or ["No tasks."]
 
 
-def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
-    """One task in full."""
+def task(
+    t: dict[str, Any], holds_up: list[str] | None = None, effects: dict[str, list[dict[str, Any]]] | None = None
+) -> list[str]:
+    """One task in full. `effects`: where each answer to its open questions would lead."""
     title, right = f"{bold(t['key'])}  {bold(one_line(t['title']))}", f"{_state(t)}, priority {t['priority']}"
     gap = max(3, min(width(), 90) - cells(t["key"]) - 2 - cells(one_line(t["title"])) - cells(right))
     lines = [f"{title}{' ' * gap}{right}"]
@@ -331,19 +333,22 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
             words = safe(note["text"]).splitlines() or [""]
             lines.append(f"  {safe(note['author'])}, {ago(note['at'])}")
             lines += behind_bar(words, "  ") if note["author"].startswith("agent:") else [f"    {line}" for line in words]
-    return [*lines, "", *next_steps(t)]
+    return [*lines, "", *next_steps(t, effects)]
 
 
-def next_steps(t: dict[str, Any]) -> list[str]:
+def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
     """What to type now."""
     key = t["key"]
-    waiting = next((q for q in t["questions"] if q["status"] == "pending"), None)
-    if waiting is not None:
-        name = key if sum(q["status"] == "pending" for q in t["questions"]) == 1 else waiting["id"]
-        ways = answers(waiting, name, key, t)
+    open_ones = [q for q in t["questions"] if q["status"] == "pending"]
+    rows: list[tuple[str, str]] = []
+    for q in open_ones:
+        name = key if len(open_ones) == 1 else q["id"]
+        known = (effects or {}).get(q["id"])
+        rows += answers(q, name, known, t) if known is not None else [(line, "") for line in ways(q, name)]
         if t["workflow"]:
-            ways.append((f"turn continue {name}", "in the agent's own session, or here"))
-        return columns([[line, effect] for line, effect in ways])
+            rows.append((f"turn continue {name}", "in the agent's own session, or here"))
+    if rows:
+        return columns([[line, effect] for line, effect in rows])
     if not t["workflow"]:
         return [f"Next: {_NEXT[t['state']].format(key=key)}"]
     from .runs import again
@@ -353,7 +358,7 @@ def next_steps(t: dict[str, Any]) -> list[str]:
 
 _NEXT = {
     "created": "turn vet {key}", "ready": "turn claim {key}", "blocked": "turn tree {key}", "working": "turn log {key}",
-    "human": "turn resolve {key}", "review": 'turn accept {key} | turn reject {key} "why"', "done": "turn log {key}",
+    "human": "turn resolve {key}", "review": "turn show {key}", "done": "turn log {key}",
     "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
 }  # fmt: skip
 #: Where a run differs.
@@ -363,32 +368,70 @@ _NEXT_OF_A_RUN = {
 }  # fmt: skip
 
 
-def answers(q: dict[str, Any], name: str, key: str, task: dict[str, Any] | None = None) -> list[tuple[str, str]]:
-    """The lines that answer a question, and what each will do, as far as the task is known."""
-    who = person(q["asked_by"])
-    workflow = bool(task and task["workflow"])
-    if q["response_type"] == "choice" and q["options"]:
-        value = str(q["options"][0]["id"])
-        yes = f"turn respond {name} {value if value.isidentifier() else chr(34) + one_line(value) + chr(34)}"
-    elif q["response_type"] in ("text", "number"):
-        yes = f'turn respond {name} "…"'
-    elif q["response_type"] == "boolean":
-        yes = f"turn respond {name} yes"
-    else:
-        yes = f"turn approve {name}"
-    effect = {"done": f"{key} is done", "cancelled": f"cancels {key}", "back": f"{who} goes on with it"}
-    to_yes, to_no = "", ""
-    if task and workflow and q["blocking"]:
+def ways(q: dict[str, Any], name: str) -> list[str]:
+    """The lines that answer a question."""
+    from .core.answers import ANSWERS
+
+    return [_command(q, w.command, name) for w in ANSWERS[q["kind"], q["response_type"]]]
+
+
+def _command(q: dict[str, Any], command: str, name: str, option: Any = None) -> str:
+    if '"…"' in command and q["response_type"] == "choice":
+        value = str(q["options"][0]["id"] if option is None else option) if q["options"] or option is not None else "…"
+        command = command.replace('"…"', value if value.isidentifier() else f'"{one_line(value)}"')
+    return command.format(q=name)
+
+
+def answers(
+    q: dict[str, Any], name: str, effects: list[dict[str, Any]], task: dict[str, Any] | None = None
+) -> list[tuple[str, str]]:
+    """The lines that answer a question, and what each does. Options that lead to the same are one line."""
+    script = str((task or {}).get("workflow") or "").rpartition("/")[2]
+    told = ("", "")
+    if task and script and q["blocking"]:
         from .runs import says_to
 
-        to_yes, to_no = says_to(task, q)
-    rows = [(yes, to_yes or effect[outcome(q["kind"], "approved", q["blocking"], workflow)])]
-    no = outcome(q["kind"], "rejected", q["blocking"], workflow)
-    if no == "refused":
-        rows.append((f"turn hand-back {key}", "returns it to agents"))
-    else:
-        rows.append((f'turn reject {name} "why"', to_no or (f"{who} gets your words" if no == "back" else effect[no])))
+        told = says_to(task, q)
+    rows: list[tuple[str, str]] = []
+    for e in effects:
+        words = (told[0] if e["verdict"] == "approved" else told[1]) or then(q, e, script)
+        if all(words != known for line, known in rows if line.startswith("turn respond")) or e["answer"] != "answer":
+            rows.append((_command(q, e["command"], name, e["option"]), words))
+    if all(e["answer"] != "no" for e in effects):
+        rows.append((f"turn hand-back {q['task']}", "returns it to agents"))
     return rows
+
+
+def goes_on(q: dict[str, Any], e: dict[str, Any] | None = None) -> str:
+    """Who goes on after an answer: the session that holds the task, else the agent that asked, else the next one."""
+    if e is not None and e["worker"]:
+        return safe(str(e["worker"]))
+    return person(q["asked_by"]) if q["asked_by"].startswith("agent:") else "an agent"
+
+
+def then(q: dict[str, Any], e: dict[str, Any], script: str = "") -> str:
+    """Where an answer leads, in a few words."""
+    key, who, no = q["task"], goes_on(q, e), e["verdict"] == "rejected"
+    others = ", ".join(e["waits_for"])
+    if not q["blocking"]:
+        return f"{person(q['asked_by'])} hears of it"
+    chosen = next((str(o["description"]) for o in q["options"] if o["value"] == e["option"]), "")
+    if chosen and q["asked_by"] == "system":
+        return chosen
+    ends = {"done": f"{key} is done", "cancelled": f"cancels {key}", "failed": f"{key} fails"}
+    if e["state"] in ends:
+        return ends[e["state"]]
+    if e["state"] == "human":
+        return f"{key} still waits for {others}" if others else "a person goes on with it"
+    if script and q["kind"] != "permission":
+        return f"{script} is told no and decides" if no else f"{script} goes on"
+    if e["state"] == "blocked":
+        return f"{key} waits for {others}"
+    if e["state"] in ("review", "created"):
+        return f"{key} is {WORDS[e['state']]}"
+    if q["kind"] == "permission":
+        return f"{who} is told no" if no else f"{who} runs exactly this"
+    return f"{who} gets your words" if no else f"{who} goes on" + " with it" * (q["kind"] != "checkpoint")
 
 
 def output(found: list[dict[str, Any]]) -> list[str]:

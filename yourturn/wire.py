@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .core.model import PENDING, RESOLVED, REVIEW, SPARE, Claim, Event, Question, Step, Task
+from .core.model import PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
 from .core.places import path
 from .core.words import iso
 from .store.reads import Asked, Details
+
+if TYPE_CHECKING:
+    from .core.previews import Effect
 
 
 def time(micros: int | None) -> str | None:
@@ -141,11 +144,6 @@ def asked(item: Asked) -> dict[str, Any]:
     return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting, "workflow": item.workflow}
 
 
-_WAITING = (
-    "id", "task", "kind", "response_type", "blocking", "urgency", "timeout_at", "on_timeout", "reviewer", "asked_by", "holds_up",
-)  # fmt: skip
-
-
 def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
     """Questions without their words. There may be thousands."""
     return [
@@ -158,24 +156,21 @@ def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def ended(q: dict[str, Any]) -> dict[str, Any]:
-    """Finished work without its words."""
-    found = {name: q.get(name) for name in _WAITING}
-    return {**found, "project": q["task"].rpartition("-")[0], "accept_at": q["accept_at"]}
-
-
-def to_accept(t: Task, by: str, waiting: int) -> dict[str, Any]:
-    """Finished work stands in the inbox like a question; its id is the task's key."""
-    assert t.state == REVIEW
+def effect(e: Effect) -> dict[str, Any]:
+    """One way to answer a question, and where it would lead."""
     return {
-        "id": t.key, "task": t.key, "kind": "review", "blocking": True, "text": t.summary or f"{t.title} is finished. Accept it?",
-        "context": None, "reason": None, "response_type": "approval", "options": [], "multi": False, "allow_other": False,
-        "group": None, "urgency": "normal", "default": None, "timeout_at": None, "on_timeout": "keep",
-        "reviewer": None, "confidence": None, "action": None, "digest": None, "metadata": None, "status": PENDING,
-        "response": None, "close_reason": None, "asked_by": by, "asked_at": time(t.updated_at), "responded_by": None,
-        "responded_at": None, "used_by": None, "step": None, "journal": None, "title": t.title,
-        "holds_up": waiting, "workflow": t.workflow, "accept_at": time(t.accept_at),
-    }  # fmt: skip
+        "answer": e.way.name,
+        "label": e.way.label,
+        "verdict": e.way.verdict,
+        "value": e.way.value,
+        "option": e.option,
+        "command": e.way.command,
+        "why": e.way.why,
+        "why_needed": e.way.why_needed,
+        "state": e.state,
+        "worker": e.holder,
+        "waits_for": list(e.waits_for),
+    }
 
 
 def claim(c: Claim) -> dict[str, Any]:

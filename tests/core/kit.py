@@ -171,7 +171,8 @@ def moves(client: Client, key: str) -> list[tuple[str | None, str, str]]:
     found = []
     for event in client.history(key):
         source = event["data"]["from"]
-        found.append((source, MEANS.get((event["action"], source), event["action"]), event["data"]["to"]))
+        meant = event["action"] if event["actor"] == "system" else MEANS.get((event["action"], source), event["action"])
+        found.append((source, meant, event["data"]["to"]))
     return found
 
 

@@ -44,10 +44,31 @@ def _births() -> Iterator[tuple[Landing, Recipe]]:
         yield (None, "create", state), lambda b, s=state: b.into(s)
     yield (CREATED, "vet", READY), lambda b: _then(b.created(), b.desk.vet)
     yield (CREATED, "vet", BLOCKED), lambda b: _then(b.created(depends_on=[b.ready()]), b.desk.vet)
+    yield (READY, "unvet", CREATED), _too_large
     yield (READY, "block", BLOCKED), lambda b: _then(b.ready(), b.add_need)
     yield (BLOCKED, "unblock", READY), _unblock
     yield (BLOCKED, "parent", REVIEW), _container
     yield (BLOCKED, "parent", HUMAN), lambda b: _container(b, requires="approval")
+
+
+def _with_review(b: Bench, policy: str, recipe: Callable[[], str]) -> str:
+    b.desk.set("review", policy)
+    key = recipe()
+    b.desk.set("review", "ask")
+    return key
+
+
+def _accepted_by_silence(b: Bench) -> str:
+    key = _with_review(b, "2h", b.review)
+    b.clock.advance(hours=2)
+    b.desk.reconcile()
+    return key
+
+
+def _too_large(b: Bench) -> str:
+    key = b.ready()
+    b.desk.update(key, complexity="xlarge")
+    return key
 
 
 def _claims() -> Iterator[tuple[Landing, Recipe]]:
@@ -96,10 +117,12 @@ def _endings() -> Iterator[tuple[Landing, Recipe]]:
     yield (WORKING, "complete", REVIEW), lambda b: b.review()
     yield (WORKING, "complete", HUMAN), lambda b: b.review(requires="approval")
     yield (WORKING, "complete", DONE), lambda b: b.review(workflow="feature.py")
-    yield (REVIEW, "accept", DONE), lambda b: _then(b.review(), b.desk.accept)
-    yield (REVIEW, "reject", READY), lambda b: _then(b.review(), b.desk.reject)
-    yield (REVIEW, "reject", HUMAN), lambda b: _then(_container(b), b.desk.reject)
-    yield (REVIEW, "reject", BLOCKED), lambda b: _then(_needy(b, b.review()), b.desk.reject)
+    yield (REVIEW, "accept", DONE), lambda b: _with_review(b, "auto", b.review)
+    yield (REVIEW, "timeout", DONE), _accepted_by_silence
+    yield (REVIEW, "answer", DONE), lambda b: _then(b.review(), b.desk.accept)
+    yield (REVIEW, "answer", READY), lambda b: _then(b.review(), b.desk.reject)
+    yield (REVIEW, "answer", HUMAN), lambda b: _then(_container(b), b.desk.reject)
+    yield (REVIEW, "answer", BLOCKED), lambda b: _then(_needy(b, b.review()), b.desk.reject)
     for state in (READY, WORKING, HUMAN):
         yield (state, "fail", FAILED), lambda b, s=state: _then(b.into(s), b.desk.fail)
     for state in (READY, WORKING, HUMAN, DEFERRED):

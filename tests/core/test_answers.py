@@ -49,15 +49,16 @@ MISFITS = [
     ({**CHOICE, "multi": True}, '[["jwt"]]', "takes one or more of"),
     ({**CHOICE, "multi": True}, "[]", "takes one or more of"),
     ({**CHOICE, "allow_other": True}, "  ", r"takes one of: jwt, s, 3 \(or something else\)"),
-    ({"response_type": "boolean"}, None, "takes one of: yes, no"),
-    ({"response_type": "boolean"}, "perhaps", "takes one of: yes, no"),
+    ({"response_type": "boolean"}, "perhaps", "takes a yes or a no, not “perhaps”"),
+    ({"response_type": "boolean"}, "", "takes a yes or a no"),
+    ({"response_type": "boolean"}, [], "takes a yes or a no"),
     ({"response_type": "number"}, None, "takes a number"),
     ({"response_type": "number"}, "many", "takes a number"),
     ({"response_type": "number"}, "nan", "takes a number"),
     ({"response_type": "number"}, "inf", "takes a number"),
     ({"response_type": "number"}, True, "takes a number"),
     ({"response_type": "number"}, [1], "takes a number"),
-    ({"response_type": "approval"}, "hmm", "takes one of: approve, reject"),
+    ({"response_type": "approval"}, "hmm", "takes a yes or a no, not “hmm”: allowed: yes .*approve.* or no .*deny"),
 ]
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from yourturn.core.decide import next_due
-from yourturn.core.errors import ClaimLost, Precondition
-from yourturn.core.rules import SILENCE
+from yourturn.core.errors import ClaimLost, Invalid, Precondition
+from yourturn.core.rules import ON_TIMEOUT, SILENCE
 
 from .kit import case, everything, row, state, verbs
 
@@ -116,10 +116,15 @@ FALLS = {
 
 
 def test_every_row_of_silence_is_tried():
-    assert set(FALLS) == set(SILENCE)
+    assert set(FALLS) == set(ON_TIMEOUT) == set(SILENCE) - {"accept"}
 
 
-@pytest.mark.parametrize("how", SILENCE)
+def test_an_asker_cannot_let_silence_accept(bench):
+    with pytest.raises(Invalid, match="on_timeout cannot be 'accept'"):
+        bench.ask(bench.working(), timeout="10m", on_timeout="accept")
+
+
+@pytest.mark.parametrize("how", ON_TIMEOUT)
 def test_what_silence_does(bench, how):
     key = bench.working()
     question = bench.ask(key, timeout="10m", on_timeout=how, default="jwt")
@@ -227,9 +232,12 @@ def test_finished_work_is_accepted_at_once_after_a_delay_or_by_a_person(bench):
     key = bench.review()
     bench.clock.advance(hours=1, minutes=59)
     assert state(bench.desk, key) == "review"
-    assert [item["task"] for item in bench.desk.inbox()] == [key]
+    (asked,) = bench.desk.inbox()
+    assert (asked["task"], asked["kind"], asked["reason"], asked["on_timeout"]) == (key, "approval", "finished", "accept")
     bench.clock.advance(minutes=1)
     assert state(bench.desk, key) == "done" and bench.desk.inbox() == []
+    closed = bench.desk.show(asked["id"])
+    assert (closed["status"], closed["response"], closed["close_reason"]) == ("timeout", None, "no answer: accept")
     bench.desk.set("review", "ask")
     key = bench.review()
     bench.clock.advance(days=300)

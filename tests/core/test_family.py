@@ -95,13 +95,74 @@ def test_a_failed_dependency_asks_a_person_once_for_each_task_that_waits(bench):
         asked = task["questions"][0]
         assert (asked["reason"], asked["asked_by"], asked["metadata"]) == ("dependency_failed", "system", {"failed": need})
         assert need in asked["text"] and "the API is gone" in asked["text"]
-    bench.desk.answer(waiting[0], "wait for the fix")
+    bench.desk.answer(waiting[0], "retry")
     bench.desk.reconcile(), bench.desk.note(waiting[0], "still here")
-    assert states(bench, *waiting) == ["blocked", "human"]
-    assert len(bench.desk.show(waiting[0])["questions"]) == 1
-    bench.desk.reopen(need)
+    assert states(bench, need, *waiting) == ["ready", "blocked", "blocked"]
+    assert [len(bench.desk.show(key)["questions"]) for key in waiting] == [1, 1]
     bench.desk.fail(need, "again")
-    assert len(bench.desk.show(waiting[0])["questions"]) == 2, "a new failure is news"
+    assert [len(bench.desk.show(key)["questions"]) for key in waiting] == [2, 2], "a new failure is news"
+
+
+def test_the_answer_to_a_failed_dependency_acts(bench):
+    failed = bench.failed()
+    keys = {option: bench.ready(depends_on=[failed]) for option in ("without", "cancel", "retry")}
+    assert bench.desk.answer(keys["without"], "Go on without it")["task_state"] == "ready"
+    assert bench.desk.show(keys["without"])["depends_on"] == []
+    assert bench.desk.answer(keys["cancel"], "cancel")["task_state"] == "cancelled"
+    assert state(bench.desk, failed) == "failed"
+    bench.desk.answer(keys["retry"], "retry")
+    assert states(bench, failed, keys["retry"]) == ["ready", "blocked"]
+    bench.desk.close(failed)
+    assert state(bench.desk, keys["retry"]) == "ready"
+
+
+def test_words_do_not_answer_a_failed_dependency(bench):
+    key = bench.ready(depends_on=[bench.failed()])
+    before = everything(bench.desk)
+    with pytest.raises(Invalid, match="takes one of: retry, without, cancel"):
+        bench.desk.answer(key, "go on without it, please")
+    assert everything(bench.desk) == before
+
+
+@pytest.mark.parametrize("how", ["reopen", "cancel", "dep_remove", "close"])
+def test_a_question_about_a_failed_dependency_closes_itself_when_its_cause_is_gone(bench, how):
+    failed = bench.failed()
+    key = bench.ready(depends_on=[failed])
+    {
+        "reopen": lambda: bench.desk.reopen(failed), "cancel": lambda: bench.desk.cancel(failed),
+        "dep_remove": lambda: bench.desk.undepend(key, failed), "close": lambda: bench.desk.close(failed),
+    }[how]()  # fmt: skip
+    task = bench.desk.show(key)
+    assert task["state"] == ("blocked" if how == "reopen" else "ready")
+    assert [(q["status"], q["responded_by"]) for q in task["questions"]] == [("cancelled", "system")]
+
+
+def test_nothing_stays_blocked_on_something_failed_without_a_question(bench):
+    failed = bench.failed()
+    key = bench.ready(depends_on=[failed])
+    assert bench.desk.hand_back(key)["awaiting"] == "escalation", "it is asked again at once"
+
+
+def test_the_last_try_asks_with_choices_that_act(bench):
+    lands = {"retry": "ready", "human": "human", "cancel": "cancelled", "use the other API": "ready"}
+    for answer, lands_in in lands.items():
+        key = bench.working(max_retries=1)
+        bench.agent.release(bench.claims[key])
+        asked = bench.desk.show(key)["questions"][-1]
+        assert [o["id"] for o in asked["options"]] == ["retry", "human", "cancel"] and asked["allow_other"]
+        bench.desk.answer(asked["id"], answer)
+        task = bench.desk.show(key)
+        assert (task["state"], task["retry_count"]) == (lands_in, 0)
+        if answer == "human":
+            assert task["awaiting"] == "work" and bench.desk.approve(key)["state"] == "done"
+
+
+def test_more_tries_close_the_question_about_the_last_one(bench):
+    key = bench.working(max_retries=1)
+    bench.agent.release(bench.claims[key])
+    task = bench.desk.update(key, max_retries=5)
+    assert (task["state"], task["awaiting"]) == ("ready", None)
+    assert bench.agent.claim(key, "w9")["claim"]
 
 
 def test_two_failed_dependencies_are_two_questions_one_after_the_other(bench):
@@ -110,7 +171,7 @@ def test_two_failed_dependencies_are_two_questions_one_after_the_other(bench):
     for need in needs:
         bench.desk.fail(need)
     assert len(bench.desk.show(key)["questions"]) == 1
-    bench.desk.answer(key, "go on")
+    bench.desk.answer(key, "without")
     assert [q["metadata"]["failed"] for q in bench.desk.show(key)["questions"]] == needs
 
 
@@ -124,7 +185,6 @@ def test_a_task_that_comes_to_wait_for_a_failure_is_not_left_alone(bench):
     assert state(bench.desk, asleep) == "deferred"
     assert bench.desk.wake(asleep)["awaiting"] == "escalation"
     bench.desk.cancel(failed)
-    bench.desk.answer(key, "without it")
     assert state(bench.desk, key) == "ready"
 
 

@@ -165,7 +165,7 @@ def test_without_an_action_there_is_nothing_to_edit(bench):
     with pytest.raises(Invalid, match="no input that could be edited"):
         bench.desk.approve(asked, value=DRY)
     _, other = bench.waiting("working", kind="approval", action=PUSH)
-    with pytest.raises(Invalid, match="approve, reject"):
+    with pytest.raises(Invalid, match="takes a yes or a no"):
         bench.desk.approve(other, value=DRY)
 
 

@@ -344,10 +344,11 @@ def test_finished_work_can_be_asked_about_and_waits_again_after_the_answer(bench
     key = bench.review()
     question = bench.ask(key, "Which version?")
     bench.clock.advance(minutes=20)
-    assert row(bench.desk, key).accept_at is None
+    bench.clock.advance(minutes=3)
+    assert row(bench.desk, key).due_at != bench.clock()
     bench.desk.answer(question, "2.0")
-    assert (state(bench.desk, key), row(bench.desk, key).accept_at) == ("review", bench.clock() + 2 * HOUR)
+    assert (state(bench.desk, key), row(bench.desk, key).due_at) == ("review", bench.clock() + 2 * HOUR)
     bench.clock.advance(hours=2)
     assert state(bench.desk, key) == "done"
     bench.desk.reconcile()
-    assert verbs(bench.desk, key)[-1] == "accept"
+    assert verbs(bench.desk, key)[-1] == "timeout"

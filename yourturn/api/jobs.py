@@ -170,13 +170,9 @@ def answer(call: Call, before: dict[str, Any]) -> Answer:
         raise Invalid("response needs a value", hint='Like {"response": {"type": "text", "value": "Use JWT"}}.')
     if given.get("type", before["response_type"]) != before["response_type"]:
         raise Invalid(f"{before['id']} takes a response of type {before['response_type']}", hint="The question is still open.")
-    if before["id"] == before["task"]:
-        no = str(given["value"]).lower() in ("false", "no", "reject", "rejected")
-        task = (call.client.reject if no else call.client.approve)(before["task"], given.get("text", ""), key=call.key)
-    else:
-        restart = body.get("restart", False)
-        call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
-        task = call.client.show(before["task"])
+    restart = body.get("restart", False)
+    call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
+    task = call.client.show(before["task"])
     return Answer({"success": True, "jobResumed": task["state"] not in (HUMAN, *ENDED)})
 
 

@@ -235,7 +235,7 @@ def show_question(call: Call) -> Answer:
 
 
 def question(call: Call) -> dict[str, Any]:
-    """A question by its id; the key of finished work stands for the question whether to accept it."""
+    """A question by its id; a task's key stands for its one open question."""
     named = call.path["id"]
     found = call.client.show(named)
     if "key" not in found:
@@ -255,18 +255,7 @@ def answer_question(call: Call) -> Answer:
     call.unchanged(before)
     if "response" in body:
         return jobs.answer(call, before)
-    action = "answer"
-    if before["id"] == before["task"]:  # finished work: yes or no
-        body = call.body("value", "text", "verdict")
-        no = body.get("verdict") == "rejected" or body.get("value") in (False, "no", "reject", "rejected")
-        said_yes = body.get("verdict") == "approved" or body.get("value") in (True, "yes", "approve", "approved")
-        if not no and not said_yes:
-            raise Invalid(f"{before['task']} is finished: say yes or no", hint='Like {"verdict": "approved"}.')
-        words = body.get("text", "")
-        if not isinstance(words, str):
-            raise Invalid("text must be text")
-        return Answer((call.client.reject if no else call.client.approve)(before["task"], words, key=call.key))
-    return Answer(said(call, action, before["id"]))
+    return Answer(said(call, "answer", before["id"]))
 
 
 def cancel_question(call: Call) -> Answer:

@@ -6,8 +6,8 @@ import sys
 from argparse import Namespace
 from typing import Any
 
+from ..core.answers import VERDICT_FORMS
 from ..core.errors import Usage, YourturnError
-from ..core.rules import KINDS
 from . import parse
 from .parse import connect
 from .parse import show as out
@@ -18,12 +18,19 @@ def respond_to_all(a: Namespace) -> int:
     if text is None and not sys.stdin.isatty():
         raise Usage("turn respond --all: what is the answer?", hint='turn respond --all "…", or run it in a terminal')
     with connect(a) as desk:
-        waiting = [q for q in desk.inbox(project=a.project) if text is None or KINDS[q["kind"]].response_type != "approval"]
+        open_ones = desk.inbox(project=a.project)
+        waiting = [q for q in open_ones if text is None or q["response_type"] not in VERDICT_FORMS]
         done = [_one(desk, q, text) for q in waiting]
     results = [item for item in done if item is not None]
     wrong = [item for item in results if "error" in item]
-    out(a, results, [line for item in results for line in _lines(item)] or ["Nothing waits for an answer."])
+    out(a, results, [line for item in results for line in _lines(item)] or [_nothing(open_ones)])
     return YourturnError.exit_code if wrong and len(wrong) == len(results) else 0
+
+
+def _nothing(open_ones: list[dict[str, Any]]) -> str:
+    if not open_ones:
+        return "Nothing waits for an answer."
+    return f"Nothing waits for words. {open_ones[0]['id']} takes a yes or a no: turn show {open_ones[0]['id']}"
 
 
 def _one(desk: Any, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:

@@ -6,12 +6,15 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import Invalid, NotFound, StillWaiting, Usage
+from ..core.errors import Invalid, NotFound, StillWaiting, Usage, YourturnError
 from ..core.questions import RESPONSE_TYPES
-from ..core.rules import KINDS, REASONS, SILENCE, outcome
+from ..core.rules import KINDS, ON_TIMEOUT, REASONS, SYSTEM_REASONS
 from . import parse
 from .parse import connect, held
 from .parse import show as out
+
+#: Reasons that an asker can give.
+_GIVEN = tuple(reason for reason in REASONS if reason not in SYSTEM_REASONS)
 
 
 def overview(a: Namespace) -> int:
@@ -59,7 +62,7 @@ def ask_args(p: Any) -> None:
     p.add_argument("--allow-other", action="store_true", help="or something else")
     p.add_argument("--default", metavar="VALUE", help="what silence means (input and recovery only)")
     p.add_argument("--timeout", metavar="TIME", help="how long to wait for a person: 30m, 24h")
-    p.add_argument("--on-timeout", choices=tuple(SILENCE), metavar="WHAT", help=", ".join(SILENCE))
+    p.add_argument("--on-timeout", choices=ON_TIMEOUT, metavar="WHAT", help=", ".join(ON_TIMEOUT))
     p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
     p.add_argument(
         "--wait",
@@ -68,7 +71,7 @@ def ask_args(p: Any) -> None:
         help="look so long for an answer (exit 7 while a blocking one is open)",
     )
     p.add_argument("--context", metavar="TEXT", help="what the person needs to know; text or a JSON object")
-    p.add_argument("--reason", choices=REASONS, metavar="CODE", help=", ".join(REASONS))
+    p.add_argument("--reason", choices=_GIVEN, metavar="CODE", help=", ".join(_GIVEN))
     p.add_argument("--urgency", choices=("low", "normal", "high"))
     p.add_argument("--reviewer", metavar="WHO", help="a person or a role")
     p.add_argument("--group", metavar="NAME", help="questions asked together")
@@ -131,7 +134,7 @@ def _context(text: str | None) -> Any:
 def flag_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("text", help="what is the matter; - reads standard input")
-    p.add_argument("--reason", choices=REASONS, default="decision_needed", metavar="CODE", help=", ".join(REASONS))
+    p.add_argument("--reason", choices=_GIVEN, default="decision_needed", metavar="CODE", help=", ".join(_GIVEN))
     p.add_argument("-k", "--kind", choices=tuple(KINDS), default="escalation", metavar="KIND")
     p.add_argument("--context", metavar="TEXT")
     p.add_argument("--reviewer", metavar="WHO")
@@ -164,6 +167,7 @@ def respond_args(p: Any) -> None:
     p.add_argument("-e", "--edit", action="store_true", help="write the answer in $EDITOR")
     p.add_argument("--all", action="store_true", help="go through all open questions")
     p.add_argument("--template", metavar="NAME", help="an answer from [responses] in .yourturn/config.toml")
+    p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
 
 
 def respond(a: Namespace) -> int:
@@ -185,6 +189,7 @@ def respond(a: Namespace) -> int:
             value = compose(desk, a.what)
         if value is None:
             raise Usage("turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit')
+        warn(desk, a, a.what, value=value)
         q = desk.answer(a.what, value, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
 
@@ -203,7 +208,7 @@ def _template(name: str) -> str:
 def answer_args(p: Any) -> None:
     _answer_args(p)
     p.add_argument("--text", metavar="TEXT", help="words beside the value")
-    p.add_argument("--verdict", choices=("approved", "rejected"), default="approved")
+    p.add_argument("--verdict", choices=("approved", "rejected"), help="without it, the value says yes or no")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
 
 
@@ -215,8 +220,7 @@ def answer(a: Namespace) -> int:
         value = parse.given(a.value)
         if value is None and text is not None and not text.strip():
             raise Invalid("text must not be empty")
-        if a.verdict == "rejected":
-            warn(desk, a, a.what)
+        warn(desk, a, a.what, value=value, text=text or "", verdict=a.verdict)
         q = desk.answer(a.what, value, text or "", a.verdict, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
 
@@ -236,11 +240,12 @@ def after(task: dict[str, Any]) -> str:
     """Where the task went."""
     from .. import screen
 
-    if task["claim"]:
-        return f"{task['key']} is 'working': {screen.safe(task['claim']['worker'])} goes on."
+    if task["claim"] and not task["awaiting"]:
+        return f"{task['key']} is '{task['state']}': {screen.safe(task['claim']['worker'])} goes on."
     picked = f"a worker picks it up, or turn resume {task['key']} does" if task["workflow"] else "a worker picks it up"
+    still = ", ".join(q["id"] for q in task["questions"] if q["status"] == "pending" and q["blocking"])
     words = {
-        "ready": picked, "human": "other questions are still open", "done": "it is finished",
+        "ready": picked, "human": f"{still} {'is' if ',' not in still else 'are'} still open", "done": "it is finished",
         "cancelled": "it is abandoned", "blocked": f"it waits for {', '.join(task['blocked_by'])}",
         "review": "it is to be accepted", "created": "it is to be vetted",
     }  # fmt: skip
@@ -312,7 +317,7 @@ def use(a: Namespace) -> int:
 
 def reject(a: Namespace) -> int:
     with connect(a) as desk:
-        warn(desk, a, a.what)
+        warn(desk, a, a.what, text=_words(a), verdict="rejected")
         task = desk.reject(a.what, _words(a), key=a.idempotency_key)
     return out(a, task, lambda: [f"✓ Rejected. {after(task)}"])
 
@@ -321,25 +326,21 @@ def _words(a: Namespace) -> str:
     return parse.given(a.reason) or parse.given(a.words) or ""
 
 
-def warn(desk: Any, a: Namespace, what: str) -> None:
-    """Say before it happens that a no ends the task, where somebody is there to read it."""
-    if a.yes or a.json or not sys.stdin.isatty() or not sys.stderr.isatty():
+def warn(desk: Any, a: Namespace, what: str, **answer: Any) -> None:
+    """Say before it happens that an answer cancels the task, where a person is there to read it."""
+    if getattr(a, "yes", False) or a.json or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return
+    try:
+        lands = desk.lands(what, **answer)
+    except YourturnError:
+        return  # the answer itself says what is wrong
+    if lands != "cancelled":
         return
     found = desk.show(what)
-    task = desk.show(found["task"]) if "status" in found else found
-    open_ones = [found] if "status" in found else [q for q in task["questions"] if q["status"] == "pending"]
-    if len(open_ones) != 1:
-        return
-    q = open_ones[0]
-    if outcome(q["kind"], "rejected", q["blocking"], bool(task["workflow"])) == "cancelled":
-        print(
-            f"No to {q['id']} cancels {task['key']}. Type {task['key']} to go on: ",
-            end="",
-            file=sys.stderr,
-            flush=True,
-        )
-        if sys.stdin.readline().strip().upper() != task["key"]:
-            raise Invalid("Nothing was changed", hint=f'To answer instead: turn respond {what} "…"')
+    key = found.get("key") or found["task"]
+    print(f"This answer cancels {key}. Type {key} to go on: ", end="", file=sys.stderr, flush=True)
+    if sys.stdin.readline().strip().upper() != key:
+        raise Invalid("Nothing was changed", hint=f"The question is still open. See what each answer does: turn show {what}")
 
 
 def withdraw_args(p: Any) -> None:

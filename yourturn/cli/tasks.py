@@ -165,7 +165,8 @@ def show(a: Namespace) -> int:
         found = desk.show(a.what)
         if "status" in found:
             asked = found["status"] == "pending" and not a.json
-            steps = view.answers(found, found["id"], found["task"], desk.show(found["task"])) if asked else []
+            effects = desk.effects(found["id"]).get(found["id"], []) if asked else []
+            steps = view.answers(found, found["id"], effects, desk.show(found["task"])) if asked else []
             return out(
                 a,
                 found,
@@ -177,7 +178,9 @@ def show(a: Namespace) -> int:
                 ],
             )
         waiting = [] if a.json else desk.holds_up(found["key"])
-    return out(a, found, lambda: view.task(found, waiting))
+        asked_now = [] if a.json else [q["id"] for q in found["questions"] if q["status"] == "pending"]
+        effects = desk.effects(*asked_now) if asked_now else {}
+    return out(a, found, lambda: view.task(found, waiting, effects))
 
 
 def tree_args(p: Any) -> None:
@@ -258,7 +261,7 @@ def update(a: Namespace) -> int:
     with connect(a) as desk:
         if a.verdict is not None:
             if a.verdict == "rejected":
-                warn(desk, a, a.task)
+                warn(desk, a, a.task, verdict=a.verdict)
             task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
         elif a.awaiting in ("null", "none", ""):
             task = desk.hand_back(a.task, key=a.idempotency_key)

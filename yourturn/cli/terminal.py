@@ -12,13 +12,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.answers import verdict_of
 from ..core.errors import Invalid, Usage
-
-#: What is asked where the answer is yes or no.
-ASKS = {
-    "checkpoint": "Continue?", "approval": "Approve?", "review": "Approve?", "content": "Approve?", "permission": "Allow it?",
-    "work": "Is it done?",
-}  # fmt: skip
 
 
 class Terminal:
@@ -46,11 +41,12 @@ class Terminal:
         return typed.strip()
 
     def yes(self, prompt: str) -> bool | None:
-        """None: neither."""
+        """None leaves it open."""
         while True:
-            word = self.line(f"{prompt} [y/n, Enter leaves it open] ").lower()
-            if word in ("", "y", "yes", "n", "no"):
-                return None if not word else word.startswith("y")
+            word = self.line(f"{prompt} [y/n, Enter leaves it open] ")
+            found = verdict_of(word)
+            if not word or found is not None:
+                return found
             self.say("Type y or n.")
 
     def run(self, words: Sequence[str], env: Mapping[str, str] | None = None, folder: Path | None = None) -> int:
@@ -75,7 +71,9 @@ class Terminal:
 
     def verdict(self, q: dict[str, Any]) -> tuple[str, str] | None:
         """Yes or no, and words; None leaves it open."""
-        yes = self.yes(ASKS[q["kind"]])
+        from ..core.answers import LABELS
+
+        yes = self.yes(LABELS[q["kind"]].prompt)
         if yes is None:
             return None
         words = self.line("Anything to say? (Enter for nothing) " if yes else "What should change, or why not? ")

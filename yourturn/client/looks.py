@@ -9,7 +9,6 @@ from typing import Any
 from .. import wire
 from ..core.errors import Invalid
 from ..core.fields import duration
-from ..core.model import Task
 from ..store.reads import Reader
 from .names import Named, Names
 
@@ -66,6 +65,33 @@ class Looks(Names):
         task = self._task(named)
         return self.desk.read(lambda r: moves(r.case(task), self.who, r.now))
 
+    def effects(self, *questions: Named) -> dict[str, builtins.list[dict[str, Any]]]:
+        """Of open questions: the ways to answer each, and where each would lead now. Closed ones are left out."""
+        from ..core.previews import effects
+
+        numbers = [number for one in questions if (number := self._question(one)) is not None]
+
+        def look(r: Reader) -> dict[str, builtins.list[dict[str, Any]]]:
+            found = {}
+            for item in r.inbox(only=numbers, limit=len(numbers)) if numbers else ():
+                case = r.case(item.question.task_id)
+                found[item.question.name] = [wire.effect(one) for one in effects(case, item.question, r.now)]
+            return found
+
+        return self.desk.read(look)
+
+    def lands(self, question: Named, value: Any = None, text: str = "", verdict: str | None = None) -> str:
+        """The state to which this answer would lead. Raises what `answer` would; nothing is changed."""
+        from ..core.previews import lands
+
+        about = self._about(question)
+
+        def look(r: Reader) -> str:
+            case = r.case(about["task"])
+            return lands(case, r.now, about.get("question"), value=value, text=text, verdict=verdict)
+
+        return self.desk.read(look)
+
     def graph(self, named: Named, *, steps: int = 2, most: int = 24) -> dict[str, Any]:
         """What a task waits for and what waits for it, so many steps away: `tasks`, and `edges` (who, waits for whom) by key.
 
@@ -100,57 +126,37 @@ class Looks(Names):
         only: Iterable[str] | None = None,
         **filters: Any,
     ) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person: open questions, and finished work to accept. `only`: of these ids."""
+        """Everything that waits for a person. `only`: of these ids."""
         if only is not None:
             return self._these(builtins.list(only))
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
         where = self._within(project)
         asked = self._question(after) if after is not None else None
-        finished = self._task(after) if after is not None and asked is None else None
+        if after is not None and asked is None:
+            raise Invalid(f"{str(after)[:40]!a} is not a question to go on after", hint="Give the id of the last one: Q17")
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
-            shown: builtins.list[dict[str, Any]] = []
-            if finished is None:
-                found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=asked, limit=limit, **filters)
-                shown = [wire.asked(item) for item in found]
-            if status == "pending" and (not kinds or "review" in kinds) and not filters and len(shown) < limit:
-                ids = None if number is None else [number]
-                left = limit - len(shown)
-                tasks = r.tasks(states=("review",), project=where, ids=ids, after=finished, limit=left)
-                shown += self._finished(r, tasks)
-            return shown
+            found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=asked, limit=limit, **filters)
+            return [wire.asked(item) for item in found]
 
         return self.desk.read(look)
 
     def _these(self, ids: builtins.list[str]) -> builtins.list[dict[str, Any]]:
         """In that order; what is not there any more is left out."""
         numbers = [number for one in ids if (number := self._question(one)) is not None]
-        keys = [self._task(one) for one in ids if self._question(one) is None]
 
-        def look(r: Reader) -> dict[str, dict[str, Any]]:
+        def look(r: Reader) -> dict[int, dict[str, Any]]:
             asked = r.inbox(only=numbers, status="all", limit=len(numbers)) if numbers else []
-            tasks = r.tasks(states=("review",), ids=keys, limit=len(keys)) if keys else []
-            shown = [wire.asked(item) for item in asked] + self._finished(r, tasks)
-            return {q["id"]: q for q in shown}
+            return {item.question.id: wire.asked(item) for item in asked}
 
         found = self.desk.read(look)
-        return [found[one] for one in ids if one in found]
-
-    def _finished(self, r: Reader, tasks: Iterable[Task]) -> builtins.list[dict[str, Any]]:
-        tasks = builtins.list(tasks)
-        waits, by = r.holds_up(task.id for task in tasks), r.finished_by(task.id for task in tasks)
-        return [wire.to_accept(task, by.get(task.id, "system"), len(waits.get(task.id, ()))) for task in tasks]
+        return [found[number] for number in numbers if number in found]
 
     def waiting(self, *, project: str | None = None, search: str | None = None) -> builtins.list[dict[str, Any]]:
         """Everything that waits for a person, from above: without its words, so that thousands are no trouble."""
         where = self._within(project)
-
-        def look(r: Reader) -> builtins.list[dict[str, Any]]:
-            tasks = r.tasks(states=("review",), project=where, search=search, limit=10_000)
-            return wire.waiting(r.waiting(where, search)) + [wire.ended(q) for q in self._finished(r, tasks)]
-
-        return self.desk.read(look)
+        return self.desk.read(lambda r: wire.waiting(r.waiting(where, search)))
 
     def tree(self, root: Named | None = None, *, project: str | None = None, limit: int = 5000) -> builtins.list[dict[str, Any]]:
         """Tasks with their `children`, from the roots down."""

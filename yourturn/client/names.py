@@ -172,5 +172,6 @@ class Names:
 
 
 def _asked(r: Reader, done: Done) -> dict[str, Any]:
-    assert done.question is not None
-    return wire.question(*r.question(done.question))
+    """The question; and the state of its task after the move, so that an answer tells where it led."""
+    assert done.question is not None and done.task is not None
+    return {**wire.question(*r.question(done.question)), "task_state": done.state or r.task(done.task).state}

@@ -289,13 +289,16 @@ class Saying(Names):
         question: Named,
         value: Any = None,
         text: str = "",
-        verdict: str = "approved",
+        verdict: str | None = None,
         *,
         restart: bool = False,
         signal: dict[str, Any] | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """`signal`: of a run, what the agent that asked has come to with the person; its call returns that."""
+        """Without a `verdict`, the value says yes or no; without a value either, it is a plain yes.
+
+        `signal`: of a run, what the agent that asked has come to with the person; its call returns that.
+        """
         args = {"value": value, "text": text, "verdict": verdict, "restart": restart, "signal": signal}
         return self._ask("answer", key=key, **args, **self._about(question))
 

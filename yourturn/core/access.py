@@ -39,12 +39,15 @@ from .rules import MEANS, OFFICE, ROLES, TRANSITIONS
 
 LEVELS = ("open", "look", "own", "any", "holder", "human", "approver", "admin", "system")
 
+#: A person's word -> the verb behind it.
+_MEANT = {word: verb for (word, _), verb in MEANS.items()}
+
 GRANTS: dict[str, frozenset[str]] = {role: frozenset({"open", "look", *found}) for role, found in ROLES.items()}
 
 
 def _least(verb: str) -> str:
     """What a verb takes in the most generous cell of the table."""
-    named = {who for (_, other), rule in TRANSITIONS.items() if other == MEANS.get((verb, "human"), verb) for who in rule.who}
+    named = {who for (_, other), rule in TRANSITIONS.items() if other == _MEANT.get(verb, verb) for who in rule.who}
     return min(named, key=LEVELS.index)
 
 

@@ -15,7 +15,7 @@ from .errors import Invalid
 from .journal import STATUSES
 from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
 from .questions import RESPONSE_TYPES
-from .rules import KINDS, OFFICE, REASONS, ROLES, SILENCE
+from .rules import KINDS, OFFICE, ON_TIMEOUT, REASONS, ROLES, SYSTEM_REASONS
 
 TYPES = ("task", "epic", "bug", "feature", "chore", "docs", "test", "code", "design", "review")
 COMPLEXITIES = ("trivial", "small", "medium", "large", "xlarge")
@@ -53,7 +53,7 @@ _question = {
     "blocking": f.flag,
     "text": f.text(blank=False),
     "context": f.mapping,
-    "reason": f.choice(*REASONS),
+    "reason": f.choice(*(reason for reason in REASONS if reason not in SYSTEM_REASONS)),
     "urgency": f.choice(*URGENCIES),
     "response_type": f.choice(*RESPONSE_TYPES),
     "options": f.options,
@@ -62,7 +62,7 @@ _question = {
     "group": f.name,
     "default": f.anything,
     "timeout": f.span,
-    "on_timeout": f.choice(*SILENCE),
+    "on_timeout": f.choice(*ON_TIMEOUT),
     "reviewer": f.name,
     "confidence": f.fraction,
     "action": f.anything,
@@ -222,6 +222,7 @@ VERBS: dict[str, Verb] = {
     "dep_add": Verb("Make a task wait for others.", {"needs": _as_is}, ("needs",)),
     "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _as_is}, ("needs",)),
     # The system's own.
+    "unvet": Verb("A ready task is too large: it is to be decomposed, or called smaller.", {}),
     "block": Verb("A dependency is open.", {}),
     "unblock": Verb("All dependencies are resolved.", {}),
     "parent": Verb("All children of a container have ended.", {}),

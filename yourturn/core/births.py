@@ -7,6 +7,7 @@ from typing import Any
 
 from .canon import dumps
 from .draft import Draft
+from .guards import right_size
 from .journal import write
 from .landing import open_question, rest
 from .model import BLOCKED, CREATED, DEFERRED, ENDED, FAILED, READY, Note
@@ -16,7 +17,7 @@ def create(d: Draft) -> None:
     _born(d)
     a = d.args
     rest(d)
-    if a.get("draft") or d.settings["vetting"]:
+    if a.get("draft") or d.settings["vetting"] or right_size(d):
         d.put(state=CREATED)
     if a.get("program"):
         write(d)
@@ -36,7 +37,7 @@ def _born(d: Draft) -> None:
         max_retries=a.get("max_retries") or d.settings["max_retries"], branch=a.get("branch"),
         session_id=None, workflow=a.get("workflow"), summary="", failure=None, reason="",
         external_id=a.get("external_id"), holder=None, claimed_by=None, epoch=0, claim_hash=None, lease=None,
-        lease_expires_at=None, wake_at=None, accept_at=None, due_at=None, event_count=0, event_head="", version=0,
+        lease_expires_at=None, wake_at=None, due_at=None, event_count=0, event_head="", version=0,
         created_by=d.action.who.name, created_at=d.now, updated_at=d.now, ended_at=None, extra=None,
         host=None, seat=None, journal=0,
     )  # fmt: skip

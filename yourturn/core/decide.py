@@ -12,23 +12,26 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
 
 from .canon import claim_hash, secret_hash
 from .draft import Draft
 from .effects import late_answer
 from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed
-from .guards import no_open_need, refused
+from .guards import no_open_need, refused, too_large
+from .landing import AT_ONCE
 from .model import (
     ANSWERED,
     APPROVED,
     BLOCKED,
     DEFERRED,
+    DEPENDENCY_FAILED,
     FAILED,
+    FINISHED,
     HUMAN,
     PENDING,
     READY,
     REJECTED,
+    RETRY_EXHAUSTED,
     REVIEW,
     SYSTEM,
     TIMEOUT,
@@ -40,7 +43,7 @@ from .model import (
     Who,
     altered,
 )
-from .rules import MEANS, ROLES, TRANSITIONS, Rule, valid_from
+from .rules import MEANS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
 
 #: Everybody who is named in some row of a verb.
 _EVER: dict[str, frozenset[str]] = {}
@@ -50,7 +53,8 @@ for (_, _verb), _rule in TRANSITIONS.items():
 #: Which role may say a verb at all, in some state.
 _MAY = {(verb, role) for role, names in ROLES.items() for verb, named in _EVER.items() if named & names}
 
-_VERDICT = {"approve": APPROVED, "reject": REJECTED}
+_VERDICT = {"approve": APPROVED, "accept": APPROVED, "reject": REJECTED}
+_MEANT = {word: verb for (word, _), verb in MEANS.items()}
 _ANSWERS = ("answer", *_VERDICT)
 _TO_A_QUESTION = ("answer", "timeout", "withdraw", "assign")
 _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
@@ -58,7 +62,7 @@ _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
 
 def may_ever(verb: str, who: Who) -> None:
     """Before anything is loaded: an agent that approves is told so, whatever the state."""
-    meant = MEANS.get((verb, HUMAN), verb)
+    meant = verb if who.role == "system" and verb in _EVER else _MEANT.get(verb, verb)
     if (meant, who.role) not in _MAY:
         named = _EVER[meant]
         people = f"only {_people(named)} can, and {who.name} is {'an' if who.role[0] in 'aeiou' else 'a'} {who.role}"
@@ -86,7 +90,8 @@ def decide(case: Case, action: Action, now: int) -> Decision:
             hint="Look again, then decide.",
         )
     d.holds_claim = task is not None and _proof(task, d)
-    verb = _meant(d) if action.verb in _ABOUT_A_QUESTION else action.verb
+    about = action.verb in _ABOUT_A_QUESTION and (action.question is not None or action.who.role != "system")
+    verb = _meant(d) if about else action.verb
     if verb == "use":
         d.question = next((q for q in d.questions if q.id == action.question), None)
     elif d.question is not None and d.question.status != PENDING:
@@ -102,24 +107,15 @@ def decide(case: Case, action: Action, now: int) -> Decision:
 
 
 def _meant(d: Draft) -> str:
-    """The verb of the table behind a word about a question, and the question itself.
-
-    `approve` and `reject` answer a question; said of finished work that asks nothing, they accept it or send it back.
-    """
-    spoken, named = d.action.verb, d.action.question is not None
+    """The verb of the table behind a word about a question, and the question itself."""
+    spoken = d.action.verb
     verb = MEANS.get((spoken, d.state), spoken)
-    if verb not in _TO_A_QUESTION and not named:
-        d.args = {"reason": d.args.get("reason") or d.args.get("text") or _words(d.args.get("value"))}
+    if verb not in _TO_A_QUESTION:
         return verb
-    verb = "answer" if spoken in _ANSWERS else spoken
     d.question = _find_question(d, verb)
     if spoken in _VERDICT:
         d.args = {**d.args, "verdict": _VERDICT[spoken], "text": d.args.get("reason") or d.args.get("text")}
     return verb
-
-
-def _words(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 def _illegal(d: Draft, verb: str) -> IllegalMove:
@@ -246,7 +242,7 @@ def _too_late(d: Draft) -> Decision:
 
 def _decision(d: Draft) -> Decision:
     task, changed = d.case.task, d.set
-    due_at = _soonest(d.questions, d.get("lease_expires_at"), d.get("wake_at"), d.get("accept_at"))
+    due_at = _soonest(d.questions, d.get("lease_expires_at"), d.get("wake_at"))
     if task is not None:
         changed = {name: value for name, value in changed.items() if getattr(task, name) != value}
         if due_at != task.due_at:
@@ -278,7 +274,8 @@ def _decision(d: Draft) -> Decision:
 
 def next_due(task: Task, questions: Iterable[Question]) -> int | None:
     """The next moment at which time alone moves this task."""
-    return _soonest(questions, task.lease_expires_at, task.wake_at, task.accept_at)
+    unasked = task.state == REVIEW and not any(q.status == PENDING and q.reason == FINISHED for q in questions)
+    return _soonest(questions, task.lease_expires_at, task.wake_at, task.updated_at if unasked else None)
 
 
 def _soonest(questions: Iterable[Question], *moments: int | None) -> int | None:
@@ -297,10 +294,15 @@ def due(case: Case, now: int) -> Action | None:
             return Action("timeout", SYSTEM, {}, task.id, q.id)
     if task.state == DEFERRED and task.wake_at is not None and task.wake_at <= now:
         return Action("wake", SYSTEM, {}, task.id)
-    if task.state == REVIEW and task.accept_at is not None and task.accept_at <= now and not case.children:
-        return Action("accept", SYSTEM, {}, task.id)
+    if task.state == REVIEW and not case.children and not any(q.reason == FINISHED for q in case.pending()):
+        verb, args = ("accept", {}) if case.project.settings["review"] == AT_ONCE else ("ask", {"reason": FINISHED})
+        return Action(verb, SYSTEM, args, task.id)
+    if task.state == HUMAN and (gone := _without_cause(case, task)) is not None:
+        return gone
     if task.state == READY and case.needs:
         return Action("block", SYSTEM, {}, task.id)
+    if task.state == READY and too_large(task.complexity, case.has_children):
+        return Action("unvet", SYSTEM, {}, task.id)
     if task.state == BLOCKED:
         return _owed_when_blocked(case, task)
     return None
@@ -310,19 +312,25 @@ def _owed_when_blocked(case: Case, task: Task) -> Action | None:
     if not case.needs:
         return Action("parent" if task.type == "epic" and case.is_parent else "unblock", SYSTEM, {}, task.id)
     for ref in case.needs:
-        if ref.state == FAILED and not ref.warned:
+        if ref.state == FAILED:
             why = f": {ref.reason}" if ref.reason else ""
-            text = (
-                f"{ref.key}, which {task.key} waits for, failed{why}. How should {task.key} go on? "
-                f"Try again: turn reopen {ref.key}. Without it: turn dep remove {task.key} {ref.key}. "
-                f"Not at all: turn cancel {task.key}."
-            )
-            args = {
-                "kind": "escalation",
-                "reason": "dependency_failed",
-                "text": text,
-                "metadata": {"failed": ref.key},
-                "warned": ref.id,
-            }
-            return Action("flag", SYSTEM, args, task.id)
+            text = f"{ref.key}, which {task.key} waits for, failed{why}. How should {task.key} go on?"
+            return Action("flag", SYSTEM, choice_of(DEPENDENCY_FAILED, text, task=task.key, failed=ref.key), task.id)
+    return None
+
+
+def _without_cause(case: Case, task: Task) -> Action | None:
+    """A question of the system whose cause is gone: the dependency is open, done or no longer waited for; tries are left."""
+    failed = {ref.key for ref in case.needs if ref.state == FAILED}
+    for q in case.pending():
+        if q.asked_by != SYSTEM.name:
+            continue
+        about = json.loads(q.metadata or "{}").get("failed") if q.reason == DEPENDENCY_FAILED else None
+        if about is not None and about not in failed:
+            why = f"{about} has not failed any more, or {task.key} does not wait for it"
+        elif q.reason == RETRY_EXHAUSTED and task.retry_count < task.max_retries:
+            why = "it has tries left again"
+        else:
+            continue
+        return Action("withdraw", SYSTEM, {"reason": why}, task.id, q.id)
     return None

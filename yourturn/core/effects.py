@@ -11,22 +11,25 @@ from .errors import Invalid, Precondition
 from .journal import rewind as rewind
 from .journal import settle, write
 from .journal import step as step
-from .landing import back, close, end, leave, open_question, review
+from .landing import close, end, finished, leave, open_question, review
 from .landing import drop_claim as drop_claim
 from .landing import rest as rest
 from .model import (
     ANSWERED,
+    APPROVED,
     BLOCKED,
     CANCELLED,
     CREATED,
     DEFERRED,
     DONE,
     FAILED,
+    FINISHED,
     HUMAN,
     PENDING,
     READY,
     REJECTED,
     RESOLVED,
+    RETRY_EXHAUSTED,
     SYSTEM,
     TIMEOUT,
     WITHDRAWN,
@@ -34,6 +37,8 @@ from .model import (
     Action,
     Claim,
     Note,
+    Question,
+    Ref,
 )
 
 # --- claims ---------------------------------------------------------------------------------------------------------
@@ -78,6 +83,8 @@ def expire(d: Draft) -> None:
 
 
 def _spend_try(d: Draft, how: str) -> None:
+    from .rules import choice_of
+
     worker = d.get("holder")
     drop_claim(d)
     d.put(host=None)  # whoever sat there is gone: no machine comes first
@@ -88,7 +95,7 @@ def _spend_try(d: Draft, how: str) -> None:
         text = (
             f"{d.key} was tried {tries} time{'s' * (tries != 1)} without a result (last: {worker}, {how}). How should it go on?"
         )
-        open_question(d, {"kind": "escalation", "reason": "retry_exhausted", "text": text}, by=SYSTEM.name)
+        open_question(d, choice_of(RETRY_EXHAUSTED, text, task=d.key), by=SYSTEM.name)
 
 
 def park(d: Draft) -> None:
@@ -120,6 +127,9 @@ def fence(d: Draft) -> None:
 
 def ask(d: Draft) -> None:
     """Asked by the claim's holder, the claim stays held; a blocking question by anybody else drops it."""
+    if d.args.get("reason") == FINISHED:
+        open_question(d, finished(d))
+        return
     open_question(d, d.args, tool=True)
     if d.opened[0].blocking and not d.holds_claim:
         drop_claim(d)
@@ -133,12 +143,11 @@ def flag(d: Draft) -> None:
     open_question(d, d.args)
     if not (d.args.get("hold") and d.holds_claim):
         drop_claim(d)
-    warned = d.args.get("warned")
-    d.needs = [ref._replace(warned=1) if ref.id == warned else ref for ref in d.needs]
 
 
 def answer(d: Draft) -> None:
     from .questions import fit
+    from .rules import CHOICES
     from .rules import outcome as outcome_of
 
     q = d.question
@@ -160,11 +169,69 @@ def answer(d: Draft) -> None:
     if not q.blocking:
         return
     d.put(retry_count=0)
+    choice = CHOICES.get((q.reason or "", str(response["value"]))) if q.asked_by == SYSTEM.name else None
+    if choice is not None and verdict == APPROVED:
+        outcome = choice.effect(d, q) or outcome
+    if outcome == "human":
+        return
     if outcome == "cancelled":
         end(d, CANCELLED, f"{d.key} was cancelled by the answer to {q.name}")
-        d.put(reason=str(response["text"]) or f"{q.name} was rejected")
+        chosen = "rejected" if verdict == REJECTED else f"answered: {response['value']}"
+        d.put(reason=str(response["text"]) or f"{q.name} was {chosen}")
+    elif q.reason == FINISHED and verdict == REJECTED:
+        _sent_back(d, str(response["text"]))
     else:
         leave(d, outcome)
+
+
+def _sent_back(d: Draft, why: str) -> None:
+    """Finished work is not accepted: an agent works on it again. Of a container, a person says what is missing."""
+    if d.state == HUMAN:
+        d.put(return_state=READY)
+    leave(d, "back")
+    if d.case.is_parent and d.state != HUMAN:
+        d.put(state=READY, return_state=None, outcome=None)
+        words = f": {why.strip()}" if why.strip() else ""
+        text = f"{d.key} was sent back{words}. Add what is missing as children of {d.key}, then answer."
+        open_question(d, {"kind": "escalation", "text": text})
+
+
+# --- choices of the system's own questions ----------------------------------------------------------------------------
+
+
+def try_dependency_again(d: Draft, q: Question) -> str:
+    """The task that failed is open again, and this one waits for it."""
+    for ref in _failed(d, q):
+        d.after.append(Action("reopen", SYSTEM, {}, ref.id))
+        d.needs = [other._replace(state=READY) if other.id == ref.id else other for other in d.needs]
+    return ""
+
+
+def drop_dependency(d: Draft, q: Question) -> str:
+    refs = _failed(d, q)
+    d.needs = [ref for ref in d.needs if ref not in refs]
+    d.needs_removed += [(d.id, ref.id) for ref in refs]
+    return ""
+
+
+def abandon(d: Draft, q: Question) -> str:
+    return "cancelled"
+
+
+def go_on(d: Draft, q: Question) -> str:
+    return ""
+
+
+def hand_to_person(d: Draft, q: Question) -> str:
+    """Agents did not get it done, so a person does."""
+    open_question(d, {"kind": "work"})
+    return "human"
+
+
+def _failed(d: Draft, q: Question) -> list[Ref]:
+    """The dependency that the question is about, as long as it has failed and is waited for."""
+    name = json.loads(q.metadata or "{}").get("failed")
+    return [ref for ref in d.needs if ref.key == name and ref.state == FAILED]
 
 
 def late_answer(d: Draft) -> None:
@@ -194,7 +261,9 @@ def silence(d: Draft) -> None:
         return
     response = json.loads(q.default_value) if how == "default" and q.default_value else None
     close(d, q, TIMEOUT, response=response, why=f"no answer: {how}")
-    if how == "default":
+    if how == "accept":
+        end(d, DONE, f"{d.key} is done")
+    elif how == "default":
         leave(d, "back")
     elif how == "defer" and d.waiting():
         leave(d, "back")  # somebody else's question still waits: only this one is over
@@ -215,17 +284,15 @@ def withdraw(d: Draft) -> None:
     assert q is not None
     close(d, q, WITHDRAWN, why=d.args.get("reason") or "withdrawn")
     if q.blocking:
-        if d.waiting():
-            return
-        leave(d, d.get("outcome") or "back")
+        leave(d, None if d.waiting() else d.get("outcome") or "back")
 
 
 def hand_back(d: Draft) -> None:
     for q in d.questions:
-        if q.status == PENDING:
+        if q.status == PENDING and q.reason != FINISHED:
             close(d, q, WITHDRAWN, why="handed back")
-    d.put(retry_count=0)
-    back(d)
+    d.put(retry_count=0, outcome=None)
+    leave(d, "back")
 
 
 def use(d: Draft) -> None:
@@ -266,28 +333,17 @@ def gather(d: Draft) -> None:
 
 
 def _finished(d: Draft, text: str) -> None:
-    """To whoever has to sign it off, else to review."""
+    """The task names a kind of sign-off, or the project decides whether a person looks at it."""
     if d.get("requires"):
         d.put(state=READY, return_state=None, outcome=None)
         open_question(d, {"kind": d.get("requires"), "text": text})
     else:
-        review(d)
+        review(d, text)
 
 
 def finish(d: Draft) -> None:
     end(d, DONE, f"{d.key} is done")
     d.put(failure=None, reason=d.args.get("reason") or "")
-
-
-def send_back(d: Draft) -> None:
-    d.put(accept_at=None, retry_count=0)
-    rest(d)
-    why = (d.args.get("reason") or "").strip()
-    if why:
-        d.notes.append(Note(d.action.who.name, d.args["reason"], d.now))
-    if d.case.is_parent:  # nobody works on a container itself, so somebody has to say what is missing
-        text = f"{d.key} was sent back{': ' + why if why else ''}. Add what is missing as children of {d.key}, then answer."
-        open_question(d, {"kind": "escalation", "text": text})
 
 
 def cancel(d: Draft) -> None:
@@ -308,7 +364,7 @@ def stop(d: Draft) -> None:
 
 def reopen(d: Draft) -> None:
     was_cancelled = d.state == CANCELLED
-    d.put(ended_at=None, failure=None, reason="", retry_count=0, accept_at=None, wake_at=None)
+    d.put(ended_at=None, failure=None, reason="", retry_count=0, wake_at=None)
     if d.get("workflow"):
         d.put(journal=d.get("journal") + 1)
     rest(d)
@@ -340,6 +396,10 @@ def wake(d: Draft) -> None:
     rest(d)
     if was == CREATED:
         d.put(state=CREATED)
+
+
+def unvet(d: Draft) -> None:
+    d.put(state=CREATED)
 
 
 def note(d: Draft) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from .draft import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
-from .model import ENDED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
+from .model import ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 from .words import lasting
 
 
@@ -29,8 +29,22 @@ def title(d: Draft) -> str:
     return "" if d.get("title").strip() else "the title is empty"
 
 
+def too_large(complexity: str, has_children: bool) -> bool:
+    """A task of this size is not work until it has been decomposed."""
+    return complexity == "xlarge" and not has_children
+
+
 def right_size(d: Draft) -> str:
-    return "it is 'xlarge': decompose it first" if d.get("complexity") == "xlarge" else ""
+    return "it is 'xlarge': decompose it first" if too_large(d.get("complexity"), d.case.has_children) else ""
+
+
+def wrong_size(d: Draft) -> str:
+    return "" if right_size(d) else "it is not too large"
+
+
+def is_work(d: Draft) -> str:
+    """What agents are given. The store's WORKABLE says the same in SQL, for `ready` and `next`; a test compares them."""
+    return "it is an epic: its children are the work" if d.get("type") == "epic" else right_size(d)
 
 
 def open_need(d: Draft) -> str:
@@ -133,12 +147,6 @@ def may_answer(d: Draft) -> str:
     return ""
 
 
-def may_accept(d: Draft) -> str:
-    if d.action.who.role != "system":
-        _approver(d, d.key)
-    return ""
-
-
 def _approver(d: Draft, what: str) -> None:
     from .rules import ROLES
 
@@ -237,8 +245,12 @@ def may_withdraw(d: Draft) -> str:
     who, q = d.action.who, d.question
     if q is None:
         return ""
+    if who.role == "system":
+        return ""
+    if q.reason == FINISHED:
+        return f"{q.name} is about finished work: approve or reject it"
     if q.asked_by == "system":
-        return f"{q.name} was not asked by anybody: answer it, or hand the task back"
+        return f"the system asked {q.name}: answer it, or hand the task back"
     if who.is_person:
         return may_lift(d) if d.state == HUMAN else ""
     if q.asked_by != who.name or (q.blocking and not (d.holds_claim and q.kind in TAKEN_BACK)):
@@ -305,9 +317,14 @@ def _round_in_circles(circle: list[Ref], task: int) -> str:
     return "" if any(ref.id == task for ref in circle) else f"See what each waits for: turn dep list {circle[0].key}"
 
 
+def _smaller(d: Draft) -> str:
+    return f'turn decompose {d.key} --child "…" --child "…", or call it smaller: turn update {d.key} -c large'
+
+
 NEXT: dict[Callable[[Draft], str], Callable[[Draft], str]] = {
     title: lambda d: f'Give it one: turn update {d.key} --title "…"',
-    right_size: lambda d: f'turn decompose {d.key} --child "…" --child "…", or call it smaller: turn update {d.key} -c large',
+    right_size: lambda d: _smaller(d),
+    is_work: lambda d: f'Add a child: turn create "…" --parent {d.key}' if d.get("type") == "epic" else _smaller(d),
     no_open_child: lambda d: f"Finish or cancel them first: turn tree {d.key}",
     open_parent: _after_its_parent,
     open_parent_if_open: _after_its_parent,

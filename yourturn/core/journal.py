@@ -155,7 +155,8 @@ def rewind(d: Draft) -> None:
         return
     d.put(retry_count=0)
     if d.state in ENDED:
-        d.put(ended_at=None, failure=None, reason="")  # who waits for it has waited all the time
+        d.put(ended_at=None, failure=None, reason="")
+        d.touch += [ref.id for ref in d.case.dependents]  # they asked about its failure
     elif d.state == HUMAN:
         drop_claim(d)
         for q in d.questions:

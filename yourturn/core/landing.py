@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from .draft import Draft
-from .model import BLOCKED, CREATED, DEFERRED, DONE, HUMAN, PENDING, READY, REVIEW, WITHDRAWN, WORKING, Question
+from .model import BLOCKED, CREATED, DEFERRED, DONE, FINISHED, HUMAN, PENDING, READY, REVIEW, WITHDRAWN, WORKING, Question
 
 _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
 
@@ -19,10 +19,22 @@ def _finished_meanwhile(d: Draft) -> bool:
     return d.case.is_parent and d.case.task is not None and d.case.task.state in (CREATED, HUMAN, DEFERRED)
 
 
-def review(d: Draft) -> None:
-    """To be accepted: at once, after the project's delay, or by a person."""
+def review(d: Draft, text: str = "") -> None:
+    """Finished: accepted at once where the project asks for no review, else a person is asked, and silence may accept it."""
+    d.put(state=REVIEW, return_state=None, outcome=None)
+    if d.settings["review"] != AT_ONCE:
+        open_question(d, finished(d, text))
+
+
+AT_ONCE = 0  #: the setting `review`: finished work needs no look
+
+
+def finished(d: Draft, text: str = "") -> dict[str, object]:
+    """What a person is asked about finished work."""
     policy = d.settings["review"]
-    d.put(state=REVIEW, return_state=None, outcome=None, accept_at=None if policy == "ask" else d.now + policy)
+    waits = {"on_timeout": "keep"} if policy == "ask" else {"on_timeout": "accept", "timeout": policy}
+    words = text or d.get("summary") or f"{d.get('title')} is finished. Accept it?"
+    return {"kind": "approval", "reason": FINISHED, "text": words, **waits}
 
 
 def back(d: Draft) -> None:
@@ -41,7 +53,7 @@ def back(d: Draft) -> None:
 def end(d: Draft, state: str, why: str) -> None:
     """Done, failed or cancelled: nothing stays open behind it, and whoever waits is told."""
     drop_claim(d)
-    d.put(state=state, return_state=None, outcome=None, ended_at=d.now, wake_at=None, accept_at=None)
+    d.put(state=state, return_state=None, outcome=None, ended_at=d.now, wake_at=None)
     for q in d.questions:
         if q.status == PENDING:
             close(d, q, WITHDRAWN, why=why)
@@ -62,8 +74,23 @@ def open_question(
     q = q if at is None else q._replace(asked_at=at)
     d.opened.append(q)
     d.questions.append(q)
-    if q.blocking and d.state != HUMAN:
-        d.put(state=HUMAN, return_state=d.state, outcome=None, accept_at=None)
+    if q.blocking and d.state != HUMAN and not (q.reason == FINISHED and d.state == REVIEW):
+        _hold_acceptance(d)
+        d.put(state=HUMAN, return_state=d.state, outcome=None)
+
+
+def _hold_acceptance(d: Draft) -> None:
+    """While something else is asked, silence about finished work accepts nothing."""
+    for q in d.questions:
+        if q.status == PENDING and q.reason == FINISHED and q.timeout_at is not None:
+            d.swap(q._replace(timeout_at=None))
+
+
+def _review_again(d: Draft, asked: Question) -> None:
+    """What was asked beside it is settled: the question about the finished work is still open, and its time runs anew."""
+    d.put(state=REVIEW, return_state=None, outcome=None)
+    if asked.timeout is not None:
+        d.swap(asked._replace(timeout_at=d.now + asked.timeout))
 
 
 def close(
@@ -80,11 +107,14 @@ def close(
     )
 
 
-def leave(d: Draft, outcome: str) -> None:
+def leave(d: Draft, outcome: str | None) -> None:
     """One blocking question fewer. The task moves when none is left; among outcomes, `back` beats `done`."""
-    if d.get("outcome") != "back":
+    if outcome is not None and d.get("outcome") != "back":
         d.put(outcome=outcome)
-    if d.waiting():
+    open_ones = d.waiting()
+    if open_ones:
+        if d.state == HUMAN and d.get("return_state") == REVIEW and all(q.reason == FINISHED for q in open_ones):
+            _review_again(d, open_ones[0])
         return
     if d.get("outcome") == "done":
         if d.case.children:

@@ -36,6 +36,11 @@ RESOLVED = frozenset({DONE, CANCELLED})
 #: Ended, and its work counts: it may go home.
 COUNTS = frozenset({DONE})
 
+#: Why a question is asked, where a rule depends on it.
+FINISHED = "finished"  #: finished work, to be accepted: its task stays in `review`
+DEPENDENCY_FAILED = "dependency_failed"
+RETRY_EXHAUSTED = "retry_exhausted"
+
 #: The four fates of a question.
 PENDING = "pending"
 ANSWERED = "answered"
@@ -92,7 +97,6 @@ class Ref(NamedTuple):
     key: str
     state: str
     reason: str = ""
-    warned: int = 0  #: a person has been told that this dependency failed
 
 
 class Task(NamedTuple):
@@ -128,7 +132,6 @@ class Task(NamedTuple):
     lease: Micros | None
     lease_expires_at: Micros | None
     wake_at: Micros | None
-    accept_at: Micros | None
     due_at: Micros | None  #: the next moment at which clockwork owes this task a move
     event_count: int
     event_head: str
@@ -258,9 +261,14 @@ class Case(NamedTuple):
     children: tuple[Ref, ...] = ()  #: children that have not ended
     dependents: tuple[Ref, ...] = ()  #: open tasks that wait for this one
     parent: Ref | None = None
-    is_parent: bool = False  #: has, or had, children (asked for epics only)
+    has_children: bool = False  #: open or ended ones
     alone: bool = False  #: has, and had, no neighbours at all
     steps: tuple[Step, ...] = ()  #: those that the action speaks of
+
+    @property
+    def is_parent(self) -> bool:
+        """A container: its children are the work."""
+        return self.has_children and self.task is not None and self.task.type == "epic"
 
     def pending(self) -> list[Question]:
         return [q for q in self.questions if q.status == PENDING]
@@ -319,8 +327,13 @@ class Decision:
         self.rewound: tuple[int, str, bool] | None = None  #: from which journal, to which place, are later steps laid aside
 
     @property
+    def has_born(self) -> bool:
+        return any(action.verb == "create" for action in self.after)
+
+    @property
     def case(self) -> Case:
         """The case as it is now, for what follows."""
         f = self.found
         alone = f.alone and not self.needs_added and not self.after
-        return Case(f.project, self.task, self.questions, self.needs, f.children, f.dependents, f.parent, f.is_parent, alone)
+        parent = f.has_children or self.has_born
+        return Case(f.project, self.task, self.questions, self.needs, f.children, f.dependents, f.parent, parent, alone)

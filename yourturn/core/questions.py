@@ -6,13 +6,12 @@ import json
 import math
 from typing import Any
 
+from .answers import ANSWERS, FORMS, VERDICT_FORMS, verdict_of, way
+from .answers import allowed as allowed_words
 from .canon import digest
 from .draft import Draft
 from .errors import Invalid
 from .model import ANSWERED, APPROVED, MINUTE, PENDING, REJECTED, WITHDRAWN, Question
-
-YES = frozenset({"yes", "y", "true", "1", "on", "approve", "approved", "ok", "done", "allow", "continue"})
-NO = frozenset({"no", "n", "false", "0", "off", "reject", "rejected", "deny", "stop"})
 
 
 def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
@@ -26,7 +25,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     blocking = args.get("blocking", True)
     options = args.get("options") or []
     response_type = args.get("response_type") or ("choice" if options else row.response_type)
-    if row.response_type == "approval" and response_type not in ("approval", "boolean"):
+    if (kind, response_type) not in ANSWERS:
         raise Invalid(
             f"A question of kind {kind} is answered with yes or no",
             hint="Leave options and response type out, or ask an input.",
@@ -143,22 +142,57 @@ def _json(value: Any) -> str | None:
 
 
 def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The verdict and response that an answer amounts to, or Invalid with what is allowed. The question stays open."""
-    verdict = args.get("verdict") or APPROVED
-    value, text = args.get("value"), args.get("text") or ""
-    settled = args.get("signal") is not None and value is None
-    if settled and q.response_type in ("choice", "boolean", "number"):  # what came of it is said by the signal
-        return verdict, {"type": q.response_type, "value": None, "text": text, "verdict": verdict}
-    if value is None and text and verdict == APPROVED and q.response_type in ("choice", "boolean", "number"):
-        value, text = text, ""
-    if verdict == APPROVED and q.kind == "permission" and isinstance(value, dict):
+    """The verdict and response that an answer amounts to, or Invalid with what is allowed. The question stays open.
+
+    Without a verdict, the value says it; and without a value, the words do: they are never a yes by themselves.
+    """
+    said, value, text = args.get("verdict"), args.get("value"), args.get("text") or ""
+    own: dict[str, str] = {}
+    if args.get("signal") is not None and value is None and q.response_type in ("choice", "boolean", "number"):
+        verdict = said or APPROVED  # what came of it is said by the signal
+    elif said != REJECTED and q.kind == "permission" and isinstance(value, dict):
+        verdict = APPROVED
         value, own = _edited(q, value)
-        return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict, **own}
-    if verdict == APPROVED:
-        verdict, value, text = _FIT[q.response_type](q, value, text)
-    elif isinstance(value, str) and not text:
-        value, text = None, value
-    return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict}
+    elif q.response_type in VERDICT_FORMS:
+        verdict, value, text = _verdict(q, said, value, text)
+    elif said == REJECTED:
+        verdict = said
+        if isinstance(value, str) and not text:
+            value, text = None, value
+    else:
+        verdict = APPROVED
+        if value is None and q.response_type in ("choice", "number"):
+            value, text = text or None, ""
+        value, text = _FIT[q.response_type](q, value, text)
+    return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict, **own}
+
+
+def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str, Any, str]:
+    """A yes or a no: by the verb, by the value, or by the only word that was given."""
+    if value is None and said is None and text.strip():
+        value, text = text, ""
+    yes = said != REJECTED if value is None else verdict_of(value)
+    if yes is None:
+        raise Invalid(
+            f"{q.name} takes a yes or a no, not {_quote(value)}",
+            reason=f"allowed: {allowed_words()}",
+            hint=f'The question is still open. Words go beside it: turn approve {q.name} "…" or: turn reject {q.name} "…"',
+        )
+    found = way(q.kind, q.response_type, yes)
+    if found is None:
+        return REJECTED, None, text
+    if said is not None and value is not None and said != found.verdict:
+        raise Invalid(
+            f"{q.name} was {said} with the value {_quote(value)}",
+            reason="one says yes and the other no",
+            hint="The question is still open.",
+        )
+    return found.verdict, found.value, text
+
+
+def _quote(value: Any) -> str:
+    shown = str(value)
+    return f"“{shown if len(shown) <= 40 else shown[:39] + '…'}”"
 
 
 #: What a person may change in an action that they allow. Which tool runs, and where, is what was shown.
@@ -181,29 +215,29 @@ def _edited(q: Question, value: dict[str, Any]) -> tuple[Any, dict[str, str]]:
     return value, {"digest": digest(value)}
 
 
-def _text(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+def _text(q: Question, value: Any, text: str) -> tuple[Any, str]:
     if value is None and not text:
-        return APPROVED, None, ""
+        return None, ""
     if value is None:
         value = text
     elif not isinstance(value, str):
         value = json.dumps(value)
     if not value.strip():
         raise Invalid(f"The answer to {q.name} must not be empty", hint="The question is still open.")
-    return APPROVED, value, text or value
+    return value, text or value
 
 
-def _choice(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+def _choice(q: Question, value: Any, text: str) -> tuple[Any, str]:
     options = json.loads(q.options)
     if value is None or value == "" or value == []:
         raise _not_one_of(q, options)
     if not q.multi:
-        return APPROVED, _pick(q, options, value), text
+        return _pick(q, options, value), text
     items = value if isinstance(value, list) else _several(str(value))
     chosen = list(dict.fromkeys(_pick(q, options, item) for item in items if item != ""))
     if not chosen:
         raise _not_one_of(q, options)
-    return APPROVED, chosen, text
+    return chosen, text
 
 
 def _several(text: str) -> list[Any]:
@@ -232,41 +266,15 @@ def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
     return Invalid(f"{q.name} takes {which}: {names}{other}", hint="The question is still open.")
 
 
-def _boolean(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
-    from .rules import KINDS
-
-    found = _yes_or_no(value)
-    if found is None:
-        raise Invalid(f"{q.name} takes one of: yes, no", hint="The question is still open.")
-    return (REJECTED if not found and KINDS[q.kind].response_type == "approval" else APPROVED), found, text
-
-
-def _number(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
+def _number(q: Question, value: Any, text: str) -> tuple[Any, str]:
     try:
         number = float(value) if not isinstance(value, (bool, dict, list)) else math.nan
     except (TypeError, ValueError, OverflowError):
         number = math.nan
     if not math.isfinite(number):
         raise Invalid(f"{q.name} takes a number", hint="The question is still open.")
-    return APPROVED, int(number) if number.is_integer() and abs(number) < 2**53 else number, text
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number, text
 
 
-def _approval(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
-    if value is None:
-        return APPROVED, True, text
-    found = _yes_or_no(value)
-    if found is None:
-        raise Invalid(
-            f"{q.name} takes one of: approve, reject",
-            hint=f'The question is still open. Say: turn approve {q.name} "words" or: turn reject {q.name} "words"',
-        )
-    return (APPROVED, True, text) if found else (REJECTED, None, text)
-
-
-def _yes_or_no(value: Any) -> bool | None:
-    word = str(value).strip().lower()
-    return True if word in YES else False if word in NO else None
-
-
-_FIT = {"text": _text, "choice": _choice, "boolean": _boolean, "number": _number, "approval": _approval}
-RESPONSE_TYPES = tuple(_FIT)
+_FIT = {"text": _text, "choice": _choice, "number": _number}
+RESPONSE_TYPES = FORMS

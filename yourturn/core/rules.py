@@ -38,15 +38,19 @@ from .model import (
     CANCELLED,
     CREATED,
     DEFERRED,
+    DEPENDENCY_FAILED,
     DONE,
     ENDED,
     FAILED,
+    FINISHED,
     HUMAN,
     READY,
     REJECTED,
+    RETRY_EXHAUSTED,
     REVIEW,
     STATES,
     WORKING,
+    Question,
 )
 
 
@@ -76,10 +80,11 @@ _rows = [
     ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth, needs.may_create), birth.create),
     ("import",      (None,),                                (CREATED, READY, BLOCKED, HUMAN, DEFERRED, DONE, FAILED, CANCELLED), "admin", (needs.open_parent_if_open, needs.acyclic_birth), birth.import_),
     ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               (needs.title, needs.right_size),                   do.rest),
+    ("unvet",       (READY,),                               (CREATED,),                       "system",              (needs.wrong_size,),                               do.unvet),
     ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
     ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
     ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              (needs.no_open_need,),                             do.gather),
-    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.may_run, needs.no_open_need, needs.tries_left, needs.short_enough), do.claim),
+    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.may_run, needs.is_work, needs.no_open_need, needs.tries_left, needs.short_enough), do.claim),
     ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                do.heartbeat),
     ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.heartbeat),
     ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                do.release),
@@ -90,15 +95,16 @@ _rows = [
     ("ask",         ASKABLE,                                (HUMAN, "="),                     "any",                 (),                                                do.ask),
     ("flag",        ASKABLE,                                (HUMAN,),                         "any",                 (),                                                do.flag),
     ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),
-    ("answer",      (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human",               (needs.open_question, needs.may_answer),           do.answer),
+    ("answer",      (REVIEW,),                              ("=", DONE, READY, BLOCKED, HUMAN), "human",             (needs.open_question, needs.may_answer),           do.answer),
+    ("answer",      (CREATED, READY, BLOCKED, WORKING, DEFERRED), ("=",),                     "human",               (needs.open_question, needs.may_answer),           do.answer),
+    ("timeout",     (REVIEW,),                              (DONE,),                          "system",              (needs.time_is_up, needs.no_open_child),           do.silence),
     ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", (needs.time_is_up,),             do.silence),
     ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", (needs.open_question, needs.may_withdraw), do.withdraw),
     ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
     ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (needs.may_lift,),                                 do.hand_back),
     ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
     ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              (needs.no_open_child, needs.script_says),          do.complete),
-    ("accept",      (REVIEW,),                              (DONE,),                          "human system",        (needs.no_open_child, needs.may_accept),           do.finish),
-    ("reject",      (REVIEW,),                              (READY, BLOCKED, HUMAN),          "human",               (needs.may_accept,),                               do.send_back),
+    ("accept",      (REVIEW,),                              (DONE,),                          "system",              (needs.no_open_child,),                            do.finish),
     ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              (needs.children, needs.script_says),               do.decompose),
     ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               (needs.children,),                                 do.decompose),
     ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (needs.script_says,),                              do.fail),
@@ -108,7 +114,8 @@ _rows = [
     ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
     ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               (needs.future,),                                   do.defer),
     ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
-    ("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
+    ("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
+    ("reopen",      (FAILED,),                              (READY, BLOCKED),                 "admin system",        (needs.open_parent,),                              do.reopen),
     ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               (needs.open_parent,),                              do.reopen),
     # A run writes its journal, and goes back in it.
     ("step",        (WORKING,),                             ("=",),                           "holder",              (needs.a_run,),                                    do.step),
@@ -136,11 +143,10 @@ TRANSITIONS: dict[tuple[str | None, str], Rule] = {
     for state in states
 }
 
-#: Two words for people, whose meaning depends on what the task waits for.
+#: Words of people that are an answer to the question which the task waits with. The system's own `accept` is a move.
 MEANS: dict[tuple[str, str], str] = {
-    ("approve", REVIEW): "accept",
-    ("reject", REVIEW): "reject",
-    **{(word, state): "answer" for word in ("approve", "reject") for state in STATES if state != REVIEW},
+    **{(word, state): "answer" for word in ("approve", "reject") for state in STATES},
+    ("accept", REVIEW): "answer",
 }
 
 #: Verbs that concern no task.
@@ -234,7 +240,10 @@ SILENCE: dict[str, str] = {
     "remind": "the person is reminded, and the time runs again",
     "escalate": "somebody else is asked, and the time runs again",
     "keep": "nothing: the question stays open",
+    "accept": "finished work is accepted: only the project's own setting `review` says so",
 }
+#: What an asker can choose among them.
+ON_TIMEOUT = tuple(name for name in SILENCE if name != "accept")
 
 REASONS = (
     "irreconcilable_conflict",
@@ -244,11 +253,44 @@ REASONS = (
     "blocked_external",
     "risk_assessment",
     "out_of_scope",
-    "retry_exhausted",
+    RETRY_EXHAUSTED,
     "protocol_error",
     "code_changed",
-    "dependency_failed",
+    DEPENDENCY_FAILED,
+    FINISHED,
 )
+#: Reasons that the system gives by itself: an asker cannot say them.
+SYSTEM_REASONS = (RETRY_EXHAUSTED, DEPENDENCY_FAILED, FINISHED)
+
+
+class Choice(NamedTuple):
+    """An answer to a question of the system that acts."""
+
+    label: str
+    about: str  #: {task}, and {failed}: the dependency
+    effect: Callable[[Draft, Question], str]  #: returns an outcome, or "" for that of the kind
+
+
+#: (reason, option) -> what choosing it does. A question of the system with such a reason offers exactly these.
+CHOICES: dict[tuple[str, str], Choice] = {
+    (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", do.try_dependency_again),
+    (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", do.drop_dependency),
+    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled", do.abandon),
+    (RETRY_EXHAUSTED, "retry"): Choice("Try again", "{task} is ready again, and its tries are counted anew", do.go_on),
+    (RETRY_EXHAUSTED, "human"): Choice("Hand it to a person", "a person does {task}", do.hand_to_person),
+    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled", do.abandon),
+}  # fmt: skip
+
+
+def choice_of(reason: str, text: str, **names: str) -> dict[str, object]:
+    """The question that the system asks for a reason. Words instead of a choice are advice for the next try."""
+    options = [
+        {"id": option, "label": choice.label, "value": option, "description": choice.about.format_map(names)}
+        for (why, option), choice in CHOICES.items()
+        if why == reason
+    ]
+    other = {"allow_other": True} if reason == RETRY_EXHAUSTED else {"metadata": {"failed": names["failed"]}}
+    return {"kind": "escalation", "reason": reason, "text": text, "options": options, "response_type": "choice", **other}
 
 #: `inbox send --type`: (kind, reason). `info` is a note.
 MESSAGE_TYPES: dict[str, tuple[str, str | None] | None] = {

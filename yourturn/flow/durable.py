@@ -147,10 +147,10 @@ def _asked(name: str, text: str, kind: str, options: dict[str, Any]) -> dict[str
 
 def _settled(signal: dict[str, Any]) -> dict[str, Any]:
     """A signal in the place of an answer: somebody said CONTINUE or STOP."""
-    from ..core.questions import NO
+    from ..core.answers import verdict_of
 
     words = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
-    verdict = "rejected" if str(signal.get("status", "")).strip().lower() in NO else "approved"
+    verdict = "rejected" if signal.get("status") == "STOP" or verdict_of(signal.get("status", "")) is False else "approved"
     value = signal.get("value", words if verdict == "approved" else None)
     return {"status": "answered", "verdict": verdict, "value": value, "text": words, "by": str(signal.get("by") or ""), "why": ""}
 

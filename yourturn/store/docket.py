@@ -243,11 +243,10 @@ def _among(case: Case, near: Any) -> Case:
     found: dict[str, list[Ref]] = {"needs": [], "dependent": [], "child": [], "parent": [], "parts": []}
     for sort, *ref in sorted(near):
         found[sort].append(Ref._make(ref))
-    assert case.task is not None
     return case._replace(
         needs=tuple(found["needs"]),
         children=tuple(found["child"]),
         dependents=tuple(found["dependent"]),
         parent=found["parent"][0] if found["parent"] else None,
-        is_parent=case.task.type == "epic" and bool(found["parts"]),
+        has_children=bool(found["parts"]),
     )

@@ -40,6 +40,11 @@ def triggers() -> str:
     return ";;".join(["", *(_trigger(table) for table in TABLES), ""])
 
 
+def refit() -> str:
+    """The same for a database that has older ones."""
+    return ";;".join(["", *(f"DROP FUNCTION yourturn_fit_{table}() CASCADE" for table in TABLES), triggers()])
+
+
 def _trigger(table: str) -> str:
     body = re.search(rf"CREATE TABLE {table} \((.*?)\n\) ", read("schema.sql"), re.S)
     assert body

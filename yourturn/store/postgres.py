@@ -72,6 +72,7 @@ class PostgresStore(Store):
         "(SELECT e.xid FROM events e WHERE e.task_id IS NULL AND e.workspace_id = :workspace AND e.n = CAST(:n AS BIGINT) - 1))",
         "append_only": _APPEND_ONLY,
         "fit": fit.triggers(),
+        "refit": fit.refit(),
         "drop_checks": fit.DROP_CHECKS,
         "now": "CAST(date_part('epoch', clock_timestamp()) * 1000000 AS BIGINT)",
         "moment": "CAST(date_part('epoch', statement_timestamp()) * 1000000 AS BIGINT)",

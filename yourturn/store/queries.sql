@@ -40,26 +40,26 @@ SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = 
 SELECT {question}, t.key FROM questions q JOIN tasks t ON t.id = q.task_id WHERE q.workspace_id = :workspace AND q.id = :id;
 
 -- name: neighbours
-SELECT 'needs', t.id, t.key, t.state, t.reason, d.warned
+SELECT 'needs', t.id, t.key, t.state, t.reason
 FROM deps d JOIN tasks t ON t.id = d.needs_id WHERE d.task_id = :id AND t.state NOT IN ({resolved})
 UNION ALL
-SELECT 'dependent', t.id, t.key, t.state, '', 0
+SELECT 'dependent', t.id, t.key, t.state, ''
 FROM deps d JOIN tasks t ON t.id = d.task_id WHERE d.needs_id = :id AND t.state NOT IN ({ended})
 UNION ALL
-SELECT 'child', t.id, t.key, t.state, '', 0
+SELECT 'child', t.id, t.key, t.state, ''
 FROM tasks t WHERE t.parent_id = :id AND t.state NOT IN ({ended})
 UNION ALL
-SELECT 'parent', t.id, t.key, t.state, t.reason, 0
+SELECT 'parent', t.id, t.key, t.state, t.reason
 FROM tasks c JOIN tasks t ON t.id = c.parent_id WHERE c.id = :id
 UNION ALL
-SELECT 'parts', 0, '', '', '', 0 WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id);
+SELECT 'parts', 0, '', '', '' WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.parent_id = :id);
 
 -- name: refs
-SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
+SELECT t.id, t.key, t.state, t.reason FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND t.id {these} ORDER BY t.id;
 
 -- name: refs_for_update
-SELECT t.id, t.key, t.state, t.reason, 0 FROM tasks t JOIN projects p ON p.id = t.project_id
+SELECT t.id, t.key, t.state, t.reason FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND t.id {these} ORDER BY t.id {lock_task};
 
 -- name: project
@@ -85,7 +85,7 @@ SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 -- that is not known yet.
 WITH picked AS {materialized} (
     SELECT t.id, t.version FROM tasks t {by_state}
-    WHERE t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries {only}
+    WHERE {workable} {only}
     ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked})
 SELECT {owed}, {task}{home}, {near_picked}, {now} FROM picked c JOIN tasks t ON t.id = c.id{from_home};
 
@@ -119,12 +119,6 @@ UPDATE tasks SET version = version + 1 WHERE id = :id;
 
 -- name: delete_dep
 DELETE FROM deps WHERE task_id = :task AND needs_id = :needs;
-
--- name: warn_dep
-UPDATE deps SET warned = 1 WHERE task_id = :task AND needs_id = :needs;
-
--- name: unwarn_deps
-UPDATE deps SET warned = 0 WHERE needs_id = :needs AND warned = 1;
 
 -- name: insert_event
 -- {slot}: no earlier than the event before it in its chain, and than what this transaction wrote before (reads.log_after).

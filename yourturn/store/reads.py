@@ -11,7 +11,7 @@ from ..core.errors import NotFound
 from ..core.model import Case, Note, Program, Question, Ref, Step, Task
 from .base import DESCENDANTS, OF_PROJECT
 from .log import Log
-from .text import ENDED_STATES, QUESTION, STEP, TASK
+from .text import ENDED_STATES, QUESTION, STEP, TASK, WORKABLE
 
 _TASK = len(Task._fields)
 _QUESTION = len(Question._fields)
@@ -92,12 +92,12 @@ class Reader(Log):
             only("t.parent_id = :parent", parent=parent)
         if awaiting is not None:
             kinds = f" AND q.kind IN ({_words(awaiting)})" if awaiting else ""
-            only("t.state = 'human'")
+            only("t.state IN ('human', 'review')")
             only(f"EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending' AND q.blocking = 1{kinds})")
         if expiring is not None:
             only("t.due_at <= :expiring AND t.lease_expires_at <= :expiring", expiring=expiring)
         if workable:
-            only("t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries")
+            only(WORKABLE)
         if not runs:
             only("t.workflow IS NULL")
         if only_runs:
@@ -217,17 +217,6 @@ class Reader(Log):
             ):
                 found.setdefault(needs, []).append(key)
         return found
-
-    def finished_by(self, ids: Iterable[int]) -> dict[int, str]:
-        """Who completed these."""
-        numbers = _numbers(ids)
-        if not numbers:
-            return {}
-        these = self.store.words["these"]
-        rows = self.rows(
-            f"SELECT e.task_id, e.actor FROM events e WHERE e.task_id {these} AND e.action = 'complete' ORDER BY e.n", ids=numbers
-        )
-        return dict(rows)
 
     def counts(self, project: str | None = None) -> dict[str, int]:
         """state -> how many. What is done is in no index: it is what is left of all."""
@@ -366,7 +355,7 @@ def _hanging(these: str, bytewise: str) -> dict[str, str]:
         "questions": f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id",
         "notes": f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id",
         "needs": (
-            "SELECT d.task_id, t.id, t.key, t.state, t.reason, d.warned FROM deps d JOIN tasks t ON t.id = d.needs_id "
+            "SELECT d.task_id, t.id, t.key, t.state, t.reason FROM deps d JOIN tasks t ON t.id = d.needs_id "
             f"WHERE d.task_id {these} ORDER BY d.task_id, t.id"
         ),
         "steps": steps.format(""),

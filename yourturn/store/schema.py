@@ -16,7 +16,7 @@ from ..core.errors import BadDatabase, SchemaMismatch
 from .base import Store
 from .text import read, statements
 
-VERSION = 5
+VERSION = 6
 
 
 def migrations(folder: str | None = None) -> dict[int, str]:
@@ -70,9 +70,18 @@ def create(store: Store, upgrade: bool = False, known: int = VERSION, steps: dic
     elif found < known and upgrade:
         scripts = steps if steps is not None else migrations()
         for version in range(found + 1, known + 1):
-            _step(store, scripts[version], version - 1, version)
+            _step(store, scripts[version].replace("{own}", _own(version, store.dialect)), version - 1, version)
     check(store, known)
     return found
+
+
+def _own(version: int, dialect: str) -> str:
+    """The part of a migration that differs between the dialects: NNNN.sqlite and NNNN.postgres beside it, for {own}."""
+    path = os.path.join(os.path.dirname(__file__), "migrations", f"{version:04}.{dialect}")  # noqa: PTH118, PTH120
+    if not os.path.exists(path):  # noqa: PTH110
+        return ""
+    with open(path, encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
 
 
 def _step(store: Store, script: str, before: int, after: int) -> None:

@@ -149,7 +149,7 @@ CREATE TABLE tasks (
     lease             {big},
     lease_expires_at  {big},
     wake_at           {big},
-    accept_at         {big},
+    accept_at         {big},                       -- not used since schema 6: SQLite cannot drop what a CHECK names
     due_at            {big},
     event_count       {big} NOT NULL DEFAULT 0,
     event_head        TEXT NOT NULL DEFAULT '',
@@ -186,11 +186,10 @@ CREATE INDEX tasks_due    ON tasks (due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_external ON tasks (project_id, external_id) WHERE external_id IS NOT NULL;
 
--- task waits for needs. A child is a need of its parent. `warned`: a person has been told that this one failed.
+-- task waits for needs. A child is a need of its parent.
 CREATE TABLE deps (
     task_id   {big} NOT NULL REFERENCES tasks (id),
     needs_id  {big} NOT NULL REFERENCES tasks (id),
-    warned    INTEGER NOT NULL DEFAULT 0 CHECK (warned IN (0, 1)),
     PRIMARY KEY (task_id, needs_id),
     CHECK (task_id <> needs_id)
 ) {strict};
@@ -215,7 +214,7 @@ CREATE TABLE questions (
     default_value  TEXT,
     timeout_at     {big},
     timeout        {big},
-    on_timeout     TEXT NOT NULL CHECK (on_timeout IN ('default', 'fail', 'stuck', 'defer', 'remind', 'escalate', 'keep')),
+    on_timeout     TEXT NOT NULL CHECK (on_timeout IN ('default', 'fail', 'stuck', 'defer', 'remind', 'escalate', 'keep', 'accept')),
     reviewer       TEXT,
     confidence     {real},
     action         TEXT,

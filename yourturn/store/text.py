@@ -15,6 +15,12 @@ ENDED_STATES = ", ".join(f"'{state}'" for state in sorted(ENDED))
 STEP = ", ".join(f"s.{name}" for name in Step._fields)
 PROGRAM = ", ".join(f"m.{name}" for name in Program._fields)
 QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
+#: What agents are given: a container is not work itself, nor is what is too large, and its tries are not used up. The guards of
+#: `claim` say the same (core/guards.py is_work, tries_left); a test compares them.
+WORKABLE = (
+    "t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries "
+    "AND (t.complexity <> 'xlarge' OR EXISTS (SELECT 1 FROM tasks c WHERE c.parent_id = t.id))"
+)
 #: Is something due by :now, or by the database's time? Planners have no choice but the index on due_at, which is almost empty.
 _OWED = (
     "EXISTS (SELECT 1 FROM tasks o WHERE o.due_at <= coalesce(CAST(:now AS {big}), {moment}) "
@@ -43,7 +49,7 @@ def _queries(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
     words = dict(pairs)
     owed = _OWED.format_map(_Words(words))
     columns = {"task": TASK, "question": QUESTION, "step": STEP, "program": PROGRAM}
-    all_words = _Words(words, **columns, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed)
+    all_words = _Words(words, **columns, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed, workable=WORKABLE)
     found = {}
     for part in read("queries.sql").split("-- name: ")[1:]:
         name, _, body = part.partition("\n")

@@ -55,8 +55,7 @@ class Tx(Docket):
         if decision.steps or decision.program or decision.rewound:
             self._save_journal(decision, task.id)
         decision.task = task
-        ended = before is not None and before.ended_at is not None
-        if decision.needs_added or decision.needs_removed or ended or decision.action.args.get("warned"):
+        if decision.needs_added or decision.needs_removed:
             self._save_needs(decision)
         if not decision.silent:
             if self.events and self.store.singly:
@@ -213,10 +212,6 @@ class Tx(Docket):
             self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})  # see recent.py
         for task, other in decision.needs_removed:
             self.run.later(self.q["delete_dep"], {"task": task, "needs": other})
-        if decision.action.args.get("warned"):
-            self.run.later(self.q["warn_dep"], {"task": new, "needs": decision.action.args["warned"]})
-        if decision.before is not None and decision.before.ended_at is not None and decision.task.ended_at is None:
-            self.run.later(self.q["unwarn_deps"], {"needs": new})
 
     # --- idempotency ------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..client import Client
+from ..core.answers import way
 from ..core.canon import loads
 from ..core.errors import AlreadyClosed, IllegalMove, Invalid, KeyReused, NotAllowed, NotFound, YourturnError
 from ..core.model import ENDED, PENDING
@@ -33,7 +34,7 @@ def read(visit: Visit, q: Asked) -> tuple[dict[str, Any], Draft]:
     elif q["response_type"] == "choice":
         given["value"] = _chosen(q, [short] if short else picked, other)
     elif q["response_type"] == "boolean":
-        given["value"] = short or None
+        given["value"], given["verdict"] = (short, None) if short else (None, "approved")
     elif q["response_type"] in ("text", "number"):
         given["value"], given["text"] = value or None, text
         if not value:
@@ -59,8 +60,6 @@ def say(client: Client, q: Asked, given: dict[str, Any], key: str | None) -> Non
     verdict, text = given["verdict"], given.get("text", "")
     if verdict == "cancel":
         client.cancel(q["task"], text, key=key)
-    elif words.is_finished(q):
-        (client.approve if verdict == "approved" else client.reject)(q["task"], text, key=key)
     else:
         client.answer(q["id"], given.get("value"), text, verdict, key=key)
 
@@ -93,20 +92,21 @@ def answer(visit: Visit) -> Shown:
 def _asks_why(q: Asked, given: dict[str, Any], visit: Visit) -> None:
     if given["verdict"] != "rejected" or given["text"]:
         return
-    no = words.answers(q, words.script(q)).no
-    if no is not None and no.needs_why:
-        raise Invalid(no.why.rstrip("?") + "? Say it in a few words", hint="The question is still open.")
+    no = way(q["kind"], q["response_type"], False)
+    if no is not None and no.why_needed and not words.script(q):
+        why = no.why.format(who=words.name(q["asked_by"])).rstrip("?")
+        raise Invalid(f"{why}? Say it in a few words", hint="The question is still open.")
 
 
 def _sent(visit: Visit, q: Asked) -> Shown:
     now = shape.now_of(visit.client)
     around = neighbours(visit, q["id"], now)
-    after = next(iter(visit.client.inbox(only=[q["id"]])), None) if not words.is_finished(q) else None
+    after = next(iter(visit.client.inbox(only=[q["id"]])), None)
     told = words_sent(visit.client, after or q)
     if visit.wants_data:
         result = words.result(after, visit.client.who.name) if after and after["status"] != PENDING else told
         return Data({"sent": told, "result": result, "next": around.after, "waiting": around.mine})
-    if visit.field("quick") or words.is_finished(q):
+    if visit.field("quick"):
         return Go(f"/inbox?sent={q['id']}")
     return Go(f"/questions/{q['id']}?sent=1")
 
@@ -139,8 +139,8 @@ def _in_words(q: Asked, given: dict[str, Any]) -> str:
     if value is not None and isinstance(value, dict):
         first = evidence.as_text(value)
     if not first:
-        answers = words.VERBS[q["kind"]]
-        first = answers[0] if given["verdict"] == "approved" else answers[1].rstrip("…") or "No"
+        said = way(q["kind"], q["response_type"], given["verdict"] == "approved")
+        first = said.label.rstrip("…") if said is not None else "No"
     return "\n".join(filter(None, (first, given.get("text", ""))))
 
 
@@ -175,10 +175,7 @@ def late(visit: Visit) -> Shown:
     q = find(visit.client, visit.path["id"])
     text = visit.field("note").strip()
     if visit.field("do") == "restart":
-        if words.is_finished(q):
-            visit.client.reopen(q["task"], text, key=visit.key)
-        else:
-            visit.client.answer(q["id"], text=text, restart=True, key=visit.key)
+        visit.client.answer(q["id"], text=text, restart=True, key=visit.key)
         return Go(f"/questions/{q['id']}?kept=restart")
     if text:
         visit.client.note(q["task"], text, key=visit.key)

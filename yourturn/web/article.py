@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.access import GRANTS
 from ..core.errors import NotFound
-from ..core.model import PENDING, REVIEW
+from ..core.model import PENDING
 from ..core.rules import KINDS
 from . import evidence, inbox, shape, words
 from .visit import Visit
@@ -18,11 +18,6 @@ ROUNDS, TAIL = 6, 8
 BRIEF = 140
 #: Kinds that are judged by the work itself, or next to it.
 JUDGED = frozenset({"approval", "review", "content", "checkpoint", "permission"})
-#: What finished work lacks, and a question has.
-LACKS = (
-    "urgency", "context", "reason", "default", "timeout_at", "reviewer", "confidence", "action", "digest", "metadata",
-    "close_reason", "used_by", "step",
-)  # fmt: skip
 Asked = dict[str, Any]
 
 
@@ -104,37 +99,20 @@ class Article(NamedTuple):
 
 
 def find(client: Client, named: str) -> Asked:
-    """A question, or finished work by its task's key."""
+    """A question by its id, or the one that a task's key stands for: the open one, else the last."""
     found = next(iter(client.inbox(only=[named])), None)
+    if found is not None:
+        return found
+    try:
+        task = client.show(named)
+    except NotFound as error:
+        raise NotFound(error.message, hint="Its number may be cut short, or it belongs to another workspace.") from None
+    asked = task.get("questions") or [task]
+    one = next((q for q in asked if q.get("status") == PENDING), asked[-1])
+    found = next(iter(client.inbox(only=[one["id"]])), None) if "status" in one else None
     if found is None:
-        try:
-            task = client.show(named)
-        except NotFound as error:
-            raise NotFound(error.message, hint="Its number may be cut short, or it belongs to another workspace.") from None
-        if "key" not in task:
-            raise NotFound(f"There is no question {named[:60]}")
-        found = settled(client, task)
-        if found is None:
-            raise NotFound(f"{task['key']} does not wait for anybody", hint=f"It is '{task['state']}'.")
+        raise NotFound(f"{task.get('key', named)[:60]} does not wait for anybody", hint=f"It is '{task.get('state')}'.")
     return found
-
-
-def settled(client: Client, task: dict[str, Any]) -> Asked | None:
-    """Finished work that somebody, or silence, has judged already: as the question that it was."""
-    told = client.history(task["key"])[::-1]
-    done = next((e for e in told if e["action"] == "complete"), None)
-    judged = next((e for e in told if e["data"].get("from") == REVIEW != e["data"].get("to")), None)
-    if done is None or judged is None or judged["seq"] < done["seq"]:
-        return None
-    said = [note["text"] for note in judged["data"].get("notes", ())] or [judged["data"].get("set", {}).get("reason") or ""]
-    verdict = {"verdict": "rejected" if judged["action"] == "reject" else "approved", "text": said[0]}
-    return dict.fromkeys(LACKS) | {
-        "id": task["key"], "task": task["key"], "kind": "review", "text": task["summary"] or task["title"], "blocking": True,
-        "response_type": "approval", "options": [], "multi": False, "allow_other": False, "on_timeout": "keep",
-        "status": "timeout" if judged["actor"] == "system" else "answered", "response": verdict,
-        "asked_by": done["actor"], "asked_at": done["at"],
-        "responded_by": judged["actor"], "responded_at": judged["at"], "workflow": task["workflow"],
-    }  # fmt: skip
 
 
 def pane(visit: Visit, named: str, now: int) -> Article | None:
@@ -157,7 +135,8 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
     changed = evidence.action(response["value"], response["digest"]) if "digest" in response else None
     said, rest = evidence.own_words(q["context"], [str(o[n]) for o in q["options"] for n in ("id", "value", "label")])
     refused = refusal(client, q, task) if pending else ""
-    answers = words.answers(q, run) if pending else None
+    effects = client.effects(q["id"]).get(q["id"], []) if pending else []
+    answers = words.answers(q, effects, run) if pending else None
     default = words.label(q, q["default"]) if q["default"] is not None else ""
     name = words.name(q["asked_by"])
     return Article(

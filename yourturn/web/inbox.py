@@ -152,6 +152,7 @@ def show(visit: Visit) -> Shown:
     found = survey(visit, wish, now)
     slice_ = found.order[wish.start : wish.start + PAGE]
     asked = {q["id"]: q for q in client.inbox(only=[q["id"] for _, q in slice_])}
+    effects = client.effects(*asked)
     groups: list[tuple[str, str, list[shape.Row]]] = []
     for name, short in slice_:
         q = asked.get(short["id"])
@@ -159,7 +160,7 @@ def show(visit: Visit) -> Shown:
             continue
         if not groups or groups[-1][0] != name:
             groups.append((name, ABOUT[name], []))
-        groups[-1][2].append(shape.row(q, now, client.who.name, words.script(q), new_key()))
+        groups[-1][2].append(shape.row(q, now, client.who.name, words.script(q), new_key(), effects.get(q["id"], ())))
     ids = [row.id for _, _, rows in groups for row in rows]
     at = wish.at or (ids[0] if ids else "")
     shown = pane(visit, at, now) if at else None
@@ -235,9 +236,10 @@ def _planned(visit: Visit, ids: list[str]) -> tuple[list[Planned], list[tuple[st
     ids = list(dict.fromkeys(ids))
     if len(ids) > BATCH:
         raise Invalid(f"At most {BATCH} answers at once", reason=f"{len(ids)} were selected")
+    effects = visit.client.effects(*ids)
     for q in visit.client.inbox(only=ids):
         run = words.script(q)
-        say = words.batch_verb(q, run)
+        say = words.batch_verb(q, effects.get(q["id"], ()), run)
         if q["status"] != "pending":
             alone.append((q["id"], q["text"], words.result(q, visit.client.who.name)))
         elif say is None:
@@ -274,7 +276,7 @@ def send(visit: Visit) -> Shown:
         found: Row | None = None
         try:
             found = find(visit.client, number[:60])
-            said = words.batch_verb(found, words.script(found))
+            said = words.batch_verb(found, visit.client.effects(found["id"]).get(found["id"], ()), words.script(found))
             if said is None:
                 raise Invalid("It needs words or a choice")
             say(visit.client, found, {"verdict": "approved"}, key[:200] or None)

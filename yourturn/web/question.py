@@ -24,7 +24,8 @@ def show(visit: Visit) -> Shown:
         return Part(frame.part("article.html", "article", found, **context))
     if part in ("row", "toast"):
         q = find(visit.client, named)
-        row = shape.row(q, now, visit.client.who.name, words.script(q), inbox.new_key())
+        effects = visit.client.effects(q["id"]).get(q["id"], ())
+        row = shape.row(q, now, visit.client.who.name, words.script(q), inbox.new_key(), effects)
         macro = "row" if part == "row" else "toast"
         wished = visit.client.preferences().get("notify") if visit.client.who.is_person else None
         loud = wished is None or q["urgency"] in wished

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -110,7 +110,7 @@ def level(seconds: float) -> str:
 
 
 def countdown(q: Mapping[str, Any], now: int) -> Time:
-    ends = q.get("accept_at") or (q["timeout_at"] if q["on_timeout"] != "keep" else None)
+    ends = q["timeout_at"] if q["on_timeout"] != "keep" else None
     if q["status"] == "timeout":
         return Time(f"timed out {ago(q['responded_at'], now)}")
     if ends is None or q["status"] != "pending":
@@ -228,7 +228,9 @@ class Row(NamedTuple):
     key: str
 
 
-def row(q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "") -> Row:
+def row(
+    q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "", effects: Sequence[Mapping[str, Any]] = ()
+) -> Row:
     pending = q["status"] == "pending"
     proof, wrong = _proof(q)
     waits = f"waits {short(max(0, -seconds_until(q['asked_at'], now)))}"
@@ -236,8 +238,8 @@ def row(q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "") -
     return Row(
         q["id"], f"/questions/{q['id']}", q["text"], kind(q), who(f"agent:{run}" if run else q["asked_by"]), q["task"], _facts(q),
         time, words.silence(q, run, short=True) or waits, proof, wrong,
-        quick(q, run) if pending else (), "" if pending else words.result(q, me),
-        pending and words.batch_verb(q, run) is not None, key,
+        quick(q, effects, run) if pending else (), "" if pending else words.result(q, me),
+        pending and words.batch_verb(q, effects, run) is not None, key,
     )  # fmt: skip
 
 
@@ -270,14 +272,16 @@ SLOW = frozenset({"permission", "recovery", "escalation", "work"})
 BRIEF, WHOLE = 24, 110
 
 
-def quick(q: Mapping[str, Any], run: str) -> tuple[Choice, ...]:
+def quick(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str) -> tuple[Choice, ...]:
     """Two answers that may be given in a row, or none. Never one that ends a task."""
     who_ = name_ = run or words.name(q["asked_by"])
     if not q["blocking"]:
         return _keep(q, name_)
     if q["kind"] in SLOW or "\n" in q["text"].strip() or len(q["text"]) > WHOLE:
         return ()
-    said = words.answers(q, run)
+    said = words.answers(q, effects, run)
+    if not said.yes:
+        return ()
     yes = said.yes[0]
     if q["response_type"] == "approval" and said.no is not None and said.no.verdict:
         both = ((said.no, "rejected"), (yes, "approved"))

@@ -1,48 +1,18 @@
-"""What the buttons say, and what each answer will do. One table of words; what an answer does is read from the rules.
+"""What the buttons say, and what each answer will do.
 
-A yes and a no have a bold verb and a small consequence. Nothing here decides anything: `outcome` of the rules says where a
-verdict leads, and these words follow it.
+A yes and a no have a bold verb and a small consequence. Nothing here decides anything: the buttons are rows of the table of
+answers (core/answers.py), and where each leads is what `decide` says (core/previews.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.rules import KINDS, outcome
+from ..core.rules import outcome
 from ..screen import micros
-from ..view import person
+from ..view import goes_on, person, then
 
-#: kind -> the verbs of a yes and a no
-VERBS: dict[str, tuple[str, str]] = {
-    "work": ("Mark as done", ""),
-    "approval": ("Approve and finish", "Send back"),
-    "review": ("Approve the PR", "Request changes"),
-    "content": ("Approve the text", "Request changes"),
-    "input": ("Send answer", "Cancel task…"),
-    "escalation": ("Send answer", "Cancel task…"),
-    "checkpoint": ("Continue", "Send back"),
-    "permission": ("Allow once", "Deny"),
-    "recovery": ("Send answer", "None of these"),
-}
-#: What a no of a kind does where the work goes back.
-BACK = {
-    "approval": "{who} works on it again",
-    "review": "{who} gets your words",
-    "content": "{who} gets your words",
-    "checkpoint": "{who} gets your reason",
-    "permission": "{who} is told no",
-    "recovery": "tell {who} what to do instead",
-}
-#: What is asked for with a no.
-WHY = {
-    "approval": "What should change?",
-    "review": "What should change?",
-    "content": "What should change?",
-    "checkpoint": "Why does it go back?",
-    "permission": "Why not? (optional)",
-    "recovery": "What should {who} do instead?",
-}
 #: What has been done, for the row and the toast.
 DONE = {
     "work": "marked this as done", "approval": "approved this", "review": "approved this", "content": "approved this",
@@ -66,6 +36,7 @@ REASONS = {
     "protocol_error": "Its last words made no sense",
     "code_changed": "The script has changed",
     "dependency_failed": "What it waits for has failed",
+    "finished": "Finished, to be accepted",
 }
 #: Why a question of a kind waits, where it does not say.
 WAITS = {
@@ -113,78 +84,50 @@ def label(q: Mapping[str, Any], value: Any) -> str:
     return next((str(o["label"]) for o in q["options"] if o["value"] == value), str(value))
 
 
-def effect(q: Mapping[str, Any], verdict: str, run: str) -> str:
-    """What an answer does, as a small line."""
-    key, who = q["task"], name(q["asked_by"])
-    if not q["blocking"]:
-        return f"{who} hears of it"
-    found = outcome(q["kind"], verdict, True, bool(run))
-    if found == "done":
-        return f"{key} is done"
-    if found == "cancelled":
-        return f"ends {key}, asks first"
-    if run and q["kind"] != "permission":
-        return f"{run} goes on" if verdict == "approved" else f"{run} is told no and decides"
-    if verdict == "rejected":
-        return BACK[q["kind"]].format(who=who)
-    return (
-        f"{who} runs exactly this"
-        if q["kind"] == "permission"
-        else f"{who} goes on" + " with it" * (q["kind"] not in ("checkpoint",))
-    )
-
-
-def is_finished(q: Mapping[str, Any]) -> bool:
-    """Finished work stands in the inbox under its task's key."""
-    return bool(q["id"] == q["task"])
-
-
-def answers(q: Mapping[str, Any], run: str = "") -> Answers:
-    """The buttons of an open question. `run`: the script, where the task is a run."""
-    kind, form = q["kind"], q["response_type"]
-    verb, against = VERBS[kind]
-    if is_finished(q):
-        verb, against = VERBS["approval"]
-    who = run or name(q["asked_by"])
-    yes_does, no_does = effect(q, "approved", run), effect(q, "rejected", run) if against else ""
-    if run and kind != "permission":
-        against = "Stop here"
-        verb = "Continue" if form == "approval" else verb
+def answers(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str = "") -> Answers:
+    """The buttons of an open question, from the table of answers; `effects` says where each leads. `run`: the script, where
+    the task is a run."""
+    form, who = q["response_type"], run or goes_on(dict(q))
+    same = len({e["state"] for e in effects if e["answer"] == "answer"}) == 1
+    yes: list[Say] = []
     no: Say | None = None
-    if against and q["blocking"]:
-        ends = outcome(kind, "rejected", True, bool(run)) == "cancelled"
-        why = "" if ends else f"What should {who} know?" if run else WHY[kind].format(who=who)
-        needs = not run and kind in ("approval", "review", "content", "checkpoint", "recovery")
-        href = f"/questions/{q['id']}/cancel" if ends else ""
-        no = Say(against, no_does, "" if ends else "rejected", "", "end" if ends else "", why, needs, href)
-    if form == "boolean":
-        both = (Say("Yes", yes_does, "approved", "yes", "go"), Say("No", _no_does(q, run, yes_does), "approved", "no", ""))
-        gate = KINDS[kind].response_type == "approval"
-        return Answers(both, None if gate else no)
-    if form == "choice":
-        missing = "Choose a way out" if kind == "recovery" else "Choose first" if not q["multi"] else "Choose some"
-        return Answers((Say("Send answer", yes_does, "approved", "", "go"),), no, missing)
-    if form in ("text", "number"):
-        return Answers((Say("Send answer", yes_does, "approved", "", "go"),), no, "Write an answer")
-    return Answers((Say(verb, yes_does, "approved", "", "go"),), no)
+    for e in effects:
+        does, label = then(dict(q), dict(e), run), _verb(q, e, run)
+        if e["answer"] == "answer":
+            yes = yes or [Say(label, does if same else "", "approved", "", "go")]
+        elif e["answer"] == "yes":
+            yes.append(Say(label, does, "approved", "yes" if form == "boolean" else "", "go"))
+        elif form == "boolean":
+            yes.append(Say(label, does, "approved", "no"))
+        elif e["state"] == "cancelled":
+            no = Say(label, f"ends {q['task']}, asks first", "", "", "end", href=f"/questions/{q['id']}/cancel")
+        else:
+            why = f"What should {who} know?" if run else e["why"].format(who=who)
+            no = Say(label, does, "rejected", why=why, needs_why=e["why_needed"] and not run)
+    missing = {"choice": "Choose some" if q["multi"] else "Choose first", "text": "Write an answer", "number": "Write an answer"}
+    if form == "choice" and q["kind"] == "recovery":
+        missing["choice"] = "Choose a way out"
+    return Answers(tuple(yes), no, missing.get(form, ""))
 
 
-def _no_does(q: Mapping[str, Any], run: str, yes: str) -> str:
-    """A no to a yes-or-no question is an answer, except where the kind asks for a verdict."""
-    return effect(q, "rejected", run) if KINDS[q["kind"]].response_type == "approval" else yes
+def _verb(q: Mapping[str, Any], e: Mapping[str, Any], run: str) -> str:
+    """The label of the table; a script is told to continue or to stop."""
+    if not run or q["kind"] == "permission" or q["response_type"] == "boolean":
+        return str(e["label"])
+    if e["answer"] == "no":
+        return "Stop here"
+    return "Continue" if q["response_type"] == "approval" else str(e["label"])
 
 
-def batch_verb(q: Mapping[str, Any], run: str) -> Say | None:
+def batch_verb(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str) -> Say | None:
     """The yes that may be said to several at once: one that needs neither words nor a choice."""
-    if q["response_type"] != "approval":
+    if q["response_type"] != "approval" or not effects:
         return None
-    return answers(q, run).yes[0]
+    return answers(q, effects, run).yes[0]
 
 
 def silence(q: Mapping[str, Any], run: str = "", short: bool = False) -> str:
     """What happens if nobody answers."""
-    if q.get("accept_at"):
-        return "then it is accepted"
     if not q["blocking"]:
         return f"went on with “{label(q, q['default'])}”"
     if q["timeout_at"] is None or q["on_timeout"] == "keep":
@@ -197,6 +140,7 @@ def silence(q: Mapping[str, Any], run: str = "", short: bool = False) -> str:
         found = {
             "default": fails, "fail": fails, "stuck": "then it ends as stuck", "defer": "then it is put aside",
             "remind": "then you are reminded", "escalate": "then somebody else is asked",
+            "accept": "then it is accepted",
         }[what]  # fmt: skip
     return found if short or q["kind"] != "permission" else f"{found}; nothing runs"
 
@@ -218,7 +162,7 @@ def result(q: Mapping[str, Any], me: str, then: bool = True) -> str:
         took = short((micros(q["timeout_at"] or q["responded_at"]) - micros(q["asked_at"])) // 1_000_000)
         if response.get("value") is not None:
             return f"No answer in {took}. Went on with the default “{label(q, response['value'])}”."
-        return f"No answer in {took}." + (" It was accepted." if is_finished(q) else "")
+        return f"No answer in {took}." + (" It was accepted." if q["on_timeout"] == "accept" else "")
     if q["status"] == "cancelled":
         why = f": {q['close_reason']}" if q["close_reason"] else ""
         by_whom = "" if by == "system" else f" by {'you' if by == 'You' else by}"
