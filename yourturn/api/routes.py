@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..client.names import QUESTION
+from ..core.naming import QUESTION
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING

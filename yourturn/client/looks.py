@@ -107,7 +107,10 @@ class Looks(Names):
         number = self._task(task) if task is not None else None
         where = self._within(project)
         asked = self._question(after) if after is not None else None
-        finished = self._task(after) if after is not None and asked is None else None
+        finished = None
+        if after is not None and asked is None:
+            last = self._about(after)
+            asked, finished = last.get("question"), None if "question" in last else last["task"]
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
             shown: builtins.list[dict[str, Any]] = []
