@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from .. import wire
@@ -138,16 +139,13 @@ class Names:
     def show(self, named: Named) -> dict[str, Any]:
         """A task with everything that hangs on it; or a question."""
         number = self._question(named)
-        task = None
-        if number is None:
-            about = self._about(named)
-            task, number = about["task"], about.get("question")
         if number is not None:
-            try:
+            with suppress(NotFound):  # then it is an old id, or nothing
                 return self._shown_question(number)
-            except NotFound:
-                task = self._about(named)["task"]  # an old id can look like the number of a question that is not there
-        return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
+        about = self._about(named)
+        if "question" in about:
+            return self._shown_question(about["question"])
+        return self.desk.read(lambda r: self._encode(r, [r.task(about["task"])])[0])
 
     def _shown_question(self, number: int) -> dict[str, Any]:
         return self.desk.read(lambda r: wire.question(*r.question(number)))
