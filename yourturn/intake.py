@@ -257,7 +257,7 @@ class _Intake:
             said.append(f"its parent {item.parent} {'has ended' if there else 'is not in this import'}: it has none here")
             fields["parent"] = item.parent
         if fields:
-            args["extra"] = {**args["extra"], "fields": {**args["extra"]["fields"], **fields}}
+            args["extra"] = {**args["extra"], "fields": {**fields, **args["extra"]["fields"]}}
         self.warnings += [{"id": item.id, "place": item.place, "what": what} for what in said]
 
 

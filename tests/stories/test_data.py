@@ -48,7 +48,7 @@ def test_the_page(tmp_path: Path) -> None:
     shown = [
         part for block in re.findall(r"```console\n(.*?)```", PAGE, re.S) for part in re.split(r"^\$ ", block, flags=re.M)[1:]
     ]
-    assert len(shown) == 14
+    assert len(shown) == 15
     for part in shown:
         line, _, expected = part.partition("\n")
         done = turn.run(*shlex.split(line)[1:])

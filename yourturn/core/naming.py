@@ -83,7 +83,8 @@ def meant(name: Name, found: Iterable[Reading]) -> Reading:
         readings = near or readings
     elif name.exact:
         readings = own or readings
-    things = list({(r.task, r.question): r for r in reversed(readings)}.values())[::-1]
+    readings.sort(key=lambda r: (r.old is not None, r.task))
+    things = [r for n, r in enumerate(readings) if all((r.task, r.question) != (o.task, o.question) for o in readings[:n])]
     if len(things) == 1:
         return things[0]
     if not things:
