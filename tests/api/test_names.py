@@ -51,9 +51,9 @@ def test_over_http(site, names):
 def test_from_python_here_and_far_away(site, names):
     with connect(site.url, env={"YOURTURN_TOKEN": site.token("admin")}) as far:
         for desk in (far, site.desk):
-            for say in (desk.show, desk.cancel, desk.holds_up, desk.approve, lambda name: desk.note({"key": name}, "x")):
+            for say, named in ((desk.show, names.twice), (desk.cancel, names.twice), (desk.approve, {"key": names.twice})):
                 with pytest.raises(Invalid) as error:
-                    say(names.twice)
+                    say(named)
                 assert names.readings in str(error.value)
             assert desk.show(names.exact)["key"] == names.other
             assert desk.update(names.exact, priority=1)["key"] == names.other

@@ -15,8 +15,8 @@ from yourturn.core.errors import Invalid, NotFound
 
 #: Ids of other trackers that look like something else here, and some that do not.
 OLD = (
-    *map(str, range(1, 15)), *(f"q{n}" for n in range(1, 8)), *(f"bd-{n}" for n in range(1, 8)), "Q3", "Q99", "q99", "007", "tck-3",
-    "PROJ-2", "proj-2", "BD-04", "k7q", "ticks:3", "ticks:k7q", "beads:bd-2", "a:b", "bd-a3f8.1", "Bd-5", "99", "nope-1",
+    *map(str, range(1, 15)), *(f"q{n}" for n in range(1, 8)), *(f"bd-{n}" for n in range(1, 8)), "Q3", "Q99", "q99", "007",
+    "tck-3", "PROJ-2", "proj-2", "BD-04", "k7q", "ticks:3", "ticks:k7q", "beads:bd-2", "a:b", "bd-a3f8.1", "Bd-5", "99", "nope-1",
 )  # fmt: skip
 TRACKERS = ("ticks", "beads", "")
 
@@ -98,6 +98,8 @@ def test_an_old_number_is_never_taken_for_another_task(desk, tmp_path):
     assert everything(desk) == before
     assert desk.update("ticks:3", priority=0)["key"] == "PROJ-4" and desk.update("PROJ-3", priority=1)["key"] == "PROJ-3"
     assert desk.show("4")["key"] == "PROJ-4"
+    with pytest.raises(Invalid, match="3 has 2 readings"):
+        desk.show("3")  # also when this process has just changed one of them
 
 
 def test_a_bare_number_keeps_its_meaning_beside_other_projects(desk):
@@ -134,13 +136,24 @@ def test_keys_and_questions_in_other_spellings(desk, tmp_path):
     assert "Q1 is a question" in lost.value.hint
 
 
+def test_what_the_desk_prints_is_exact(desk, open_desk):
+    """Programs hold keys and question ids: an old id that is the same to the letter takes nothing away from them."""
+    other = open_desk("human:bob")  # one that remembers neither
+    brought(desk, "PROJ", "PROJ-2", "beads")
+    asked = desk.ask(desk.create("Second"), "Which?")["id"]
+    brought(desk, "PROJ", asked, "beads")
+    assert (other.show("PROJ-2")["title"], other.show("beads:PROJ-2")["key"]) == ("Second", "PROJ-1")
+    assert (other.show(asked)["text"], other.show(f"beads:{asked}")["key"]) == ("Which?", "PROJ-3")
+    assert other.desk.find(asked) == desk.desk.find(asked)
+
+
 def test_the_same_old_id_in_two_projects(desk, tmp_path):
     source = folder(tmp_path, tick("k7q"))
     desk.create_project("ALT")
     desk.import_(source)
     desk.import_(source, project="ALT")
     for name in ("k7q", "ticks:k7q"):
-        with pytest.raises(Invalid, match='the old id of PROJ-1 "Tick k7q", and .* the old id of ALT-1') as error:
+        with pytest.raises(Invalid, match=r'the old id of PROJ-1 "Tick k7q", and .* the old id of ALT-1') as error:
             desk.show(name)
         assert error.value.hint == "Say which: PROJ-1 or ALT-1."
 

@@ -22,7 +22,7 @@ def app(folder: Path) -> None:
     for at, more in enumerate(
         (
             {"id": "e1a", "type": "epic"},
-            {"id": "k7q", "parent": "e1a", "awaiting": "approval"},
+            {"id": "k7q", "title": "Reset a password", "parent": "e1a", "awaiting": "approval"},
             {"id": "w02", "status": "closed", "blocked_by": ["zz9"], "verdict": "approved"},
         )
     ):

@@ -151,9 +151,14 @@ class Docket:
 
     def named(self, name: Name) -> Reading:
         """The task or question of this name."""
-        number = -1 if name.number is None else name.number
-        args = {"workspace": self.workspace, "project": name.project, "key": name.key, "number": number}
-        rows = self.run(self.q["named"], {**args, "text": name.text, "id": name.id or name.text}).fetchall()
+        key = {"workspace": self.workspace, "project": name.project, "key": name.key}
+        number = {"workspace": self.workspace, "number": -1 if name.number is None else name.number}
+        rows: list[Any] = []
+        if name.exact:
+            sort, args = ("named_task", key) if name.key else ("named_question", number)
+            rows = self.run(self.q[sort], args).fetchall()
+        if not rows:
+            rows = self.run(self.q["named"], {**key, **number, "text": name.text, "id": name.id or name.text}).fetchall()
         return meant(name, [Reading._make(row) for row in rows])
 
     def reaches(self, start: int, goal: int) -> bool:
