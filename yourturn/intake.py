@@ -6,17 +6,22 @@ system pays what it owes to anybody, as after every move.
 
 A task that was imported before is known by its old id, and is never touched again: the same record is counted as unchanged,
 another one is reported. What a task refers to, and what is not there, counts as closed; it is reported too, and the name
-stays in the task's `extra`.
+stays in the task's `extra`. So is a tie of a closed task that is part of a circle: it holds nothing up any more, and the rest
+of the project comes in without it. A circle of open tasks is refused.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from .core import law
 from .core.errors import Invalid
 from .core.model import ENDED, RESOLVED, REVIEW
+from .core.naming import QUESTION
 from .desk import Desk
 from .store.tx import Tx
 from .trackers import read, refusal
@@ -39,7 +44,7 @@ class Known(NamedTuple):
 def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: bool = False) -> dict[str, Any]:
     law.may_ever("import", desk.who)
     name, items = read(source, tracker)
-    problems = _circles(items)
+    items, problems = _unwound(items)
     for item in items:
         try:
             law.say("import", desk.who, **_args(item))
@@ -49,7 +54,7 @@ def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: b
         raise refusal(source, problems)
 
     def move(tx: Tx) -> dict[str, Any]:
-        found = {"format": name, "project": project, "found": len(items), **_Intake(desk, tx, project, items).run()}
+        found = {"format": name, "project": project, "found": len(items), **_Intake(desk, tx, source, project, items).run()}
         if dry_run:
             raise _Undo(found)
         return {**found, "dry_run": False}
@@ -61,17 +66,49 @@ def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: b
 
 
 def _args(item: Item) -> dict[str, Any]:
-    return {name: value for name, value in item.args.items() if name != "blocked"}
+    return {name: value for name, value in item.args.items() if name not in ("blocked", "aside")}
 
 
-def _circles(items: list[Item]) -> list[str]:
-    """Who would wait for themselves: by needs, or as a parent that waits for its children."""
+def _unwound(items: list[Item]) -> tuple[list[Item], list[str]]:
+    """The tasks without circles of closed ones; and the circles that are left, in words."""
+    by_id = {item.id: item for item in items}
+    while circles := _circles(list(by_id.values())):
+        cuts = [cut for circle in circles if (cut := _cut(by_id, circle))]
+        if not cuts:
+            return list(by_id.values()), [f"{by_id[c[0]].place}: a circle: {' waits for '.join(c)}" for c in circles]
+        for one in cuts:
+            by_id[one.id] = one
+    return list(by_id.values()), []
+
+
+def _cut(by_id: dict[str, Item], circle: list[str]) -> Item | None:
+    """A task of the circle without a tie that holds nothing up: what waits, or what it waits for, is closed."""
+    for waiter, needed in pairwise(circle):
+        one, other = by_id[waiter], by_id[needed]
+        over = [item.args["state"] in RESOLVED for item in (one, other)]
+        said = f"is part of a circle ({' waits for '.join(circle)})"
+        if any(over) and needed in one.needs:
+            return _without(one, f"{said}: comes without waiting for {needed}", needs=[n for n in one.needs if n != needed])
+        if over[1] and other.parent == waiter:
+            return _without(other, f"{said}: comes without its parent {waiter}", parent=None)
+    return None
+
+
+def _without(item: Item, what: str, **less: Any) -> Item:
+    kept = {"blocked_by": item.needs} if "needs" in less else {"parent": item.parent}
+    extra = item.args["extra"]
+    args = {**item.args, "extra": {**extra, "fields": {**kept, **extra["fields"]}}}
+    return item._replace(args=args, warnings=[*item.warnings, what], **less)
+
+
+def _circles(items: list[Item]) -> list[list[str]]:
+    """Tasks that would wait for themselves: by needs, or as a parent that waits for its children."""
     by_id = {item.id: item for item in items}
     waits: dict[str, list[str]] = {item.id: [need for need in item.needs if need in by_id] for item in items}
     for item in items:
         if item.parent in waits:
             waits[item.parent].append(item.id)
-    found, done = [], set[str]()
+    found, done = list[list[str]](), set[str]()
     for start in waits:
         path: dict[str, Any] = {}
         stack = [(start, iter(waits[start]))] if start not in done else []
@@ -86,8 +123,7 @@ def _circles(items: list[Item]) -> list[str]:
                 done.add(here)
             elif following in path:
                 names = list(path)
-                circle = [*names[names.index(following) :], following]
-                found.append(f"{by_id[following].place}: a circle: {' waits for '.join(circle)}")
+                found.append([*names[names.index(following) :], following])
             elif following not in done:
                 path[following] = None
                 stack.append((following, iter(waits[following])))
@@ -97,7 +133,7 @@ def _circles(items: list[Item]) -> list[str]:
 class _Intake:
     """One import, inside its transaction."""
 
-    def __init__(self, desk: Desk, tx: Tx, project: str, items: list[Item]) -> None:
+    def __init__(self, desk: Desk, tx: Tx, source: str, project: str, items: list[Item]) -> None:
         self.desk, self.tx, self.project = desk, tx, project
         tx.store.lock_graph(tx.run, tx.workspace)
         row = tx.run(tx.q["project_for_update"], {"workspace": tx.workspace, "key": project}).fetchone()
@@ -107,6 +143,7 @@ class _Intake:
         self.items = {item.id: item for item in items}
         self.known = {name: known for name in self._names() if (known := self._known(name))}
         self.new = {name: item for name, item in self.items.items() if name not in self.known}
+        self.shadowed = self._shadowed(source)
         self.parents = {name: self._parent(item) for name, item in self.new.items()}
         self.children: dict[str, list[str]] = {}
         self.waiting: dict[str, list[str]] = {}
@@ -118,6 +155,17 @@ class _Intake:
         self.warnings: list[dict[str, str]] = []
         self.touched: set[int] = set()
 
+    def _shadowed(self, source: str) -> set[str]:
+        """Old ids that are keys or question numbers here to the letter, and so mean these. A first import is refused for keys."""
+        rows = self.tx.run(self.tx.q["project_keys"], {"workspace": self.tx.workspace}).fetchall()
+        key = re.compile(f"(?:{'|'.join(row[0] for row in rows)})-[1-9][0-9]*")
+        keys = [item for item in self.new.values() if key.fullmatch(item.id)]
+        if keys and len(self.new) == len(self.items):
+            words = f"{keys[0].place}: the id {keys[0].id} would be the key of another task here"
+            more = f", and so would {len(keys) - 1:,} more" if keys[1:] else ""
+            raise refusal(source, [words + more], "turn project create OLD, then turn import … --project OLD")
+        return {item.id for item in keys} | {name for name in self.new if name[0] == "Q" and QUESTION.fullmatch(name)}
+
     def run(self) -> dict[str, Any]:
         made = [self._make(item) for item in self._ordered()]
         self.desk._settle(self.tx, self.touched, self.now)
@@ -128,6 +176,7 @@ class _Intake:
             "unchanged": len(self.items) - len(made) - len(differ),
             "differ": [{"id": name, "key": self.known[name].key} for name in differ],
             "tasks": [{"id": name, "key": rows[task].key, "state": rows[task].state} for name, task in made],
+            "aside": dict(Counter(aside for name, _ in made if (aside := self.items[name].args.get("aside")))),
             "warnings": self.warnings,
         }
 
@@ -197,6 +246,8 @@ class _Intake:
     def _tell(self, item: Item, parent: str | None, args: dict[str, Any]) -> None:
         """What could not be kept as it was, in words; and in `extra`, as it was."""
         said, fields = list(item.warnings), dict[str, Any]()
+        if item.id in self.shadowed:
+            said.append(f"can mean something else here: say {args['extra']['source']}:{item.id}")
         missing = [name for name in item.needs if name not in self.items and name not in self.known]
         if missing:
             said.append(f"waited for {', '.join(missing)}, not in this import: counts as closed")
@@ -206,7 +257,7 @@ class _Intake:
             said.append(f"its parent {item.parent} {'has ended' if there else 'is not in this import'}: it has none here")
             fields["parent"] = item.parent
         if fields:
-            args["extra"] = {**args["extra"], "fields": {**args["extra"]["fields"], **fields}}
+            args["extra"] = {**args["extra"], "fields": {**fields, **args["extra"]["fields"]}}
         self.warnings += [{"id": item.id, "place": item.place, "what": what} for what in said]
 
 

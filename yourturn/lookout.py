@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .core import law
-from .core.errors import NotFound, NotKnown
+from .core.errors import NotKnown
 from .core.model import Event, Who
+from .core.naming import parse
 from .store.base import Store
 from .store.docket import Docket
 from .store.reads import Reader
@@ -34,29 +35,16 @@ class Lookout:
         with self.store.reading() as run:
             return Reader(self.store, run, self.workspace).project_keys()
 
-    def find(self, project: str, key: str, elsewhere: str = "") -> int:
-        """A task's row id, by its key, or by the id that it had in another tracker."""
-        found = self.store.recent.whose(key, self.workspace)
-        if found is None:
-            with self.store.reading() as run:
-                found = Docket(self.store, run, self.workspace).task_id(project, key, elsewhere or key)
-        if found is None:
-            named = elsewhere if elsewhere and not elsewhere.isdigit() else key
-            raise NotFound(f"There is no task {named}", hint="See what there is with: turn list")
-        return found
-
-    def elsewhere(self, name: str) -> int | None:
-        """A task's row id, by the id that it had in another tracker."""
+    def find(self, text: str, home: Callable[[], str] = str) -> tuple[int, int | None]:
+        """What a name means: a task's row id, and a question's number if it is one. `home`: the default project."""
+        name = parse(text, home)
+        if name.exact:
+            task = self.store.recent.whose(name.key if name.number is None else name.number, self.workspace)
+            if task is not None:
+                return task, name.number
         with self.store.reading() as run:
-            return Docket(self.store, run, self.workspace).task_id("", "", name)
-
-    def task_of(self, question: int) -> int:
-        """The row id of the task that a question is about."""
-        found = self.store.recent.whose(question, self.workspace)
-        if found is None:
-            with self.store.reading() as run:
-                found = Docket(self.store, run, self.workspace).question(question).task_id
-        return found
+            found = Docket(self.store, run, self.workspace).named(name)
+        return found.task, found.question
 
     def credential(self, sort: str, **named: Any) -> Any:
         """The row of a token, login, link or password, by its hash or whose it is; None where there is none."""

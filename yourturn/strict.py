@@ -272,7 +272,8 @@ def _needs(seen: Seen) -> Iterator[str]:
         yield from (f"{key} names {other}, which is not there" for other in others if other not in seen.tasks)
         if task["parent"] and task["state"] not in ENDED:
             children.setdefault(task["parent"], []).append(key)
-        waits = [n for n in task["depends_on"] if n in seen.tasks and seen.tasks[n]["state"] not in RESOLVED]
+        needs = [] if task["state"] in ENDED else task["depends_on"]
+        waits = [n for n in needs if n in seen.tasks and seen.tasks[n]["state"] not in RESOLVED]
         if task["blocked_by"] != waits:
             yield f"{key} is blocked by {', '.join(task['blocked_by']) or 'nobody'}, and {', '.join(waits) or 'nobody'} is open"
         if waits and task["state"] == READY:

@@ -204,9 +204,21 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
 
 
 def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
+    """The old ids of imported tasks have a column where there are any."""
+    old = any(t["external_id"] for t in tasks)
     return [
-        [f"{pad(ICONS[t['state']], 2)} {t['key']}", f"P{t['priority']}", _state(t), one_line(t["title"]), _tail(t)] for t in tasks
-    ]
+        [
+            f"{pad(ICONS[t['state']], 2)} {t['key']}", f"P{t['priority']}", _state(t), *([cut(old_id(t), 24)] if old else []),
+            one_line(t["title"]), _tail(t),
+        ]
+        for t in tasks
+    ]  # fmt: skip
+
+
+def old_id(t: dict[str, Any]) -> str:
+    """The id of an imported task in the tracker that it came from, as it can be named here: ticks:201."""
+    tracker = (t["extra"] or {}).get("source")
+    return one_line(f"{tracker}:{t['external_id']}" if tracker else t["external_id"]) if t["external_id"] else ""
 
 
 def _state(t: dict[str, Any]) -> str:
@@ -227,7 +239,8 @@ def _tail(t: dict[str, Any]) -> str:
 def tasks(found: list[dict[str, Any]], empty: str = "No tasks.") -> list[str]:
     if not found:
         return [empty, 'Next: turn create "What is to be done"']
-    return columns(task_rows(found), last=3)
+    rows = task_rows(found)
+    return columns(rows, last=len(rows[0]) - 2)
 
 
 def awaiting(found: list[dict[str, Any]]) -> list[str]:
@@ -286,6 +299,7 @@ def task(
     facts = [
         t["type"] if t["type"] != "task" else "",
         t["complexity"] if t["complexity"] != "medium" else "",
+        f"old id {old}" if (old := old_id(t)) else "",
         f"branch {safe(t['branch'])}" if t["branch"] else "",
         f"try {t['retry_count'] + 1} of {t['max_retries']}" if t["retry_count"] else "",
         f"part of {t['parent']}" if t["parent"] else "",

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .core.model import PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
+from .core.model import ENDED, PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
 from .core.places import path
 from .core.words import iso
 from .store.reads import Asked, Details
@@ -48,7 +48,8 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "complexity": t.complexity,
         "parent": d.parent,
         "depends_on": [ref.key for ref in d.needs],
-        "blocked_by": [ref.key for ref in d.needs if ref.state not in RESOLVED],
+        "blocked_by": [] if t.state in ENDED else [ref.key for ref in d.needs if ref.state not in RESOLVED],
+        "children": d.children,
         "requires": t.requires,
         "role": t.role,
         "labels": _json(t.labels),

@@ -137,7 +137,7 @@ BRING = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELLE
 
 
 def number(client: Client, key: str) -> int:
-    return client.desk.find("PROJ", key)
+    return client.desk.find(key)[0]
 
 
 def key_of(client: Client, task: int) -> str:

@@ -130,7 +130,7 @@ def test_what_was_imported_goes_on_elsewhere_as_it_is(desk, tmp_path, new_db, di
         out = io.StringIO()
         target.export(out)
         assert out.getvalue() == Path(file).read_text()
-        assert target.show("n01") == desk.show("n01")
+        assert target.show("n01") == desk.show("n01") == target.show("ticks:n01")
         assert target.import_(source, project="PROJ")["unchanged"] == len(CASES) + 1
 
 

@@ -23,6 +23,8 @@ _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
+_NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "yourturn/trackers/beads.py"
+_NAMES, _IMPORTS = "tests/data/test_names.py", "tests/data/test_imports.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
 _SAID = "tests/worker/test_signals.py"
@@ -238,6 +240,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("two tokens of one name", _SCHEMA, "CREATE UNIQUE INDEX tokens_name", "CREATE INDEX tokens_name", on(_ROWS, "test_the_database_refuses_wrong_rows")),
     Mutant("an old id twice", _SCHEMA, "CREATE UNIQUE INDEX tasks_external", "CREATE INDEX tasks_external", on(_ROWS, "test_the_database_refuses_wrong_rows")),
     Mutant("working without a claim", _SCHEMA, "    CHECK (state <> 'working' OR holder IS NOT NULL),\n", "", on(_ROWS, "test_the_database_refuses_wrong_rows")),
+    # --- names and imports
+    Mutant("an ambiguous name is guessed", _NAMING, "if len(things) == 1:", "if things:", on(_NAMES, "test_an_old_number_is_never_taken_for_another_task")),
+    Mutant("a bare number means other projects' old ids", _NAMING, "readings = near or readings", "pass", on(_NAMES, "test_a_bare_number_keeps_its_meaning_beside_other_projects")),
+    Mutant("a key is not exact", _NAMING, "readings = own or readings", "pass", on(_NAMES, "test_what_the_desk_prints_is_exact")),
+    Mutant("any tracker will do", _NAMING, " or r.tracker == name.tracker]", " or True]", on(_NAMES, "test_a_name_means_one_thing_or_is_refused_with_all_its_readings", "sqlite-1")),
+    Mutant("what is remembered is not looked up", _LOOKOUT, "if name.exact:", "if True:", on(_NAMES, "test_an_old_number_is_never_taken_for_another_task")),
+    Mutant("an import makes two of a key", _INTAKE, "if keys and len(self.new) == len(self.items):", "if False:", on(_IMPORTS, "test_ids_that_are_keys_to_the_letter_go_into_another_project")),
+    Mutant("an open circle is cut", _INTAKE, "if any(over) and needed in one.needs:", "if needed in one.needs:", on(_IMPORTS, "test_one_open_circle_beside_a_closed_one_is_refused")),
+    Mutant("agents of beads are work", _BEADS, "if aside and state not in ENDED:", "if False:", on(_IMPORTS, "test_what_is_no_work_is_offered_to_no_agent")),
     # --- functions that ask first
     Mutant("one yes for many runs", _APPROVAL, "        self._use(q, digest(action))\n", "", on(_ASKING, "test_with_a_key_the_same_question_is_found_again")),
     Mutant("a no is a yes", _APPROVAL, ' or response.get("verdict") != "approved":', ":", on(_YES, "test_refused")),

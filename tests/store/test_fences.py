@@ -188,7 +188,7 @@ def test_a_workspace_sees_nothing_of_another(desk, agent, clock):
         lambda: other.do("create", title="C", project="PROJ", parent=1),
         lambda: other.show("Q1"),
         lambda: other.show("old-1"),
-        lambda: other.desk.task_of(1),
+        lambda: other.desk.find("Q1"),
     ):
         with pytest.raises(NotFound):
             move()

@@ -155,7 +155,7 @@ def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk, open
 
         def look() -> None:
             try:
-                said.append(other_desk.desk.find("PROJ", "PROJ-1"))
+                said.append(other_desk.desk.find("PROJ-1"))
             except YourturnError as error:
                 said.append(error)
 

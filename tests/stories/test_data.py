@@ -22,7 +22,7 @@ def app(folder: Path) -> None:
     for at, more in enumerate(
         (
             {"id": "e1a", "type": "epic"},
-            {"id": "k7q", "parent": "e1a", "awaiting": "approval"},
+            {"id": "k7q", "title": "Reset a password", "parent": "e1a", "awaiting": "approval"},
             {"id": "w02", "status": "closed", "blocked_by": ["zz9"], "verdict": "approved"},
         )
     ):
@@ -48,7 +48,7 @@ def test_the_page(tmp_path: Path) -> None:
     shown = [
         part for block in re.findall(r"```console\n(.*?)```", PAGE, re.S) for part in re.split(r"^\$ ", block, flags=re.M)[1:]
     ]
-    assert len(shown) == 14
+    assert len(shown) == 15
     for part in shown:
         line, _, expected = part.partition("\n")
         done = turn.run(*shlex.split(line)[1:])

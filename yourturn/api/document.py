@@ -99,7 +99,7 @@ def _schemas() -> dict[str, Schema]:
         {
             "key": _text, "title": _text, "description": _text, "state": _words(*STATES), "priority": _whole, "type": _text,
             "complexity": _text, "parent": _or_null(_text), "depends_on": _list_of_text, "blocked_by": _list_of_text,
-            "requires": _or_null(_text), "role": _or_null(_text), "labels": _list_of_text, "acceptance": _text,
+            "children": _list_of_text, "external_id": _or_null(_text), "requires": _or_null(_text), "role": _or_null(_text), "labels": _list_of_text, "acceptance": _text,
             "awaiting": _or_null(_words(*KINDS)), "retry_count": _whole, "max_retries": _whole, "branch": _or_null(_text),
             "session_id": _or_null(_text), "workflow": _or_null(_text), "summary": _text, "failure": _or_null(_text),
             "reason": _text, "claim": _or_null(_object), "questions": _s("array", items=_ref("Question")),

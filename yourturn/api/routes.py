@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..client.names import QUESTION
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
+from ..core.naming import QUESTION
 from . import jobs
 from .calls import Answer, Call, page
 

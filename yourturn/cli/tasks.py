@@ -105,7 +105,7 @@ def list__args(p: Any) -> None:
     p.add_argument("-P", "--priority", metavar="0-4")
     p.add_argument("--requires", choices=REQUIRES, metavar="GATE")
     p.add_argument("--role", metavar="NAME")
-    p.add_argument("--search", metavar="WORDS", help="in key, title and description")
+    p.add_argument("--search", metavar="WORDS", help="in key, old id, title and description")
     parse.paging(p)
 
 

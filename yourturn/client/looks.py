@@ -134,7 +134,9 @@ class Looks(Names):
         where = self._within(project)
         asked = self._question(after) if after is not None else None
         if after is not None and asked is None:
-            raise Invalid(f"{str(after)[:40]!a} is not a question to go on after", hint="Give the id of the last one: Q17")
+            asked = self._about(after).get("question")
+            if asked is None:
+                raise Invalid(f"{str(after)[:40]!a} is not a question to go on after", hint="Give the id of the last one: Q17")
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
             found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=asked, limit=limit, **filters)

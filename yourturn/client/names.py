@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from .. import wire
@@ -11,11 +12,10 @@ from ..core import law
 from ..core.errors import NotFound
 from ..core.fields import project_key
 from ..core.model import Task, Who
+from ..core.naming import QUESTION
 from ..desk import Desk, Done
 from ..store.reads import Reader
 
-_KEY = re.compile(r"([A-Za-z][A-Za-z0-9_]*)-(\d{1,15})")
-QUESTION = re.compile(r"[qQ](0|[1-9]\d{0,14})")
 _TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")
 
 Named = str | int | dict[str, Any]
@@ -63,50 +63,36 @@ class Names:
 
     # --- names ------------------------------------------------------------------------------------------------------
 
+    def _meant(self, text: str) -> tuple[int, int | None]:
+        return self.desk.find(text, lambda: self.project)
+
     def _task(self, named: Named) -> int:
         """A task's row id."""
-        if isinstance(named, dict):
+        while isinstance(named, dict):
             named = named.get("key") or named.get("task") or ""
-            if isinstance(named, dict):
-                return self._task(named)
-        text = key = str(named).strip()
-        if text.isascii() and text.isdigit() and len(text) < 16:
-            key = f"{self.project}-{int(text)}"
-        found = _KEY.fullmatch(key)
-        if found:
-            return self.desk.find(found[1].upper(), f"{found[1].upper()}-{int(found[2])}", text)
-        if not text or not text.isprintable() or len(text) > 200:
-            raise NotFound(f"There is no task {text[:60]!a}", hint="A task is named like PROJ-42.")
-        return self.desk.find("", text, text)
+        task, question = self._meant(str(named))
+        if question is not None:
+            raise NotFound(f"There is no task {named}", hint=f"Q{question} is a question: turn show Q{question}")
+        return task
 
     def _tasks(self, named: Named | Iterable[Named]) -> list[int]:
         return [self._task(one) for one in ([named] if isinstance(named, (str, int, dict)) else named)]
 
     def _question(self, named: Named) -> int | None:
-        """A question's number, if that is what is meant."""
-        if isinstance(named, dict):
-            named = named.get("id") or ""
-        found = QUESTION.fullmatch(str(named).strip())
-        return int(found[1]) if found else None
+        """A question's number, if it is named as the desk prints it."""
+        text = str(named.get("id") or "") if isinstance(named, dict) else str(named).strip()
+        found = QUESTION.fullmatch(text)
+        return int(found[1]) if found and text[0] == "Q" else None
 
     def _about(self, named: Named) -> dict[str, Any]:
         """task= and question= for an action about a question, or about the one that a task's key stands for."""
-        number = self._question(named)
-        if number is None:
-            if isinstance(named, dict) and "status" in named:
-                named = named["task"]
-            return {"task": self._task(named)}
-        try:
-            return {"task": self.desk.task_of(number), "question": number}
-        except NotFound as error:
-            return {"task": self._named_like_a_question(named, error)}
-
-    def _named_like_a_question(self, named: Named, error: NotFound) -> int:
-        """q12 is a question's number, unless there is none and a task had that id in another tracker."""
-        found = self.desk.elsewhere(str(named).strip()) if isinstance(named, str) else None
-        if found is None:
-            raise error
-        return found
+        if isinstance(named, dict):
+            number = self._question(named)
+            if number is None:
+                return {"task": self._task(named)}
+            named = f"Q{number}"
+        task, question = self._meant(str(named))
+        return {"task": task} if question is None else {"task": task, "question": question}
 
     def _hold(self, claim: Named, worker: str | None, proof: str | None = None) -> dict[str, Any]:
         """task= and the proof of a claim, from whatever names one."""
@@ -154,13 +140,12 @@ class Names:
         """A task with everything that hangs on it; or a question."""
         number = self._question(named)
         if number is not None:
-            try:
+            with suppress(NotFound):  # then it is an old id, or nothing
                 return self._shown_question(number)
-            except NotFound as error:
-                task = self._named_like_a_question(named, error)
-        else:
-            task = self._task(named)
-        return self.desk.read(lambda r: self._encode(r, [r.task(task)])[0])
+        about = self._about(named)
+        if "question" in about:
+            return self._shown_question(about["question"])
+        return self.desk.read(lambda r: self._encode(r, [r.task(about["task"])])[0])
 
     def _shown_question(self, number: int) -> dict[str, Any]:
         return self.desk.read(lambda r: wire.question(*r.question(number)))

@@ -41,8 +41,7 @@ class Saying(Names):
         return self._say("update", key=key, task=self._task(task), fields=fields, **_proof(claim, worker))
 
     def note(self, task: Named, text: str, *, key: str | None = None) -> dict[str, Any]:
-        number = self._question(task)
-        return self._say("note", key=key, task=self._about(task)["task"] if number else self._task(task), text=text)
+        return self._say("note", key=key, task=self._about(task)["task"], text=text)
 
     def vet(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
         return self._say("vet", key=key, task=self._task(task))
@@ -275,7 +274,9 @@ class Saying(Names):
         """The question, answered or not, after at most so many seconds."""
         number = self._question(question)
         if number is None:
-            raise NotFound("There is no question to wait for")
+            number = self._about(question).get("question")
+        if number is None:
+            raise NotFound("There is no question to wait for", hint="A question is named like Q17.")
         ends = clock_time.monotonic() + seconds
         while True:
             found = self._shown_question(number)

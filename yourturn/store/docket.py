@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from ..core.errors import NotFound
 from ..core.model import RESOLVED, Action, Case, Note, Project, Question, Ref, Step, Task
+from ..core.naming import Name, Reading, meant
 from .base import DESCENDANTS, FROM_HOME, HOME, OF_PROJECT, Store
 from .recent import Birth
 
@@ -148,11 +149,17 @@ class Docket:
             raise NotFound(f"There is no question Q{number}", hint="See what is open with: turn inbox")
         return Question._make(row)
 
-    def task_id(self, project: str, key: str, elsewhere: str) -> int | None:
-        row = self.run(self.q["task_id"], {"workspace": self.workspace, "project": project, "key": key}).fetchone()
-        if row is None:
-            row = self.run(self.q["task_id_elsewhere"], {"workspace": self.workspace, "key": elsewhere}).fetchone()
-        return row[0] if row else None
+    def named(self, name: Name) -> Reading:
+        """The task or question of this name."""
+        key = {"workspace": self.workspace, "project": name.project, "key": name.key}
+        number = {"workspace": self.workspace, "number": -1 if name.number is None else name.number}
+        rows: list[Any] = []
+        if name.exact:
+            sort, args = ("named_task", key) if name.key else ("named_question", number)
+            rows = self.run(self.q[sort], args).fetchall()
+        if not rows:
+            rows = self.run(self.q["named"], {**key, **number, "text": name.text, "id": name.id or name.text}).fetchall()
+        return meant(name, [Reading._make(row) for row in rows])
 
     def reaches(self, start: int, goal: int) -> bool:
         return self.run(self.q["reaches"], {"from": start, "to": goal}).fetchone() is not None

@@ -16,13 +16,24 @@ SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.setti
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};
 
--- name: task_id
-SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
+-- name: named_task
+SELECT t.id, t.key, t.title, p.key, NULL, NULL, NULL FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND p.key = :project AND t.key = :key;
 
--- name: task_id_elsewhere
-SELECT t.id FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE p.workspace_id = :workspace AND t.external_id = :key ORDER BY t.id LIMIT 1;
+-- name: named_question
+SELECT t.id, t.key, q.text, '', q.id, NULL, NULL FROM questions q JOIN tasks t ON t.id = q.task_id
+WHERE q.workspace_id = :workspace AND q.id = :number;
+
+-- name: named
+-- Everything that a name can mean: a task's key, a question's number, an id that a task had in another tracker.
+SELECT t.id, t.key, t.title, p.key, NULL, NULL, NULL FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND p.key = :project AND t.key = :key
+UNION ALL
+SELECT t.id, t.key, q.text, '', q.id, NULL, NULL FROM questions q JOIN tasks t ON t.id = q.task_id
+WHERE q.workspace_id = :workspace AND q.id = :number
+UNION ALL
+SELECT t.id, t.key, t.title, p.key, NULL, t.external_id, t.extra FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND t.external_id IN (:text, :id);
 
 -- name: external
 SELECT key FROM tasks WHERE project_id = :project AND external_id = :external;

@@ -27,6 +27,7 @@ class Details(NamedTuple):
     needs: list[Ref]
     parent: str | None
     steps: list[Step]
+    children: list[str]  #: keys; a child is also a need
 
 
 class Asked(NamedTuple):
@@ -112,7 +113,7 @@ class Reader(Log):
             if value is not None:
                 only(f"t.{name} = :{name}", **{name: value})
         if search is not None:
-            words = "lower(t.title || ' ' || t.description || ' ' || t.key)"
+            words = "lower(t.title || ' ' || t.description || ' ' || t.key || ' ' || coalesce(t.external_id, ''))"
             only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
         if ids is not None:
             only(f"t.id {self.store.words['these']}", ids=_numbers(ids))
@@ -169,10 +170,10 @@ class Reader(Log):
         """Questions, notes and needs of many tasks, asked for in one go."""
         if not tasks:
             return {}
-        found = {task.id: Details([], [], [], None, []) for task in tasks}
+        found = {task.id: Details([], [], [], None, [], []) for task in tasks}
         left = self.left.get(tasks[0].id) if len(tasks) == 1 else None
         if left is not None and not tasks[0].version:  # it was just created
-            found[tasks[0].id] = Details(list(left.case.questions), left.notes, [], None, [])
+            found[tasks[0].id] = Details(list(left.case.questions), left.notes, [], None, [], [])
             return found
         ids = _numbers(found)
         about = {
@@ -190,8 +191,10 @@ class Reader(Log):
             found[question.task_id].questions.append(question)
         for task, *note in rows["notes"]:
             found[task].notes.append(Note._make(note))
-        for task, *ref in rows.get("needs", ()):
+        for task, child, *ref in rows.get("needs", ()):
             found[task].needs.append(Ref._make(ref))
+            if child:
+                found[task].children.append(ref[1])
         for row in rows.get("steps", rows.get("open_steps", ())):
             found[row[0]].steps.append(Step._make(row))
         keys = dict(rows.get("parents", ()))
@@ -281,7 +284,10 @@ class Reader(Log):
             where.append("p.key = :project")
             args["project"] = project
         if search is not None:
-            found = "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id)"
+            found = (
+                "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id || ' ' "
+                "|| coalesce(t.external_id, ''))"
+            )
             where.append(f"{found} LIKE :search ESCAPE '!'")
             args["search"] = f"%{_like(search.lower())}%"
         return self.rows(
@@ -355,7 +361,8 @@ def _hanging(these: str, bytewise: str) -> dict[str, str]:
         "questions": f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id",
         "notes": f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id",
         "needs": (
-            "SELECT d.task_id, t.id, t.key, t.state, t.reason FROM deps d JOIN tasks t ON t.id = d.needs_id "
+            "SELECT d.task_id, CASE WHEN t.parent_id = d.task_id THEN 1 ELSE 0 END, t.id, t.key, t.state, t.reason "
+            "FROM deps d JOIN tasks t ON t.id = d.needs_id "
             f"WHERE d.task_id {these} ORDER BY d.task_id, t.id"
         ),
         "steps": steps.format(""),

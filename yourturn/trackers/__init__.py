@@ -57,10 +57,11 @@ def read(source: str, name: str | None = None) -> tuple[str, list[Item]]:
     return name, items
 
 
-def refusal(source: str, problems: list[str]) -> Invalid:
-    """Everything that is wrong, in one error."""
+def refusal(source: str, problems: list[str], way: str = "") -> Invalid:
+    """Everything that is wrong, in one error; and another way, where there is one."""
     count = "One thing is" if len(problems) == 1 else f"{len(problems):,} things are"
-    return Invalid(f"Cannot import {source}", reason="\n  ".join([f"{count} wrong", *problems]), hint="Nothing was imported.")
+    reason = "\n  ".join([f"{count} wrong", *problems])
+    return Invalid(f"Cannot import {source}", reason=reason, hint=f"Nothing was imported.{way and f' Instead: {way}'}")
 
 
 def _found(source: Path, name: str | None) -> tuple[str, list[Path]]:

@@ -26,7 +26,7 @@ def item(r: Record) -> Item:
         "type": r.known("type", SHARED["type"]), "session_id": r.name("sessionId"), "summary": r.text("summary"),
         "acceptance": r.text("acceptance"), "created_at": r.moment("createdAt"), "ended_at": r.moment("closedAt") or updated,
         "notes": [{"author": f"agent:{r.tracker}", "text": details, "at": updated}] if details.strip() else [],
-        "questions": _questions(r, state),
+        "questions": _questions(r, state, updated),
     }  # fmt: skip
     if state == "failed":
         args["reason"] = args["summary"]
@@ -35,7 +35,7 @@ def item(r: Record) -> Item:
     return r.item(args, r.text("parent") or None, needs)
 
 
-def _questions(r: Record, state: str | None) -> list[dict[str, Any]]:
+def _questions(r: Record, state: str | None, updated: int | None) -> list[dict[str, Any]]:
     text, context = r.text("question"), r.text("questionContext")
     response, at = r.text("humanResponse"), r.moment("humanRespondedAt")
     asked: dict[str, Any] = {"kind": "input", "author": f"agent:{r.tracker}", "context": {"text": context} if context else None}
@@ -44,7 +44,7 @@ def _questions(r: Record, state: str | None) -> list[dict[str, Any]]:
         if response:
             r.left["humanResponse"] = response
             r.warnings.append("has an answer and still awaits input: it is asked again here")
-        return [asked]
+        return [{**asked, "at": updated}] if updated else [asked]
     if not text.strip():
         r.left |= {"humanResponse": response} if response else {}
         return []

@@ -40,7 +40,6 @@ def item(r: Record) -> Item:
         "notes": written(r.text("notes"), r.tracker), "wake_at": None if closed or awaiting else until,
         "created_by": r.somebody("created_by"), "created_at": r.moment("created_at"), "ended_at": r.moment("closed_at"),
     }  # fmt: skip
-    r.moment("updated_at", keep=True)
     args["questions"] = _questions(r, kind, awaiting, verdict, closed, args)
     if awaiting and not closed:
         args["state"] = READY
@@ -54,13 +53,15 @@ def _questions(
     last = notes[-1] if notes else None
     people = [note for note in notes if note["author"].startswith("human:")]
     agents = [note for note in notes if note["author"].startswith("agent:")]
+    updated = r.moment("updated_at", keep=True)
     if awaiting and not closed:  # somebody's turn, now
         if verdict:
             r.left["verdict"] = verdict
             r.warnings.append(f"was {verdict} and still awaits {awaiting}: it is asked again here")
         asked = agents[-1] if agents and last is agents[-1] else None
-        words = {"text": asked["text"], "at": asked.get("at")} if asked else {}
-        return [{"kind": kind, "author": f"agent:{r.tracker}", **words}]
+        words = {"text": asked["text"]} if asked else {}
+        at = (asked or {}).get("at") or updated
+        return [{"kind": kind, "author": f"agent:{r.tracker}", **words, **({"at": at} if at else {})}]
     if verdict and outcome(kind, verdict) != "refused":
         by = people[-1]["author"] if people else f"human:{r.tracker}"
         said = last["text"] if last and people and last is people[-1] else ""

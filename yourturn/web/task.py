@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..core import access
 from ..core.errors import Invalid, YourturnError
 from ..screen import micros
-from ..view import person
+from ..view import old_id, person
 from . import drawing, frame, shape, telling, words
 from .inbox import new_key
 from .moving import did, moves
@@ -281,6 +281,7 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "events": [telling.told(e, now) for e in reversed(events[-EVENTS:])],
             "created": shape.at(t["created_at"], now),
             "author": shape.who(t["created_by"]),
+            "old": old_id(t),
             "wrote": shape.who(writer["actor"] if writer else None),
             "ended": shape.at(t["ended_at"], now) if t["ended_at"] else None,
             "sure": [m for m in doing if m.style == "go"][:1],
