@@ -90,14 +90,14 @@ class Names:
         return int(found[1]) if found else None
 
     def _about(self, named: Named) -> dict[str, Any]:
-        """task= and question= for an action about a question, or about the one that a task's key stands for."""
+        """task= and question_id= for an action about a question, or about the one that a task's key stands for."""
         number = self._question(named)
         if number is None:
             if isinstance(named, dict) and "status" in named:
                 named = named["task"]
             return {"task": self._task(named)}
         try:
-            return {"task": self.desk.task_of(number), "question": number}
+            return {"task": self.desk.task_of(number), "question_id": number}
         except NotFound as error:
             return {"task": self._named_like_a_question(named, error)}
 
@@ -126,7 +126,7 @@ class Names:
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
-    def do(self, verb: str, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
+    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
         """Say any verb; returns what `look` sees right after it, in the same transaction."""
         return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look)
 
@@ -136,12 +136,12 @@ class Names:
 
         access.check(self.who, operation)
 
-    def _say(self, verb: str, **args: Any) -> dict[str, Any]:
+    def _say(self, verb: str, /, **args: Any) -> dict[str, Any]:
         """Say a verb, return the task."""
         found: dict[str, Any] = self.do(verb, look=self._moved, **args)
         return found
 
-    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+    def _ask(self, verb: str, /, **args: Any) -> dict[str, Any]:
         """Say a verb, return the question."""
         found: dict[str, Any] = self.do(verb, look=_asked, **args)
         return found

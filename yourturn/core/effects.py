@@ -128,13 +128,26 @@ def ask(d: Draft) -> None:
 def flag(d: Draft) -> None:
     write(d)
     if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
-        d.silent = not (d.steps or d.program)  # it is that person's turn already
+        update(d)
+        d.silent = not (d.steps or d.program or d.args.get("fields"))  # it is that person's turn already
         return
+    if d.args.get("replace"):
+        _replace(d)
+    update(d)
     open_question(d, d.args)
     if not (d.args.get("hold") and d.holds_claim):
         drop_claim(d)
     warned = d.args.get("warned")
     d.needs = [ref._replace(warned=1) if ref.id == warned else ref for ref in d.needs]
+
+
+def _replace(d: Draft) -> None:
+    """The new question takes the place of the oldest one that its speaker may take off the desk; others stay open beside it."""
+    from .guards import takes_off
+
+    old = next((q for q in d.waiting() if takes_off(d, q)), None)
+    if old is not None:
+        close(d, old, WITHDRAWN, why=f"replaced by a question of kind {d.args.get('kind') or 'input'}")
 
 
 def answer(d: Draft) -> None:
@@ -224,6 +237,7 @@ def hand_back(d: Draft) -> None:
     for q in d.questions:
         if q.status == PENDING:
             close(d, q, WITHDRAWN, why="handed back")
+    update(d)
     d.put(retry_count=0)
     back(d)
 
@@ -347,7 +361,8 @@ def note(d: Draft) -> None:
 
 
 def update(d: Draft) -> None:
-    fields = dict(d.args["fields"])
+    """What `flag` and `hand_back` change beside whose turn it is is changed as `update` does it, in the same move."""
+    fields = dict(d.args.get("fields", ()))
     if "labels" in fields:
         fields["labels"] = json.dumps(fields["labels"])
     if fields.get("seat"):

@@ -258,9 +258,16 @@ def _approval(q: Question, value: Any, text: str) -> tuple[str, Any, str]:
     if found is None:
         raise Invalid(
             f"{q.name} takes one of: approve, reject",
-            hint=f'The question is still open. Say: turn approve {q.name} "words" or: turn reject {q.name} "words"',
+            hint=f"The question is still open. Say: {_ways(q)}",
         )
     return (APPROVED, True, text) if found else (REJECTED, None, text)
+
+
+def _ways(q: Question) -> str:
+    from .rules import KINDS
+
+    no = f'turn reject {q.name} "words"' if KINDS[q.kind].rejected != "refused" else "turn hand-back, which returns it to agents"
+    return f'turn approve {q.name} "words" or: {no}'
 
 
 def _yes_or_no(value: Any) -> bool | None:
