@@ -264,7 +264,6 @@ def _verdict_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a question (Q17) or a task")
     p.add_argument("words", nargs="?", metavar="WORDS", help="what you want to say; - reads standard input")
     p.add_argument("--reason", "--feedback", metavar="TEXT", help="the same")
-    p.add_argument("--value", metavar="VALUE", help="a choice or a number, where one is asked for")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
     parse.keyed(p)
 
@@ -274,6 +273,7 @@ reject_args = _verdict_args
 
 def approve_args(p: Any) -> None:
     _verdict_args(p)
+    p.add_argument("--value", metavar="VALUE", help="a choice or a number, where one is asked for")
     p.add_argument("--edit-input", metavar="JSON", help="allow it with this input instead: JSON, a file, or - for standard input")
 
 

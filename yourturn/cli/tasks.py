@@ -76,13 +76,14 @@ def create_args(p: Any) -> None:
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
     p.add_argument("--draft", action="store_true", help="not to be worked on before a person vets it")
     _awaiting(p, "hand it to a person at once")
+    p.add_argument("--external-id", metavar="ID", help="its id in another tracker")
     _fields(p)
 
 
 def create(a: Namespace) -> int:
     with connect(a) as desk:
         needs = [key.strip() for word in a.depends_on for key in word.split(",") if key.strip()]
-        fields = {**_text(a, *_FIELDS), **_asked(a, "create")}
+        fields = {**_text(a, *_FIELDS, "external_id"), **_asked(a, "create")}
         if a.awaiting not in _NOBODY:
             fields["awaiting"] = a.awaiting
         task = desk.create(

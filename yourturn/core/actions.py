@@ -140,8 +140,10 @@ def _past(field: str, value: Any) -> list[dict[str, Any]]:
     return [{name: _written[name](f"{field} {name}", v) for name, v in item.items() if v is not None} for item in value]
 
 
-def _fields(_: str, value: dict[str, Any]) -> dict[str, Any]:
+def _fields(field: str, value: Any) -> dict[str, Any]:
     """Fields of an update. None clears what may be empty."""
+    if not isinstance(value, dict):
+        raise Invalid(f"{field} must be an object")
     checks = {**_task, "session_id": f.name, "host": f.name, "seat": f.mapping}
     found = {}
     for name, given in value.items():

@@ -322,6 +322,8 @@ def stop(d: Draft) -> None:
 
 def reopen(d: Draft) -> None:
     was_cancelled = d.state == CANCELLED
+    if d.args.get("reason"):
+        d.data["reason"] = d.args["reason"]
     d.put(ended_at=None, failure=None, reason="", retry_count=0, accept_at=None, wake_at=None)
     if d.get("workflow"):
         d.put(journal=d.get("journal") + 1)
