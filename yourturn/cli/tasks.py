@@ -271,7 +271,7 @@ def update(a: Namespace) -> int:
         raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
     asked = _asked(a, "update")
     if a.verdict is not None and (fields or a.awaiting is not None):
-        raise Usage("turn update: --verdict answers a question, and changes nothing else", hint="Say the rest in a second update.")
+        raise Usage("turn update: --verdict answers a question and changes nothing else", hint="Say the rest in a second update.")
     from .questions import warn
 
     with connect(a) as desk:
