@@ -10,7 +10,6 @@ from tests.api.said import CASES, PARTS, After, Scene, arguments, expected
 from tests.api.surfaces import LACKS, NOWHERE, SAID, SURFACES, lacks
 from yourturn.core.actions import ABOUT, VERBS, say
 from yourturn.core.errors import Invalid
-from yourturn.core.rules import OFFICE
 
 
 def test_no_argument_of_a_verb_has_a_name_that_an_action_uses_itself():
@@ -83,6 +82,3 @@ def test_a_question_without_a_kind_is_refused(site):
             site.desk.create("A", **{name: "ana"})
         assert site.post("/api/tasks", {"title": "A", name: "ana"}).code == "invalid"
     assert len(site.desk.list()) == before
-
-
-assert set(OFFICE) <= set(VERBS)
