@@ -45,7 +45,7 @@ def _rows():
                 yield pytest.param(surface, case, id=f"{surface}-{case.verb}-{case.name}")
 
 
-@pytest.mark.parametrize(("surface", "case"), _rows())
+@pytest.mark.parametrize(("surface", "case"), list(_rows()))
 def test_it_arrives(sqlite_site, tmp_path, surface, case):
     scene = Scene(sqlite_site.desk)
     case.stage(scene)
