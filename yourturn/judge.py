@@ -55,7 +55,7 @@ def _moves(fold: Fold, m: Move) -> Iterator[str]:
         yield f"only {' or '.join(sorted(rule.who))} may say {m.verb} here"
     if may == {"holder"} and m.was.get("holder") is None:
         yield "nobody held the claim"
-    if m.verb == "update" and m.event["actor"].startswith("agent:"):
+    if m.verb in ("update", "flag") and m.event["actor"].startswith("agent:"):
         for name in set(m.data.get("set", ())) & set(FIELDS):
             if FIELDS[name] not in ROLES["agent"]:
                 yield f"an agent changed {name}"
@@ -181,7 +181,7 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             yield from _approving_silence(q)
         elif status != WITHDRAWN:
             yield f"{name} became '{status}'"
-        elif m.verb == "withdraw" and not _may_withdraw(q, actor, held=m.was.get("holder") is not None):
+        elif m.verb in ("withdraw", "flag") and not _may_withdraw(q, actor, held=m.was.get("holder") is not None):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
     kept_as_note = not m.closed and m.data.get("notes")
     if m.verb == "answer" and answered != 1 and not _again(m) and not kept_as_note and not _accepted_unasked(m):

@@ -183,7 +183,7 @@ class Remote(Client):
         other._beside = self._beside
         return other
 
-    def do(self, verb: str, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
+    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
         raise Usage("A server is spoken to by methods", hint="Use the method of that verb.")
 
     # --- waiting ----------------------------------------------------------------------------------------------------

@@ -181,7 +181,7 @@ def test_a_question_of_another_task_is_not_there(bench):
     mine, other = bench.human(), bench.human()
     asked = bench.desk.show(other)["questions"][0]["id"]
     with pytest.raises(NotFound, match=f"{mine} has no question {asked}"):
-        bench.desk.do("answer", task=bench.desk._task(mine), question=int(asked[1:]), value="x")
+        bench.desk.do("answer", task=bench.desk._task(mine), question_id=int(asked[1:]), value="x")
     assert bench.desk.show(other)["state"] == "human"
 
 
@@ -206,5 +206,26 @@ def test_awaiting_is_a_field_that_can_be_set_twice(bench):
     again = bench.desk.await_person(key, "approval")
     assert (len(again["questions"]), len(bench.desk.history(key))) == (1, events)
     assert again["updated_at"] == first["updated_at"]
-    assert len(bench.desk.await_person(key, "review")["questions"]) == 2
-    assert len(bench.desk.await_person(key, "approval", "Another one?")["questions"]) == 3
+    assert _open_kinds(bench.desk.await_person(key, "review")) == ["review"]
+    assert _open_kinds(bench.desk.await_person(key, "approval", "Another one?")) == ["approval"]
+
+
+def _open_kinds(task):
+    return [q["kind"] for q in task["questions"] if q["status"] == "pending"]
+
+
+def test_a_reserved_gate_is_replaced_by_approvers_only(bench, ben):
+    """A member's question stands beside the gate instead of it."""
+    key = bench.ready()
+    bench.desk.await_person(key, "approval")
+    assert _open_kinds(ben.await_person(key, "input")) == ["approval", "input"]
+    assert _open_kinds(ben.await_person(key, "escalation")) == ["approval", "escalation"]
+    assert _open_kinds(bench.desk.await_person(key, "content")) == ["escalation", "content"]
+
+
+@pytest.mark.parametrize("kind", ["approval", "review", "content", "work", "checkpoint"])
+def test_an_agent_replaces_no_gate_even_its_own(bench, kind):
+    key = bench.working()
+    bench.agent.ask(key, "Good?", kind, claim=bench.claims[key])
+    task = bench.agent.await_person(key, "input", "Which?", claim=bench.claims[key])
+    assert _open_kinds(task) == [kind, "input"]

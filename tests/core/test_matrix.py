@@ -153,7 +153,7 @@ def refusal(bench: Bench, key: str, verb: str, role: str, question: int | None, 
     args = dict(LEAST.get(verb, {}))
     if claim is not None and "claim" in VERBS[verb].args:
         args["claim"] = claim
-    action = say(verb, who(role), task=number(bench.desk, key), question=question, **args)
+    action = say(verb, who(role), task=number(bench.desk, key), question_id=question, **args)
     try:
         decide(case(bench.desk, key), action, bench.clock())
     except (NotAllowed, ClaimLost) as error:
@@ -213,7 +213,7 @@ def test_an_agent_never_says_a_persons_verb_in_any_state(bench):
     for state in STATES:
         for verb in NEVER.split():
             key, question = bring(bench, state, verb) if cell(state, verb) else (bench.into(state), None)
-            said.append((verb, {"task": number(bench.desk, key), "question": question, **LEAST.get(verb, {})}))
+            said.append((verb, {"task": number(bench.desk, key), "question_id": question, **LEAST.get(verb, {})}))
     before = everything(bench.desk)
     for verb, args in said:
         with pytest.raises(NotAllowed):

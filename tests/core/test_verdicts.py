@@ -150,7 +150,7 @@ def test_nothing_can_be_said_about_a_closed_question(bench, verb):
     before = everything(bench.desk)
     args = {"assign": {"reviewer": "bob"}}.get(verb, {})
     with pytest.raises(AlreadyClosed, match="human:ana"):
-        bench.desk.do(verb, task=number(bench.desk, key), question=int(question[1:]), **args)
+        bench.desk.do(verb, task=number(bench.desk, key), question_id=int(question[1:]), **args)
     assert everything(bench.desk) == before
 
 

@@ -114,7 +114,7 @@ class Machine(RuleBasedStateMachine):
         if who == SYSTEM and verb in BY_THE_CLOCK:
             who = CROWD[-2]
         try:
-            action = say(verb, who, task=job.id if job else None, question=question, key=key, **(args or {}))
+            action = say(verb, who, task=job.id if job else None, question_id=question, key=key, **(args or {}))
         except YourturnError:
             return None  # not even words
         return self.deliver(action)
@@ -225,7 +225,8 @@ class Machine(RuleBasedStateMachine):
         if c["task"] % 3:
             found["step"] = c["path"]
         if verb == "flag":
-            found |= {"hold": c["also"], "once": c["task"] % 7 == 0}
+            found |= {"hold": c["also"], "once": c["task"] % 7 == 0, "replace": c["task"] % 5 < 2}
+            found |= {"fields": self.field_of(c)} if c["task"] % 6 == 0 else {}
         if verb == "ask" and c["flag"] and c["other"] % 2:
             found |= {"blocking": False, "default": fits}
         elif c["flag"] and c["other"] % 3 == 0:

@@ -142,12 +142,12 @@ class Verbs(Ground):
         job.notes += 1
 
     def _update(self, job: Job, m: Move) -> None:
-        for name in m.args["fields"]:
+        fields = dict(m.args.get("fields") or ())
+        for name in fields:
             if FIELDS[name] not in ROLES[m.who.role]:
                 raise No("not_allowed")
             if FIELDS[name] == "holder" and not m.who.is_person and not m.holds:
                 raise No("not_allowed")
-        fields = dict(m.args["fields"])
         if "requires" in fields:
             self._approver(m)
             if job.workflow and fields["requires"]:
@@ -276,10 +276,14 @@ class Verbs(Ground):
             self._drop(job)
 
     def _flag(self, job: Job, m: Move) -> None:
+        self._update(job, m)
         wrote = self._record(job, m)
         if m.args.get("once") and any(q.kind == m.args.get("kind") for q in job.waiting()):
-            m.again = not wrote
+            m.again = not (wrote or m.args.get("fields"))
             return
+        replaced = next((q for q in job.waiting() if m.args.get("replace") and self._takes_off(q, m)), None)
+        if replaced is not None:
+            self._shut(replaced, "cancelled", m)
         free = "steps" in m.args and m.holds and job.workflow  # a script waits as long as it says
         asked = self._open(job, m.args, m.who.name, m.now, free=free)
         self._asker(job, m, asked)
@@ -349,6 +353,12 @@ class Verbs(Ground):
         self._shut(m.q, "cancelled", m)
         if m.q.blocking and not job.waiting():
             self._one_less(job, job.outcome or "back", m)
+
+    def _takes_off(self, q: Asked, m: Move) -> bool:
+        if not m.who.is_person:
+            return q.by == m.who.name and m.holds and q.kind in TAKEN_BACK
+        reserved = self.settings["approvals"] == "approvers" and "approver" not in ROLES[m.who.role]
+        return q.by != "system" and not (reserved and KINDS[q.kind].gate)
 
     def _use(self, job: Job, m: Move) -> None:
         """A permission that was given since the last restore, for what it was given for, by the one call that uses it."""

@@ -15,6 +15,7 @@ _SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
 
 _MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
 _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
+_AWAITING, _ARGUMENTS = "tests/stories/test_awaiting.py", "tests/api/test_arguments.py"
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
 _GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
@@ -60,9 +61,12 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
     Mutant("everybody reopens", _RULES, '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
-    Mutant("members sign for approvers", _GUARDS, 'if d.settings["approvals"] == "approvers" and', "if False and", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
+    Mutant("members sign for approvers", _GUARDS, 'return d.settings["approvals"] != "approvers" or', "return True or", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
     Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),
     Mutant("anybody takes a question back", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "(q.kind in TAKEN_BACK)", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
+    Mutant("a member replaces a reserved gate", _GUARDS, "return not KINDS[q.kind].gate or _is_approver(d)", "return True", on(_GATES, "test_a_reserved_gate_is_replaced_by_approvers_only", "sqlite")),
+    Mutant("what the system asks is replaced", _GUARDS, '    if q.asked_by == "system":\n        return False\n', "", on(_AWAITING, "test_a_question_of_the_system_is_not_replaced", "sqlite")),
+    Mutant("a question without a turn is lost", _GUARDS, 'if name in d.args and "awaiting" not in d.args]', "if False]", on(_ARGUMENTS, "test_a_question_without_a_kind_is_refused", "sqlite")),
     # --- permissions
     Mutant("a permission serves another action", _GUARDS, 'if d.args["digest"] != allowed(q):', "if False:", on(_GIVEN, "test_anything_else_than_what_was_shown_is_refused", "sqlite-input")),
     Mutant("a permission serves another call", _GUARDS, 'if q.used_by not in (None, d.args["by"]):', "if False:", on(_GIVEN, "test_the_first_use_binds_it_and_the_same_call_may_say_so_again")),

@@ -49,7 +49,7 @@ def test_a_question_that_is_not_pending_is_not_closed(desk, agent, clock):
     desk.create("A")
     agent.ask("PROJ-1", "Which?")
     store = desk.desk.store
-    answer = say("answer", desk.who, task=1, question=1, value="that")
+    answer = say("answer", desk.who, task=1, question_id=1, value="that")
     with pytest.raises(Again), store.begin() as run:
         tx = _tx(desk, run)
         decision = decide(tx.case(1)[0], answer, clock())
@@ -64,7 +64,7 @@ def test_a_permission_that_somebody_else_used_is_not_used(desk, agent, clock):
     agent.ask("PROJ-1", "Push?", "permission")
     desk.approve("Q1")
     store = desk.desk.store
-    use = say("use", agent.who, task=1, question=1, by="s/c1", digest=digest("Push?"))
+    use = say("use", agent.who, task=1, question_id=1, by="s/c1", digest=digest("Push?"))
     with pytest.raises(Again), store.begin() as run:
         tx = _tx(desk, run)
         decision = decide(tx.case(1, 1)[0], use, clock())
@@ -183,8 +183,8 @@ def test_a_workspace_sees_nothing_of_another(desk, agent, clock):
     for move in (
         lambda: other.do("note", task=1, text="x"),
         lambda: other.do("cancel", task=1),
-        lambda: other.do("answer", task=1, question=1, value="x"),
-        lambda: other.do("answer", task=2, question=1, value="x"),
+        lambda: other.do("answer", task=1, question_id=1, value="x"),
+        lambda: other.do("answer", task=2, question_id=1, value="x"),
         lambda: other.do("create", title="C", project="PROJ", parent=1),
         lambda: other.show("Q1"),
         lambda: other.show("old-1"),

@@ -39,7 +39,7 @@ def test_a_move_is_few_statements_and_one_commit(agent, dialect):
         "claim": claim,
         "heartbeat": lambda: agent.do("heartbeat", task=2, claim=held["claim"]),
         "ask": lambda: agent.do("ask", task=2, text="Which?", claim=held["claim"]),
-        "answer": lambda: person.do("answer", task=2, question=1, value="that"),
+        "answer": lambda: person.do("answer", task=2, question_id=1, value="that"),
         "note": lambda: agent.do("note", task=2, text="hm"),
         "complete": lambda: agent.do("complete", task=2, claim=held["claim"]),
     }

@@ -199,3 +199,11 @@ def test_numbers_fit_a_narrow_terminal(waiting: Turn) -> None:
     assert "  kind   answered  timed out  median" in narrow and max(map(len, narrow)) <= 40
     assert waiting("stats", "--days", "7")["questions"]["pending"] == 1
     assert waiting("stats", "--days", "0", exit=2)["code"] == "usage"
+
+
+def test_respond_shows_the_question_before_it_is_answered(waiting: Turn) -> None:
+    code, seen = type_in(waiting, "respond", "PROJ-1", "JWT", env={"NO_COLOR": "1"})
+    assert code == 0
+    assert seen.index("JWT or sessions?") < seen.index("✓ Q1")
+    waiting("flag", "PROJ-1", "And then?", "--kind", "input")
+    assert "And then?" not in waiting.text("respond", "PROJ-1", "Nothing")

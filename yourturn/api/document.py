@@ -66,6 +66,7 @@ def _page(name: str, of: str) -> Schema:
 _FIELDS: dict[str, Schema] = {
     **dict.fromkeys(("title", "description", "acceptance", "summary", "role", "branch", "worker", "claim", "reviewer"), _text),
     **dict.fromkeys(("group", "by", "digest", "workflow", "external_id", "parent", "question", "to", "host", "epic"), _text),
+    **dict.fromkeys(("step", "session_id"), _text), **dict.fromkeys(("once", "replace", "hold"), _flag),
     "text": _text, "reason": _text, "type": _words(*TYPES), "complexity": _words(*COMPLEXITIES), "requires": _words(*REQUIRES),
     "priority": _s("integer", minimum=0, maximum=4), "labels": _list_of_text, "max_retries": _s("integer", minimum=1, maximum=100),
     "depends_on": _list_of_text, "needs": _list_of_text, "draft": _flag, "awaiting": _words(*KINDS), "kind": _words(*KINDS),
@@ -75,6 +76,7 @@ _FIELDS: dict[str, Schema] = {
     "confidence": _s("number", minimum=0, maximum=1), "verdict": _words(*VERDICTS), "restart": _flag, "spare": _flag,
     "failure": _words(*FAILURES), "until": _text, "children": _s("array", items={"anyOf": [_text, _object]}),
     "steps": _s("array", items=_object), "journal": _whole, "program": _object,
+    "fields": _object, "seat": _object, "signal": _object,
 }  # fmt: skip
 
 
@@ -122,7 +124,6 @@ def _schemas() -> dict[str, Schema]:
     )  # fmt: skip
     option = _record({"label": _text}, id=_text, value={"type": ["string", "boolean", "number"]}, description=_text)
     codes = sorted({error.code for error in every_error()} | {"usage"})
-    ask = tuple(name for name in VERBS["ask"].args if name != "step")
     status = _words("pending", "running", "waiting_for_input", "waiting_for_approval", "completed", "failed", "cancelled")
     return {
         "Error": _record({"error": _record({"code": _words(*codes), "message": _text, "hint": _text})}),
@@ -136,19 +137,19 @@ def _schemas() -> dict[str, Schema]:
         "Events": _page("events", "Event"),
         "Lines": _record({"lines": _s("array", items=_object), "next_cursor": _or_null(_whole)}),
         "NewTask": _body(tuple(n for n in VERBS["create"].args if n != "program"), ("title",)),
-        "NewQuestion": _body(ask, ("text",), reason=_words(*REASONS)),
+        "NewQuestion": _body((*DEEDS["ask"].takes, "claim"), ("text",), reason=_words(*REASONS)),
         "Claimed": _or_null(claimed),
         "Moved": {"anyOf": [_ref("Task"), _ref("Question"), claimed]},
         "NextClaim": _body(("worker", "project", "epic", "role", "host", "lease"), ("worker",)),
         "NewAnswer": {
             "anyOf": [
-                _body(("value", "text", "verdict", "restart")),
+                _body(DEEDS["answer"].takes),
                 _s("object", properties={"response": response, "restart": _flag}, required=["response"], additionalProperties=False),
             ]
         },
         "Answered": {"anyOf": [_ref("Question"), _ref("Task"), _record({"success": _flag, "jobResumed": _flag})]},
-        "Cancel": _body(("reason", "claim", "worker")),
-        "Assign": _body(("reviewer",), ("reviewer",)),
+        "Cancel": _body((*DEEDS["withdraw"].takes, "claim")),
+        "Assign": _body(DEEDS["assign"].takes, ("reviewer",)),
         "Job": _record({"id": _text, "status": status, "projectId": _text}),
         "JobQuestion": job_question,
         "JobQuestions": _record({"questions": _s("array", items=_ref("JobQuestion"))}, nextCursor=_or_null(_text)),

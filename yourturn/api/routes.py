@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any, NamedTuple
 
+from ..client import Client
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
 from ..core.naming import QUESTION
+from ..core.rules import FIELDS
 from . import jobs
 from .calls import Answer, Call, page
 
@@ -99,42 +102,29 @@ class Deed(NamedTuple):
     shows: str = "task"  #: task, question or both (a task and a claim)
 
 
-_QUESTION = tuple(name for name in VERBS["ask"].args if name not in ("claim", "worker", "step"))
-_STEPS = ("steps", "journal")
+def _deed(verb: str, method: str = "", shows: str = "task", more: tuple[str, ...] = ()) -> Deed:
+    """Everything that the verb takes and the client's method can be told; a field that a task gets is one here, too."""
+    params = signature(getattr(Client, method or verb)).parameters
+    anything = any(p.kind is p.VAR_KEYWORD for p in params.values())
+    known = FIELDS if verb == "update" else VERBS[verb].args
+    names = [name for name in known if (anything or name in params) and name not in ("claim", "secret")]
+    names += [name for name in ("worker",) if name in params and name not in names]
+    claim = next((name for name in ("proof", "claim") if name in params and "claim" in VERBS[verb].args), "")
+    return Deed(method or verb, (*names, *more), claim, shows)
+
+
+_OTHER_NAMES = {"dep_add": "depend", "dep_remove": "undepend", "step": "record"}
+_SHOWS = {"claim": "both", **dict.fromkeys(("ask", "answer", "withdraw", "use", "assign"), "question")}
+_MORE = {"use": ("action",), "dep_add": ("needs",), "dep_remove": ("needs",)}
 
 #: A task's verb in the path, how it is said.
 DEEDS: dict[str, Deed] = {
-    "vet": Deed("vet"),
-    "claim": Deed("claim", ("worker", "lease"), shows="both"),
-    "heartbeat": Deed("heartbeat", ("worker",), "proof"),
-    "release": Deed("release", ("reason", "worker"), "proof"),
-    "park": Deed("park", ("until", "worker", "steps"), "proof"),
-    "complete": Deed("complete", ("summary", "worker", *_STEPS), "proof"),
-    "fail": Deed("fail", ("reason", "failure", "worker", *_STEPS), "proof"),
-    "decompose": Deed("decompose", ("children", "worker"), "proof"),
-    "ask": Deed("ask", (*_QUESTION, "worker"), "claim", "question"),
-    "flag": Deed("flag", (*(n for n in _QUESTION if n != "blocking"), "worker"), "claim"),
-    "answer": Deed("answer", ("value", "text", "verdict", "restart"), shows="question"),
-    "approve": Deed("approve", ("text", "value")),
-    "reject": Deed("reject", ("text",)),
-    "withdraw": Deed("withdraw", ("reason", "worker"), "claim", "question"),
-    "use": Deed("use", ("by", "action", "digest", "worker"), "claim", "question"),
-    "assign": Deed("assign", ("reviewer",), shows="question"),
-    "hand_back": Deed("hand_back"),
-    "resolve": Deed("resolve", ("reason",)),
-    "accept": Deed("accept", ("reason",)),
-    "stop": Deed("stop", ("reason",)),
-    "cancel": Deed("cancel", ("reason",)),
-    "close": Deed("close", ("reason",)),
-    "defer": Deed("defer", ("until", "reason")),
-    "wake": Deed("wake"),
-    "reopen": Deed("reopen", ("reason",)),
-    "note": Deed("note", ("text",)),
-    "update": Deed("update", tuple(name for name in VERBS["create"].args if name in ("title", "description", "labels", "acceptance", "priority", "type", "complexity", "requires", "role", "max_retries", "branch")), "claim"),
-    "dep_add": Deed("depend", ("needs",)),
-    "dep_remove": Deed("undepend", ("needs",)),
-    "step": Deed("record", ("steps", "program"), "claim"),
-    "rewind": Deed("rewind", ("to", "spare"), "claim"),
+    verb: _deed(verb, _OTHER_NAMES.get(verb, ""), _SHOWS.get(verb, "task"), _MORE.get(verb, ()))
+    for verb in (
+        "vet", "claim", "heartbeat", "release", "park", "complete", "fail", "decompose", "ask", "flag", "answer", "approve", "reject",
+        "withdraw", "use", "assign", "hand_back", "resolve", "accept", "stop", "cancel", "close", "defer", "wake", "reopen", "note",
+        "update", "dep_add", "dep_remove", "step", "rewind",
+    )
 }  # fmt: skip
 
 #: What a method wants as text; everything else is checked where the verb is said.
@@ -166,7 +156,7 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
     for name in ("steps", "children", "options"):
         if name in body and not isinstance(body[name], list):
             raise Invalid(f"{name} must be a list")
-    if action == "answer" and not body.keys() & {"value", "text", "verdict"}:
+    if action == "answer" and not body.keys() & {"value", "text", "verdict", "signal"}:
         raise Invalid("An answer needs a value, a text or a verdict")
     if action == "update" and not body.keys() - {"claim"}:
         raise Invalid("Nothing to update was given", hint=f"Give one of: {', '.join(deed.takes)}.")

@@ -18,19 +18,17 @@ def respond_to_all(a: Namespace) -> int:
     if text is None and not sys.stdin.isatty():
         raise Usage("turn respond --all: what is the answer?", hint='turn respond --all "…", or run it in a terminal')
     with connect(a) as desk:
-        open_ones = desk.inbox(project=a.project)
-        waiting = [q for q in open_ones if text is None or q["response_type"] not in VERDICT_FORMS]
-        done = [_one(desk, q, text) for q in waiting]
+        inbox = desk.inbox(project=a.project)
+        left = [q for q in inbox if text is not None and q["response_type"] in VERDICT_FORMS]
+        done = [_one(desk, q, text) for q in inbox if q not in left]
     results = [item for item in done if item is not None]
     wrong = [item for item in results if "error" in item]
-    out(a, results, [line for item in results for line in _lines(item)] or [_nothing(open_ones)])
+    lines = [line for item in results for line in _lines(item)]
+    if left:
+        many = "1 question needs" if len(left) == 1 else f"{len(left)} questions need"
+        lines += [f"{many} a yes or no each: {', '.join(q['id'] for q in left)}.", f"Next: turn approve {left[0]['id']}"]
+    out(a, results, lines or ["Nothing waits for an answer."])
     return YourturnError.exit_code if wrong and len(wrong) == len(results) else 0
-
-
-def _nothing(open_ones: list[dict[str, Any]]) -> str:
-    if not open_ones:
-        return "Nothing waits for an answer."
-    return f"Nothing waits for words. {open_ones[0]['id']} takes a yes or a no: turn show {open_ones[0]['id']}"
 
 
 def _one(desk: Any, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:

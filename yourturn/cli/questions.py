@@ -45,10 +45,12 @@ def overview(a: Namespace) -> int:
     return out(a, {"waiting": waiting, "states": counts}, lines)
 
 
-def ask_args(p: Any) -> None:
+def _question_args(p: Any, text: str, kind: str, reason: str | None = None) -> None:
+    from ..core.actions import URGENCIES
+
     p.add_argument("task", metavar="KEY")
-    p.add_argument("text", help="the question; - reads standard input")
-    p.add_argument("-k", "--kind", choices=tuple(KINDS), default="input", metavar="KIND", help=", ".join(KINDS))
+    p.add_argument("text", help=f"{text}; - reads standard input")
+    p.add_argument("-k", "--kind", choices=tuple(KINDS), default=kind, metavar="KIND", help=", ".join(KINDS))
     p.add_argument(
         "-o",
         "--option",
@@ -63,16 +65,9 @@ def ask_args(p: Any) -> None:
     p.add_argument("--default", metavar="VALUE", help="what silence means (input and recovery only)")
     p.add_argument("--timeout", metavar="TIME", help="how long to wait for a person: 30m, 24h")
     p.add_argument("--on-timeout", choices=ON_TIMEOUT, metavar="WHAT", help=", ".join(ON_TIMEOUT))
-    p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
-    p.add_argument(
-        "--wait",
-        type=parse.seconds,
-        metavar="SECONDS",
-        help="look so long for an answer (exit 7 while a blocking one is open)",
-    )
     p.add_argument("--context", metavar="TEXT", help="what the person needs to know; text or a JSON object")
-    p.add_argument("--reason", choices=_GIVEN, metavar="CODE", help=", ".join(_GIVEN))
-    p.add_argument("--urgency", choices=("low", "normal", "high"))
+    p.add_argument("--reason", choices=_GIVEN, default=reason, metavar="CODE", help=", ".join(_GIVEN))
+    p.add_argument("--urgency", choices=URGENCIES)
     p.add_argument("--reviewer", metavar="WHO", help="a person or a role")
     p.add_argument("--group", metavar="NAME", help="questions asked together")
     p.add_argument("--confidence", metavar="0-1", help="how sure the agent is")
@@ -82,22 +77,34 @@ def ask_args(p: Any) -> None:
     parse.keyed(p)
 
 
+def _question_fields(a: Namespace, mine: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "options": [_option(word) for word in a.option], "response_type": a.response_type, "multi": a.multi or None,
+        "allow_other": a.allow_other or None, "default": a.default, "timeout": a.timeout, "on_timeout": a.on_timeout,
+        "context": _context(parse.given(a.context)), "urgency": a.urgency, "reviewer": a.reviewer, "group": a.group,
+        "confidence": a.confidence, "action": _json(a.action, "--action"), "metadata": _json(a.metadata, "--metadata"),
+        "kind": a.kind, "reason": a.reason, "claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key,
+    }  # fmt: skip
+
+
+def ask_args(p: Any) -> None:
+    _question_args(p, "the question", "input")
+    p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
+    p.add_argument(
+        "--wait",
+        type=parse.seconds,
+        metavar="SECONDS",
+        help="look so long for an answer (exit 7 while a blocking one is open)",
+    )
+
+
 def ask(a: Namespace) -> int:
     from .. import screen, view
 
     with connect(a) as desk:
-        fields = {
-            "response_type": a.response_type, "multi": a.multi or None, "allow_other": a.allow_other or None,
-            "default": a.default, "timeout": a.timeout, "on_timeout": a.on_timeout, "blocking": False if a.non_blocking else None,
-            "context": _context(parse.given(a.context)), "reason": a.reason, "urgency": a.urgency, "reviewer": a.reviewer,
-            "group": a.group, "confidence": a.confidence, "action": _json(a.action, "--action"),
-            "metadata": _json(a.metadata, "--metadata"),
-        }  # fmt: skip
         mine = held(desk, a.task, a)
-        q = desk.ask(
-            a.task, parse.given(a.text), a.kind, [_option(word) for word in a.option], a.wait,
-            claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, step=parse.step(mine), **fields,
-        )  # fmt: skip
+        fields = {**_question_fields(a, mine), "blocking": False if a.non_blocking else None, "step": parse.step(mine)}
+        q = desk.ask(a.task, parse.given(a.text), wait=a.wait, **fields)
     waits = bool(a.wait) and q["status"] == "pending" and q["blocking"]
 
     def lines() -> list[str]:
@@ -132,25 +139,15 @@ def _context(text: str | None) -> Any:
 
 
 def flag_args(p: Any) -> None:
-    p.add_argument("task", metavar="KEY")
-    p.add_argument("text", help="what is the matter; - reads standard input")
-    p.add_argument("--reason", choices=_GIVEN, default="decision_needed", metavar="CODE", help=", ".join(_GIVEN))
-    p.add_argument("-k", "--kind", choices=tuple(KINDS), default="escalation", metavar="KIND")
-    p.add_argument("--context", metavar="TEXT")
-    p.add_argument("--reviewer", metavar="WHO")
-    p.add_argument("--urgency", choices=("low", "normal", "high"))
-    parse.proof(p)
-    parse.keyed(p)
+    _question_args(p, "what is the matter", "escalation", "decision_needed")
+    p.add_argument("--replace", action="store_true", help="in place of what the task waits for now")
 
 
 def flag(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.task, a)
-        task = desk.flag(
-            a.task, parse.given(a.text), a.reason, a.kind, claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key,
-            context=_context(parse.given(a.context)), reviewer=a.reviewer, urgency=a.urgency,
-            **({"step": step, "hold": True} if (step := parse.step(mine)) else {}),
-        )  # fmt: skip
+        held_on = {"step": step, "hold": True} if (step := parse.step(mine)) else {}
+        task = desk.flag(a.task, parse.given(a.text), replace=a.replace or None, **held_on, **_question_fields(a, mine))
     asked = task["questions"][-1]["id"]
     return out(a, task, lambda: [f"{task['key']} is a person's turn now: {asked}.", f"Next: turn show {asked}"])
 
@@ -189,9 +186,25 @@ def respond(a: Namespace) -> int:
             value = compose(desk, a.what)
         if value is None:
             raise Usage("turn respond: what is the answer?", hint=f'turn respond {a.what} "…", - for standard input, or --edit')
+        if sys.stdout.isatty() and not a.json:
+            _shown(desk, a.what)
         warn(desk, a, a.what, value=value)
         q = desk.answer(a.what, value, restart=a.restart, key=a.idempotency_key)
         return _answered(a, desk, q)
+
+
+def _shown(desk: Any, what: str) -> None:
+    """What is being answered: the question, before the answer is given."""
+    from .. import view
+
+    asked = _open_ones(desk.show(what))
+    if len(asked) == 1:
+        print("\n".join([*view.question(asked[0], ""), ""]), flush=True)
+
+
+def _open_ones(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """The question that was named, or the open ones of the task that was."""
+    return [found] if "status" in found else [q for q in found["questions"] if q["status"] == "pending"]
 
 
 def _template(name: str) -> str:
@@ -256,7 +269,6 @@ def _verdict_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a question (Q17) or a task")
     p.add_argument("words", nargs="?", metavar="WORDS", help="what you want to say; - reads standard input")
     p.add_argument("--reason", "--feedback", metavar="TEXT", help="the same")
-    p.add_argument("--value", metavar="VALUE", help="a choice or a number, where one is asked for")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
     parse.keyed(p)
 
@@ -266,6 +278,7 @@ reject_args = _verdict_args
 
 def approve_args(p: Any) -> None:
     _verdict_args(p)
+    p.add_argument("--value", metavar="VALUE", help="a choice or a number, where one is asked for")
     p.add_argument("--edit-input", metavar="JSON", help="allow it with this input instead: JSON, a file, or - for standard input")
 
 
@@ -280,8 +293,7 @@ def _edited(desk: Any, what: str, given: str) -> Any:
     """The action of a permission with another input."""
     from ..core.questions import EDITABLE
 
-    found = desk.show(what)
-    asked = [found] if "status" in found else [q for q in found["questions"] if q["status"] == "pending"]
+    asked = _open_ones(desk.show(what))
     action = asked[0]["action"] if len(asked) == 1 else None
     field = next((name for name in EDITABLE if isinstance(action, dict) and name in action), None)
     if action is None or field is None:
@@ -346,11 +358,13 @@ def warn(desk: Any, a: Namespace, what: str, **answer: Any) -> None:
 def withdraw_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("--reason", metavar="TEXT")
+    parse.proof(p)
 
 
 def withdraw(a: Namespace) -> int:
     with connect(a) as desk:
-        q = desk.withdraw(a.what, parse.given(a.reason) or "")
+        mine = held(desk, a.what, a)
+        q = desk.withdraw(a.what, parse.given(a.reason) or "", claim=mine["proof"], worker=mine["worker"])
         task = desk.show(q["task"])
     return out(a, q, lambda: [f"Withdrew {q['id']}. {after(task)}"])
 

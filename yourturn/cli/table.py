@@ -52,7 +52,7 @@ COMMANDS: dict[str, Command] = {
     "reopen": Command("tasks", "reopen", _T, "start an ended task again", ("turn reopen PROJ-1",)),
     "defer": Command("tasks", "defer", _T, "put a task aside", ("turn defer PROJ-1 --until 2d", "turn defer PROJ-1 --until 2027-01-07")),
     "wake": Command("tasks", "wake", _T, "bring a deferred task back", ("turn wake PROJ-1",)),
-    "log": Command("tasks", "log", _T, "what happened, to one task or to all", ("turn log PROJ-1", "turn log --follow")),
+    "log": Command("log", "log", _T, "what happened, to one task or to all", ("turn log PROJ-1", "turn log --follow")),
     # claims
     "claim": Command("claims", "claim", _C, "take a ready task", ("turn claim PROJ-1 --worker-id w1",)),
     "heartbeat": Command("claims", "heartbeat", _C, "still working: extend the lease", ("turn heartbeat PROJ-1 --worker-id w1",)),

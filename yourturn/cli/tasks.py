@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import NotAllowed, Usage
+from ..core.errors import IllegalMove, NotAllowed, Usage
 from . import parse
 from .parse import connect
 from .parse import show as out
@@ -39,11 +39,29 @@ def _fields(p: Any) -> None:
 
 
 _FIELDS = ("description", "priority", "type", "complexity", "requires", "role", "acceptance", "max_retries", "branch")
+#: Words for "no person's turn".
+_NOBODY = ("null", "none", "")
+
+
+def _awaiting(p: Any, help: str) -> None:
+    from ..core.rules import KINDS
+
+    known = (*KINDS, *_NOBODY)
+    p.add_argument("--awaiting", choices=known, metavar="KIND", help=f"{help}: {', '.join(KINDS)}; or null")
+    p.add_argument("--manual", action="store_const", dest="awaiting", const="work", help="the same as --awaiting work")
+    p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting; - reads standard input")
+    p.add_argument("--reviewer", metavar="WHO", help="the person or role that is asked, with --awaiting")
+
+
+def _asked(a: Namespace, command: str) -> dict[str, Any]:
+    """The question that goes with --awaiting. Without one, nothing may be said about it."""
+    found = _text(a, "question", "reviewer")
+    if found and a.awaiting in (None, *_NOBODY):
+        raise Usage(f"turn {command}: --{next(iter(found))} goes with --awaiting KIND", hint=f"See: turn {command} --help")
+    return found
 
 
 def create_args(p: Any) -> None:
-    from ..core.rules import KINDS
-
     p.add_argument("title")
     p.add_argument("--parent", "--epic", metavar="KEY", help="the task that this is a part of")
     p.add_argument(
@@ -57,18 +75,17 @@ def create_args(p: Any) -> None:
     )
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
     p.add_argument("--draft", action="store_true", help="not to be worked on before a person vets it")
-    p.add_argument("--awaiting", choices=tuple(KINDS), metavar="KIND", help="hand it to a person at once: " + ", ".join(KINDS))
-    p.add_argument("--manual", action="store_true", help="the same as --awaiting work")
-    p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
+    _awaiting(p, "hand it to a person at once")
+    p.add_argument("--external-id", metavar="ID", help="its id in another tracker")
     _fields(p)
 
 
 def create(a: Namespace) -> int:
     with connect(a) as desk:
         needs = [key.strip() for word in a.depends_on for key in word.split(",") if key.strip()]
-        fields = _text(a, *_FIELDS, "question")
-        if a.manual or a.awaiting:
-            fields["awaiting"] = a.awaiting or "work"
+        fields = {**_text(a, *_FIELDS, "external_id"), **_asked(a, "create")}
+        if a.awaiting not in _NOBODY:
+            fields["awaiting"] = a.awaiting
         task = desk.create(
             parse.given(a.title),
             parent=a.parent,
@@ -78,7 +95,8 @@ def create(a: Namespace) -> int:
             key=a.idempotency_key,
             **fields,
         )
-    return out(a, task, lambda: _said(task, "Created"))
+    unasked = [f"{task['key']} waits for no person."] if a.awaiting in _NOBODY else []
+    return out(a, task, lambda: [*_said(task, "Created"), *unasked])
 
 
 def _said(task: dict[str, Any], word: str) -> list[str]:
@@ -95,6 +113,7 @@ def list__args(p: Any) -> None:
     p.add_argument("epic", nargs="?", metavar="EPIC", help="only tasks below this one")
     p.add_argument("-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS))
     p.add_argument("--awaiting", nargs="?", const="", metavar="KINDS", help="only what waits for a person; of these kinds")
+    p.add_argument("--manual", action="store_const", dest="awaiting", const="work", help="the same as --awaiting work")
     p.add_argument("--blocked", action="store_true", help="only blocked tasks, with what they wait for")
     p.add_argument("--expiring", metavar="TIME", help="only claims that end within this time, like 15m")
     p.add_argument("--active", action="store_true", help="without what has ended")
@@ -240,8 +259,7 @@ def update_args(p: Any) -> None:
     p.add_argument("--title", metavar="TEXT")
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="the labels it shall have (again for more)")
     p.add_argument("--session-id", metavar="ID")
-    p.add_argument("--awaiting", metavar="KIND", help="make it a person's turn; null hands it back to agents")
-    p.add_argument("--question", metavar="TEXT", help="what the person is asked, with --awaiting")
+    _awaiting(p, "make it a person's turn, in place of what it waits for; null hands it back to agents")
     p.add_argument("--verdict", choices=("approved", "rejected"), metavar="VERDICT", help="answer its open question")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
     parse.proof(p)
@@ -254,23 +272,41 @@ def update(a: Namespace) -> int:
         fields["labels"] = [word for word in a.label if word]
     if not fields and a.awaiting is None and a.verdict is None:
         raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
-    if sum((bool(fields), a.awaiting is not None, a.verdict is not None)) > 1:
-        raise Usage("turn update: change fields, --awaiting and --verdict one at a time", hint="Each is a move of its own.")
+    asked = _asked(a, "update")
+    if a.verdict is not None and (fields or a.awaiting is not None):
+        raise Usage("turn update: --verdict answers a question and changes nothing else", hint="Say the rest in a second update.")
     from .questions import warn
 
     with connect(a) as desk:
+        said: list[str] = []
         if a.verdict is not None:
             if a.verdict == "rejected":
                 warn(desk, a, a.task, verdict=a.verdict)
             task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
-        elif a.awaiting in ("null", "none", ""):
-            task = desk.hand_back(a.task, key=a.idempotency_key)
-        elif a.awaiting is not None:
-            task = desk.await_person(a.task, a.awaiting, parse.given(a.question), key=a.idempotency_key)
+        elif a.awaiting in _NOBODY:
+            task, said = _handed_back(desk, a, fields)
         else:
             mine = parse.held(desk, a.task, a)
-            task = desk.update(a.task, claim=mine["proof"], worker=mine["worker"], key=a.idempotency_key, **fields)
-    return out(a, task, lambda: _said(task, "Updated"))
+            proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
+            if a.awaiting is None:
+                task = desk.update(a.task, **proof, **fields)
+            else:
+                text, reviewer = asked.get("question"), asked.get("reviewer")
+                task = desk.await_person(a.task, a.awaiting, text, reviewer=reviewer, fields=fields or None, **proof)
+    return out(a, task, lambda: said or _said(task, "Updated"))
+
+
+def _handed_back(desk: Any, a: Namespace, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The task, and what is said where it waits for no person already."""
+    try:
+        return desk.hand_back(a.task, fields=fields or None, key=a.idempotency_key), []
+    except IllegalMove:
+        task = desk.show(a.task)
+        if task["awaiting"] is not None:
+            raise
+        if fields:
+            return desk.update(a.task, key=a.idempotency_key, **fields), []
+        return task, [f"{task['key']} waits for no person: nothing to hand back.", f"Next: turn show {task['key']}"]
 
 
 def note_args(p: Any) -> None:
@@ -368,37 +404,3 @@ def defer_args(p: Any) -> None:
 
 def defer(a: Namespace) -> int:
     return _move(a, "defer", "Deferred", until=a.until, reason=reason(a))
-
-
-def log_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", metavar="KEY", help="a task; without it, everything")
-    p.add_argument("-f", "--follow", action="store_true", help="go on as things happen")
-    p.add_argument("--actor", metavar="WHO")
-    p.add_argument("--action", metavar="VERB")
-    p.add_argument("--limit", type=parse.positive, default=500, metavar="N")
-    p.add_argument("--after", type=parse.positive, metavar="SEQ")
-
-
-def log(a: Namespace) -> int:
-    from .. import view
-
-    with connect(a) as desk:
-        cursor = desk.desk_cursor() if a.follow else None
-        found = desk.history(a.what, limit=a.limit, after=a.after, actor=a.actor, action=a.action, project=a.project)
-        plain = a.what is not None and not (a.actor or a.action or a.after)
-        said = desk.output(a.what, limit=a.limit) if plain else []
-        if not a.follow:
-            return out(a, found, lambda: view.history(found, said))
-        import json
-        import sys
-
-        lines = [json.dumps(e) for e in found] if a.json else view.history(found, said) if found else []
-        print(*lines, sep="\n", end="\n" if lines else "", flush=True)
-        key, last = desk.show(a.what)["key"] if a.what else None, said[-1]["id"] if said else 0
-        for new in desk.follow(a.what, cursor, last) if plain else desk.watch(cursor):
-            if "action" not in new:
-                print("\n".join(view.output([new])) if not a.json else json.dumps(new))
-            elif key in (None, new["task"]) and a.actor in (None, new["actor"]) and a.action in (None, new["action"]):
-                print(json.dumps(new) if a.json else "\n".join(view.events([new])))
-            sys.stdout.flush()
-    return 0

@@ -88,7 +88,7 @@ class Looks(Names):
 
         def look(r: Reader) -> str:
             case = r.case(about["task"])
-            return lands(case, r.now, about.get("question"), value=value, text=text, verdict=verdict)
+            return lands(case, r.now, about.get("question_id"), value=value, text=text, verdict=verdict)
 
         return self.desk.read(look)
 
@@ -134,7 +134,7 @@ class Looks(Names):
         where = self._within(project)
         asked = self._question(after) if after is not None else None
         if after is not None and asked is None:
-            asked = self._about(after).get("question")
+            asked = self._about(after).get("question_id")
             if asked is None:
                 raise Invalid(f"{str(after)[:40]!a} is not a question to go on after", hint="Give the id of the last one: Q17")
 

@@ -85,14 +85,14 @@ class Names:
         return int(found[1]) if found and text[0] == "Q" else None
 
     def _about(self, named: Named) -> dict[str, Any]:
-        """task= and question= for an action about a question, or about the one that a task's key stands for."""
+        """task= and question_id= for an action about a question, or about the one that a task's key stands for."""
         if isinstance(named, dict):
             number = self._question(named)
             if number is None:
                 return {"task": self._task(named)}
             named = f"Q{number}"
         task, question = self._meant(str(named))
-        return {"task": task} if question is None else {"task": task, "question": question}
+        return {"task": task} if question is None else {"task": task, "question_id": question}
 
     def _hold(self, claim: Named, worker: str | None, proof: str | None = None) -> dict[str, Any]:
         """task= and the proof of a claim, from whatever names one."""
@@ -112,7 +112,7 @@ class Names:
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
-    def do(self, verb: str, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
+    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
         """Say any verb; returns what `look` sees right after it, in the same transaction."""
         return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look)
 
@@ -122,12 +122,12 @@ class Names:
 
         access.check(self.who, operation)
 
-    def _say(self, verb: str, **args: Any) -> dict[str, Any]:
+    def _say(self, verb: str, /, **args: Any) -> dict[str, Any]:
         """Say a verb, return the task."""
         found: dict[str, Any] = self.do(verb, look=self._moved, **args)
         return found
 
-    def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
+    def _ask(self, verb: str, /, **args: Any) -> dict[str, Any]:
         """Say a verb, return the question."""
         found: dict[str, Any] = self.do(verb, look=_asked, **args)
         return found

@@ -18,10 +18,11 @@ class Runs(Names):
         steps: Iterable[dict[str, Any]] = (),
         *,
         program: dict[str, str] | None = None,
+        worker: str | None = None,
         key: str | None = None,
     ) -> None:
         """Write down how far a script's calls are: `path`, `name`, `call`, `status`, `result` … of each. The holder's word."""
-        self.do("step", key=key, steps=list(steps) or None, program=program, **self._hold(claim, None))
+        self.do("step", key=key, steps=list(steps) or None, program=program, **self._hold(claim, worker))
 
     def rewind(
         self,
@@ -30,6 +31,7 @@ class Runs(Names):
         *,
         spare: bool = False,
         claim: Named | None = None,
+        worker: str | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
         """Let a run go on from a step, keeping what was done before it; without one, from where it was.
@@ -37,7 +39,7 @@ class Runs(Names):
         `spare`: what was done from there on is laid aside, and taken over by calls that are exactly the same.
         """
         where = None if to is None else str(to)
-        return self._say("rewind", key=key, task=self._task(run), to=where, spare=spare or None, **_proof(claim, None))
+        return self._say("rewind", key=key, task=self._task(run), to=where, spare=spare or None, **_proof(claim, worker))
 
     def steps(self, run: Named, journal: int | None = None) -> list[dict[str, Any]]:
         """The steps of a run, in the order of the script's calls: of the journal that is being written, or of an older one."""

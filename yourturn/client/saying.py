@@ -344,12 +344,30 @@ class Saying(Names):
     def assign(self, question: Named, reviewer: str, *, key: str | None = None) -> dict[str, Any]:
         return self._ask("assign", key=key, reviewer=reviewer, **self._about(question))
 
-    def await_person(self, task: Named, kind: str, text: str | None = None, *, key: str | None = None) -> dict[str, Any]:
-        """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already."""
-        return self._say("flag", key=key, task=self._task(task), kind=kind, text=text, once=text is None)
+    def await_person(
+        self,
+        task: Named,
+        kind: str,
+        text: str | None = None,
+        *,
+        reviewer: str | None = None,
+        claim: Named | None = None,
+        worker: str | None = None,
+        fields: dict[str, Any] | None = None,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already.
 
-    def hand_back(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
-        return self._say("hand_back", key=key, task=self._task(task))
+        What the task waited for before is replaced, as far as the speaker may take it off the desk. `fields` are changed with
+        it, as `update` does.
+        """
+        again = text is None and reviewer is None
+        args = {"task": self._task(task), "kind": kind, "text": text, "reviewer": reviewer, "fields": fields}
+        return self._say("flag", key=key, once=again, replace=True, **args, **_proof(claim, worker))
+
+    def hand_back(self, task: Named, *, fields: dict[str, Any] | None = None, key: str | None = None) -> dict[str, Any]:
+        """Return a task to agents without an answer. `fields` are changed with it, as `update` does."""
+        return self._say("hand_back", key=key, task=self._task(task), fields=fields)
 
 
 def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 Surfaces say an action with `say(verb, who, …)`. Unknown arguments, wrong types, blank or endless texts are refused here,
 before anything is loaded. Help texts and API schemas are made from the same table.
+
+Beside a verb's own arguments, an action names what it is about: the names of these (`ABOUT`) are no verb's argument.
 """
 
 from __future__ import annotations
@@ -138,8 +140,10 @@ def _past(field: str, value: Any) -> list[dict[str, Any]]:
     return [{name: _written[name](f"{field} {name}", v) for name, v in item.items() if v is not None} for item in value]
 
 
-def _fields(_: str, value: dict[str, Any]) -> dict[str, Any]:
+def _fields(field: str, value: Any) -> dict[str, Any]:
     """Fields of an update. None clears what may be empty."""
+    if not isinstance(value, dict):
+        raise Invalid(f"{field} must be an object")
     checks = {**_task, "session_id": f.name, "host": f.name, "seat": f.mapping}
     found = {}
     for name, given in value.items():
@@ -168,6 +172,7 @@ VERBS: dict[str, Verb] = {
             "draft": f.flag,
             "awaiting": f.choice(*KINDS),
             "question": f.text(blank=False),
+            "reviewer": f.name,
             "workflow": f.line(1000),
             "program": _source,
             "external_id": f.line(),
@@ -192,14 +197,15 @@ VERBS: dict[str, Verb] = {
     ),
     "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
     "flag": Verb(
-        "Stop and hand the task to a person, with a reason.", {**_flag, **_proof, **_journal, "once": f.flag, "hold": f.flag}
+        "Stop and hand the task to a person, with a reason.",
+        {**_flag, **_proof, **_journal, "once": f.flag, "replace": f.flag, "hold": f.flag, "fields": _fields},
     ),
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),
     "reject": Verb("Say no, with what should change.", {**_value, **_reason}),
     "withdraw": Verb("Take a question off the desk without an answer.", {**_proof, **_reason}),
     "use": Verb("Say, just before it is done, that a permission is used by this one call.", {**_proof, **_used}, tuple(_used)),
-    "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {}),
+    "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {"fields": _fields}),
     "assign": Verb("Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",)),
     "resolve": Verb("Settle a waiting task yourself: it is done.", _reason),
     "complete": Verb("Say that the claimed work is finished.", {**_proof, **_script, "summary": f.text()}),
@@ -294,12 +300,18 @@ def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+#: What an action names beside the arguments of its verb; `look` is the client's, who says it.
+ABOUT = frozenset({"task", "question_id", "key", "version", "look"})
+assert not [verb for verb, about in VERBS.items() if ABOUT & about.args.keys()]
+
+
 def say(
     verb: str,
     who: Who,
+    /,
     *,
     task: int | None = None,
-    question: int | None = None,
+    question_id: int | None = None,
     key: str | None = None,
     version: int | None = None,
     **args: Any,
@@ -307,4 +319,4 @@ def say(
     """An action, checked as far as it can be without looking at the desk."""
     if key is not None:
         f.line(200)("idempotency key", key)
-    return Action(verb, who, _checked(verb, args), task, question, key, version)
+    return Action(verb, who, _checked(verb, args), task, question_id, key, version)

@@ -22,7 +22,7 @@ def create(d: Draft) -> None:
     if a.get("program"):
         write(d)
     if a.get("awaiting"):
-        open_question(d, {"kind": a["awaiting"], "text": a.get("question")})
+        open_question(d, {"kind": a["awaiting"], "text": a.get("question"), "reviewer": a.get("reviewer")})
 
 
 def _born(d: Draft) -> None:

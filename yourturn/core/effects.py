@@ -138,11 +138,24 @@ def ask(d: Draft) -> None:
 def flag(d: Draft) -> None:
     write(d)
     if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
-        d.silent = not (d.steps or d.program)  # it is that person's turn already
+        update(d)
+        d.silent = not (d.steps or d.program or d.args.get("fields"))  # it is that person's turn already
         return
+    if d.args.get("replace"):
+        _replace(d)
+    update(d)
     open_question(d, d.args)
     if not (d.args.get("hold") and d.holds_claim):
         drop_claim(d)
+
+
+def _replace(d: Draft) -> None:
+    """The new question takes the place of the oldest one that its speaker may take off the desk; others stay open beside it."""
+    from .guards import takes_off
+
+    old = next((q for q in d.waiting() if takes_off(d, q)), None)
+    if old is not None:
+        close(d, old, WITHDRAWN, why=f"replaced by a question of kind {d.args.get('kind') or 'input'}")
 
 
 def answer(d: Draft) -> None:
@@ -291,6 +304,7 @@ def hand_back(d: Draft) -> None:
     for q in d.questions:
         if q.status == PENDING and q.reason != FINISHED:
             close(d, q, WITHDRAWN, why="handed back")
+    update(d)
     d.put(retry_count=0, outcome=None)
     leave(d, "back")
 
@@ -364,6 +378,8 @@ def stop(d: Draft) -> None:
 
 def reopen(d: Draft) -> None:
     was_cancelled = d.state == CANCELLED
+    if d.args.get("reason"):
+        d.data["reason"] = d.args["reason"]
     d.put(ended_at=None, failure=None, reason="", retry_count=0, wake_at=None)
     if d.get("workflow"):
         d.put(journal=d.get("journal") + 1)
@@ -407,7 +423,8 @@ def note(d: Draft) -> None:
 
 
 def update(d: Draft) -> None:
-    fields = dict(d.args["fields"])
+    """What `flag` and `hand_back` change beside whose turn it is is changed as `update` does it, in the same move."""
+    fields = dict(d.args.get("fields", ()))
     if "labels" in fields:
         fields["labels"] = json.dumps(fields["labels"])
     if fields.get("seat"):

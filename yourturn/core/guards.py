@@ -147,11 +147,15 @@ def may_answer(d: Draft) -> str:
     return ""
 
 
-def _approver(d: Draft, what: str) -> None:
+def _is_approver(d: Draft) -> bool:
     from .rules import ROLES
 
+    return d.settings["approvals"] != "approvers" or "approver" in ROLES[d.action.who.role]
+
+
+def _approver(d: Draft, what: str) -> None:
     who = d.action.who
-    if d.settings["approvals"] == "approvers" and "approver" not in ROLES[who.role]:
+    if not _is_approver(d):
         raise NotAllowed(f"Cannot {d.action.verb} {what}", reason=f"only approvers can, and {who.name} is a {who.role}")
 
 
@@ -181,6 +185,9 @@ def may_create(d: Draft) -> str:
     brings_code(d)
     if d.args.get("workflow"):
         _asks_itself(d.args)
+    unasked = [name for name in ("question", "reviewer") if name in d.args and "awaiting" not in d.args]
+    if unasked:
+        raise Invalid(f"{unasked[0]} goes with awaiting", hint="Say of which kind the question is: --awaiting input")
     return ""
 
 
@@ -233,15 +240,13 @@ def short_enough(d: Draft) -> str:
 
 
 def room_for_tries(d: Draft) -> str:
-    most = d.args["fields"].get("max_retries")
+    most = d.args.get("fields", {}).get("max_retries")
     used = d.get("retry_count")
     return f"{used} of its tries {'is' if used == 1 else 'are'} used already" if most is not None and most <= used else ""
 
 
 def may_withdraw(d: Draft) -> str:
     """A person may withdraw what somebody asked; an agent only its own, and one that holds the task up only as its holder."""
-    from .rules import TAKEN_BACK
-
     who, q = d.action.who, d.question
     if q is None:
         return ""
@@ -253,9 +258,24 @@ def may_withdraw(d: Draft) -> str:
         return f"the system asked {q.name}: answer it, or hand the task back"
     if who.is_person:
         return may_lift(d) if d.state == HUMAN else ""
-    if q.asked_by != who.name or (q.blocking and not (d.holds_claim and q.kind in TAKEN_BACK)):
+    if not takes_off(d, q):
         raise NotAllowed(f"Cannot withdraw {q.name}", reason="only people can take a waiting question off the desk")
     return ""
+
+
+def takes_off(d: Draft, q: Question) -> bool:
+    """May the speaker take this question off the desk? No question of the system, and a gate only as one who could answer it.
+
+    An agent takes back its own; one that holds the task up only as its holder, and none that judges work.
+    """
+    from .rules import KINDS, TAKEN_BACK
+
+    who = d.action.who
+    if q.asked_by == "system" or q.reason == FINISHED:
+        return False
+    if who.is_person:
+        return not KINDS[q.kind].gate or _is_approver(d)
+    return q.asked_by == who.name and (not q.blocking or (d.holds_claim and q.kind in TAKEN_BACK))
 
 
 def may_use(d: Draft) -> str:
@@ -295,15 +315,16 @@ def may_update(d: Draft) -> str:
     from .rules import FIELDS, ROLES
 
     who = d.action.who
-    for field in d.args["fields"]:
+    fields = d.args.get("fields", ())
+    for field in fields:
         if FIELDS[field] not in ROLES[who.role]:
             raise NotAllowed(f"Cannot change {field} of {d.key}", reason="only people change limits, gates and priorities")
         if FIELDS[field] == "holder" and not who.is_person and not d.holds_claim:
             raise NotAllowed(f"Cannot change {field} of {d.key}", reason="an agent does that only to what it has claimed")
-    if "requires" in d.args["fields"]:
+    if "requires" in fields:
         _approver(d, d.key)
         if d.get("workflow"):
-            _asks_itself(d.args["fields"])
+            _asks_itself(fields)
     return ""
 
 

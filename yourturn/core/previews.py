@@ -43,7 +43,7 @@ def effects(case: Case, q: Question, now: int) -> list[Effect]:
 def lands(case: Case, now: int, question: int | None, **answer: Any) -> str:
     """The state to which this answer would lead; raises what `answer` would."""
     assert case.task is not None
-    after = _paid(decide(case, say("answer", _PERSON, task=case.task.id, question=question, **answer), now).case, now).task
+    after = _paid(decide(case, say("answer", _PERSON, task=case.task.id, question_id=question, **answer), now).case, now).task
     assert after is not None
     return after.state
 
@@ -58,7 +58,7 @@ def _options(q: Question) -> list[Any]:
 def _after(case: Case, q: Question, way: Way, option: Any, now: int) -> Case | None:
     value = [option] if q.multi and option is not None else option if way.name == "answer" else way.value
     try:
-        answer = say("answer", _PERSON, task=q.task_id, question=q.id, value=value, verdict=way.verdict)
+        answer = say("answer", _PERSON, task=q.task_id, question_id=q.id, value=value, verdict=way.verdict)
         return _paid(decide(case, answer, now).case, now)
     except YourturnError:
         return None

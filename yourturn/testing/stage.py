@@ -363,7 +363,7 @@ class _Worker(Client):
         super().__init__(desk.desk.as_(Who("agent:stage", "agent", True)), desk.project)
         self.crash, self.dead, self.over = crash, False, threading.Event()
 
-    def do(self, verb: str, **args: Any) -> Any:
+    def do(self, verb: str, /, **args: Any) -> Any:
         if self.dead:
             raise _Dead
         where, after = self.crash or ("", False)
