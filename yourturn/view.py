@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from .core.rules import outcome
+from .core.rules import outcome, valid_from
 from .core.words import iso
 from .screen import NARROW, ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
 from .screen import quoted as behind_bar
@@ -181,6 +181,11 @@ def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[s
     return groups
 
 
+def more(shown: int, total: int | None, line: str) -> str:
+    """That a list goes on, and where: `total` is None where it is not known."""
+    return f"{shown:,} of {total:,} shown; more: {line}" if total else f"The first {shown:,} are shown; more: {line}"
+
+
 def inbox(items: list[dict[str, Any]]) -> list[str]:
     if not items:
         return ["It's not your turn. Nothing waits for you.", "Next: turn list"]
@@ -224,9 +229,9 @@ def _tail(t: dict[str, Any]) -> str:
     return one_line(t["reason"]) if t["reason"] else ""
 
 
-def tasks(found: list[dict[str, Any]], empty: str = "No tasks.") -> list[str]:
+def tasks(found: list[dict[str, Any]], empty: str = "No tasks.", next: str = 'turn create "What is to be done"') -> list[str]:
     if not found:
-        return [empty, 'Next: turn create "What is to be done"']
+        return [empty, f"Next: {next}"]
     return columns(task_rows(found), last=3)
 
 
@@ -285,7 +290,7 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
         t["type"] if t["type"] != "task" else "",
         t["complexity"] if t["complexity"] != "medium" else "",
         f"branch {safe(t['branch'])}" if t["branch"] else "",
-        f"try {t['retry_count'] + 1} of {t['max_retries']}" if t["retry_count"] else "",
+        tries(t),
         f"part of {t['parent']}" if t["parent"] else "",
         f"waits for {', '.join(t['blocked_by'])}" if t["blocked_by"] else "",
         f"holds up {', '.join(holds_up)}" if holds_up else "",
@@ -334,6 +339,14 @@ def task(t: dict[str, Any], holds_up: list[str] | None = None) -> list[str]:
     return [*lines, "", *next_steps(t)]
 
 
+def tries(t: dict[str, Any]) -> str:
+    """'try 2 of 3'; '' at the first."""
+    used, most = t["retry_count"], t["max_retries"]
+    if used < most:
+        return f"try {used + 1} of {most}" if used else ""
+    return "its only try is used" if most == 1 else f"all {most} tries are used"
+
+
 def next_steps(t: dict[str, Any]) -> list[str]:
     """What to type now."""
     key = t["key"]
@@ -344,6 +357,8 @@ def next_steps(t: dict[str, Any]) -> list[str]:
         if t["workflow"]:
             ways.append((f"turn continue {name}", "in the agent's own session, or here"))
         return columns([[line, effect] for line, effect in ways])
+    if t["complexity"] == "xlarge" and "decompose (human)" in valid_from(t["state"]):
+        return [f'Next: turn decompose {key} --child "…" --child "…"']
     if not t["workflow"]:
         return [f"Next: {_NEXT[t['state']].format(key=key)}"]
     from .runs import again
@@ -352,7 +367,8 @@ def next_steps(t: dict[str, Any]) -> list[str]:
 
 
 _NEXT = {
-    "created": "turn vet {key}", "ready": "turn claim {key}", "blocked": "turn tree {key}", "working": "turn log {key}",
+    "created": "turn vet {key}", "ready": "turn claim {key} | turn work (agents take what is ready)", "blocked": "turn tree {key}",
+    "working": "turn log {key}",
     "human": "turn resolve {key}", "review": 'turn accept {key} | turn reject {key} "why"', "done": "turn log {key}",
     "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
 }  # fmt: skip
@@ -423,6 +439,9 @@ def events(found: list[dict[str, Any]]) -> list[str]:
             if q["status"] != "pending"
         ]
         said += [one_line(note["text"]) for note in data.get("notes", ())]
+        changed = data.get("set") or {}
+        words = [one_line(word) for word in (changed.get("summary"), changed.get("reason"), data.get("reason")) if word]
+        said += [word for word in dict.fromkeys(words) if not any(word in other for other in said)]
         if "steps" in data or e["action"] == "rewind" or "program" in data:
             from .runs import told
 
