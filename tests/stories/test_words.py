@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import Any
 
@@ -133,6 +134,22 @@ def test_counts_are_true_beyond_one_page(crowded: Turn) -> None:
     assert "9 of 520 shown" in turn.text("list", "--state", "human", "--limit", "9")
     assert "The first 9 are shown; more: --after" in turn.text("list", "--search", "T", "--limit", "9")
     assert "9 of 520 shown" not in turn.text("list", "--label", "x", "--limit", "9")
+
+
+# --- a way in ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_is_an_address(turn: Turn) -> None:
+    told(turn, "user add ana")
+    address, lasts, elsewhere = turn.text("user", "link", "ana").splitlines()
+    assert re.fullmatch(r"http://127\.0\.0\.1:8321/enter/yl_[0-9a-f]{48}", address)
+    assert lasts == "Lets ana in, once, within 15 minutes, while turn serve runs there."
+    assert elsewhere == "Is it elsewhere? turn user link ana --public-url https://turn.example.org"
+    address, lasts = turn.text("user", "link", "ana", "--public-url", "https://turn.example.org/").splitlines()
+    assert address.startswith("https://turn.example.org/enter/yl_") and lasts == "Lets ana in, once, within 15 minutes."
+    made = turn("user", "link", "ana")
+    assert made["url"] == f"http://127.0.0.1:8321/enter/{made['link']}"
+    assert turn("user", "link", "ana", "--public-url", "nowhere", exit=2)["code"] == "usage"
 
 
 # --- no worker runs -------------------------------------------------------------------------------------------------
