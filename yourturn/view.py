@@ -367,8 +367,8 @@ def next_steps(t: dict[str, Any]) -> list[str]:
 
 
 _NEXT = {
-    "created": "turn vet {key}", "ready": "turn claim {key} | turn work (agents take what is ready)", "blocked": "turn tree {key}",
-    "working": "turn log {key}",
+    "created": "turn vet {key}", "ready": "turn claim {key} | turn work (agents take what is ready)",
+    "blocked": "turn tree {key}", "working": "turn log {key}",
     "human": "turn resolve {key}", "review": 'turn accept {key} | turn reject {key} "why"', "done": "turn log {key}",
     "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
 }  # fmt: skip

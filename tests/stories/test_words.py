@@ -26,7 +26,7 @@ _LOST: dict[str, tuple[tuple[str, ...], str, str]] = {
     "failed": (("fail PROJ-1 --worker-id w1 'no disk'",), ": no disk", "Valid from 'failed': "),
     "cancelled": (("cancel PROJ-1",), "it is 'cancelled' since ", "Valid from 'cancelled': reopen (admin)"),
     "asked": (("flag PROJ-1 'Which?' --worker-id w1",), "a person is asked now (Q1); it is 'human'", "Valid from 'human': "),
-    "released": (("release PROJ-1 --worker-id w1",), "it was given back, or its lease ran out (epoch 1; turn log PROJ-1 says which)",
+    "released": (("release PROJ-1 --worker-id w1",), "it was given back, or its lease ran out (epoch 1; turn log PROJ-1 says",
                  "claim the task again, or leave it"),
 }  # fmt: skip
 

@@ -116,7 +116,7 @@ def test_the_terminal_says_after_the_first_turn_what_to_print(crew: Crew) -> Non
     assert "To end a turn it has to print `<promise>COMPLETE</promise>`, or run `turn complete`." in said
     assert told.index(said) < told.index("waits for a person")
     crew("respond", key, "say it in backticks")
-    again = crew.work("--turns", "1", "--exec", "cat", agent=False)  # it prints its brief, which has these words as a note: that says nothing
+    again = crew.work("--turns", "1", "--exec", "cat", agent=False)  # its brief has these words as a note: that says nothing
     assert again["results"][0]["outcome"] == "waiting"
 
 

@@ -15,6 +15,7 @@ from .parse import show as out
 #: Where `turn serve` is, if nothing else was said.
 HERE = "http://127.0.0.1:8321"
 
+
 def help__args(p: Any) -> None:
     pass
 

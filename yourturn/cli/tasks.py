@@ -324,7 +324,8 @@ def dep(a: Namespace) -> int:
     lines = [f"{task['key']} waits for {waits or 'nothing'}."]
     for q in task["questions"] if a.what == "add" else ():
         if q["status"] == "pending" and q["reason"] == "dependency_failed":
-            lines += [f"One of them has failed, so {task['key']} is a person's turn now: {q['id']}.", f"Next: turn show {q['id']}"]
+            lines.append(f"One of them has failed, so {task['key']} is a person's turn now: {q['id']}.")
+            lines.append(f"Next: turn show {q['id']}")
     return out(a, task, lines)
 
 

@@ -136,7 +136,8 @@ class Turns:
             trouble = ending.error.strip()[-2000:] or trouble
             if silent == 1:
                 again = f"it gets {self.worker.turns - 1} more" if self.worker.turns > 1 else "a person is asked"
-                self.worker.progress.say(self.shown(), f"{self.agent.name} ended a turn without a signal; {again}. {self._signal()}")
+                said = f"{self.agent.name} ended a turn without a signal; {again}. {self._signal()}"
+                self.worker.progress.say(self.shown(), said)
             if silent >= self.worker.turns:
                 return Came("silent", self._without_a_signal(silent, ending.text, trouble), "escalation", "decision_needed")
             if self.holder.stop.is_set() or self.worker.budget.over(taking=False):
