@@ -24,7 +24,7 @@ setup: $(STAMP) ## make .venv with the turn command and all tools; again only wh
 	@$(PY) -m compileall -q yourturn  # the command starts twice as fast, also where Python may not write bytecode itself
 
 demo: setup ## open the inbox with a lively project: agents ask, you answer, they go on
-	@$(PY) -m yourturn.demo
+	@trap : INT; $(PY) -m yourturn.demo || [ $$? = 130 ]  # Ctrl-C is how it ends, not an error
 
 test: setup browser ## run all tests, on SQLite and PostgreSQL
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider  # one compiles, all read
@@ -70,8 +70,9 @@ clean: ## remove .venv, caches and what builds leave
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(MAKE) --no-print-directory venv
-	@echo "Installing Yourturn and its tools into $(VENV) (about half a minute) …"
-	@$(PY) -m pip install -qq -c constraints.txt -e '.[dev]'
+	@printf 'Installing Yourturn and its tools into $(VENV), one to two minutes '
+	@$(PY) -m pip install -qq -c constraints.txt -e '.[dev]' & pip=$$!; \
+		while kill -0 $$pip 2>/dev/null; do printf .; sleep 1; done; echo; wait $$pip
 	@touch $@
 	@echo "Ready: $(VENV)/bin/turn"
 

@@ -191,6 +191,9 @@ def test_the_inbox_opens_agents_ask_and_go_on(terminal, tmp_path):
     assert csrf
     with connect(str(next(tmp_path.glob("*/.yourturn/yourturn.db"))), as_="agent:looker", project="BOOK", env={}) as desk:
         asked = {q["text"]: q["id"] for q in desk.inbox(project="BOOK")}
+        waits = [q for p in desk.projects() for q in desk.inbox(project=p["key"]) if q["text"] not in (SEATS, PUBLISH)]
+    assert f"and {len(waits)} questions of every kind wait for you." in terminal.seen
+    assert re.search(r"written down, a few seconds \.{14}\r?\n", terminal.seen), "a dot for every day"
     told = {SEATS: {"type": "choice", "value": "plan"}, PUBLISH: {"type": "approval", "value": True}}
     for text, response in told.items():
         assert text in inbox
@@ -206,5 +209,20 @@ def test_the_inbox_opens_agents_ask_and_go_on(terminal, tmp_path):
     os.kill(terminal.process.pid, signal.SIGINT)  # who is impatient leaves nothing behind either
     terminal.until("Stopped. Nothing is left behind.")
     assert terminal.end() == 130
+    assert list(tmp_path.iterdir()) == []
+    assert alive(tmp_path) == []
+
+
+MAKE = ["make", "--no-print-directory", "-C", str(Path(__file__).parents[1]), "-o", "setup", f"PY={sys.executable}", "demo"]
+
+
+@pytest.mark.parametrize("terminal", [MAKE], indirect=True)
+def test_ctrl_c_ends_make_demo_without_an_error(terminal, tmp_path):
+    """Ctrl-C reaches make, its shell and the demo alike."""
+    terminal.until("Ctrl-C ends it.", 60)
+    os.killpg(terminal.process.pid, signal.SIGINT)
+    terminal.until("Stopped. Nothing is left behind.")
+    terminal.end()
+    assert "***" not in terminal.seen and "Error" not in terminal.seen, terminal.seen
     assert list(tmp_path.iterdir()) == []
     assert alive(tmp_path) == []

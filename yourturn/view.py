@@ -181,6 +181,11 @@ def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[s
     return groups
 
 
+def more(shown: int, total: int | None, line: str) -> str:
+    """That a list goes on, and where: `total` is None where it is not known."""
+    return f"{shown:,} of {total:,} shown; more: {line}" if total else f"The first {shown:,} are shown; more: {line}"
+
+
 def inbox(items: list[dict[str, Any]]) -> list[str]:
     if not items:
         return ["It's not your turn. Nothing waits for you.", "Next: turn list"]
@@ -236,9 +241,9 @@ def _tail(t: dict[str, Any]) -> str:
     return one_line(t["reason"]) if t["reason"] else ""
 
 
-def tasks(found: list[dict[str, Any]], empty: str = "No tasks.") -> list[str]:
+def tasks(found: list[dict[str, Any]], empty: str = "No tasks.", next: str = 'turn create "What is to be done"') -> list[str]:
     if not found:
-        return [empty, 'Next: turn create "What is to be done"']
+        return [empty, f"Next: {next}"]
     rows = task_rows(found)
     return columns(rows, last=len(rows[0]) - 2)
 
@@ -301,7 +306,7 @@ def task(
         t["complexity"] if t["complexity"] != "medium" else "",
         f"old id {old}" if (old := old_id(t)) else "",
         f"branch {safe(t['branch'])}" if t["branch"] else "",
-        f"try {t['retry_count'] + 1} of {t['max_retries']}" if t["retry_count"] else "",
+        tries(t),
         f"part of {t['parent']}" if t["parent"] else "",
         f"waits for {', '.join(t['blocked_by'])}" if t["blocked_by"] else "",
         f"holds up {', '.join(holds_up)}" if holds_up else "",
@@ -350,6 +355,14 @@ def task(
     return [*lines, "", *next_steps(t, effects)]
 
 
+def tries(t: dict[str, Any]) -> str:
+    """'try 2 of 3'; '' at the first."""
+    used, most = t["retry_count"], t["max_retries"]
+    if used < most:
+        return f"try {used + 1} of {most}" if used else ""
+    return "its only try is used" if most == 1 else f"all {most} tries are used"
+
+
 def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
     """What to type now."""
     key = t["key"]
@@ -363,6 +376,10 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
             rows.append((f"turn continue {name}", "in the agent's own session, or here"))
     if rows:
         return columns([[line, effect] for line, effect in rows])
+    if t["type"] == "epic" and t["state"] == "ready":
+        return [f'Next: turn create "…" --parent {key}']
+    if t["complexity"] == "xlarge" and t["state"] in ("created", "ready"):
+        return [f'Next: turn decompose {key} --child "…" --child "…"']
     if not t["workflow"]:
         return [f"Next: {_NEXT[t['state']].format(key=key)}"]
     from .runs import again
@@ -371,7 +388,8 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
 
 
 _NEXT = {
-    "created": "turn vet {key}", "ready": "turn claim {key}", "blocked": "turn tree {key}", "working": "turn log {key}",
+    "created": "turn vet {key}", "ready": "turn claim {key} | turn work (agents take what is ready)",
+    "blocked": "turn tree {key}", "working": "turn log {key}",
     "human": "turn resolve {key}", "review": "turn show {key}", "done": "turn log {key}",
     "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
 }  # fmt: skip
@@ -480,6 +498,9 @@ def events(found: list[dict[str, Any]]) -> list[str]:
             if q["status"] != "pending"
         ]
         said += [one_line(note["text"]) for note in data.get("notes", ())]
+        changed = data.get("set") or {}
+        words = [one_line(word) for word in (changed.get("summary"), changed.get("reason"), data.get("reason")) if word]
+        said += [word for word in dict.fromkeys(words) if not any(word in other for other in said)]
         if "steps" in data or e["action"] == "rewind" or "program" in data:
             from .runs import told
 

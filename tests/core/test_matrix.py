@@ -101,6 +101,9 @@ def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):
             if (state, verb) == ("blocked", "claim"):  # says what it waits for instead
                 (need,) = bench.desk.show(key)["blocked_by"]
                 words = [f"Error: Cannot claim {key}", f"Reason: unresolved dependencies: {need}"]
+            if (state, verb) == ("working", "claim"):  # and who was faster
+                ends = bench.desk.show(key)["claim"]["expires_at"]
+                words.insert(1, f"Reason: w1 holds it until {ends[:10]} {ends[11:16]} UTC")
             assert error.value.lines() == words
             assert error.value.exit_code == 4
             assert everything(bench.desk) == before, f"{verb} in {state} changed something"

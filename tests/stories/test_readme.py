@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 from tests.stories.conftest import Turn
+from yourturn.worker.agents import agent_for
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
@@ -29,6 +31,39 @@ def test_the_transcript(tmp_path: Path) -> None:
         done = turn.run(*shlex.split(line)[1:])
         assert done.returncode == 0, done.stderr
         assert _plain(done.stdout) == _plain(expected), line
+
+
+def test_the_command_is_there_before_it_is_used() -> None:
+    first = README.index("```console")
+    assert 0 < README.index("make setup ") < README.index('export PATH="$PWD/.venv/bin:$PATH"') < first
+
+
+def test_the_picture_is_there() -> None:
+    picture = re.search(r"!\[[^\]]{20,}\]\((docs/\S+\.png)\)", README)
+    assert picture is not None and README.index(picture[0]) < README.index("```console")
+    found = Path(__file__).parents[2] / picture[1]
+    assert found.read_bytes().startswith(b"\x89PNG") and 20_000 < found.stat().st_size < 400_000
+
+
+def test_its_agent_ends_properly(here: Turn) -> None:
+    """As it is written: one turn, and the task is done."""
+    script = re.search(r"```sh\n(#!/bin/sh\n.*?)```", README, re.S)
+    assert script is not None
+    agent = here.folder / "agent.sh"
+    agent.write_text(script[1])
+    agent.chmod(0o755)
+    here("create", "Add login")
+    told = here("work", "--exec", "./agent.sh", "--drain")
+    assert [(row["task"], row["outcome"]) for row in told["results"]] == [("PROJ-1", "done")]
+    assert told["spent"]["iterations"] == 1 and here.state("PROJ-1") == "done"
+
+
+def test_its_table_is_an_agent(tmp_path: Path) -> None:
+    table = re.search(r"```toml\n(.*?)```", README, re.S)
+    assert table is not None and "turn work --agent coder" in README
+    (tmp_path / "claude").write_text("#!/bin/sh\n")
+    (tmp_path / "claude").chmod(0o755)
+    assert agent_for("coder", tomllib.loads(table[1]), path=str(tmp_path)).adapter == "claude"
 
 
 def test_every_command_it_names_is_understood(here: Turn) -> None:

@@ -99,11 +99,48 @@ def test_no_signal_is_no_outcome(crew: Crew) -> None:
     assert asked["reason"] == "decision_needed"
     assert asked["text"].startswith("exec had 3 turns without saying how it ended.")
     assert "I looked around." in asked["text"]
+    for way in ("`<promise>COMPLETE</promise>`", "`turn complete`", f"turn brief {key}", "docs/agents.md"):
+        assert way in asked["text"]
     assert "## Once more" in crew.told(key, 2)
     crew("respond", key, "Just finish it")
     crew.work()
     assert crew.state(key) == "done"
     assert "Just finish it" in crew.told(key, 4)
+
+
+def test_the_terminal_says_after_the_first_turn_what_to_print(crew: Crew) -> None:
+    key = crew.tasks("Say hello")[0]
+    told = crew.text("work", "--exec", "echo hello", "--drain", "--turns", "3")
+    (said,) = [line for line in told.splitlines() if "without a signal" in line]
+    assert f"{key}  exec ended a turn without a signal; it gets 2 more." in said
+    assert "To end a turn it has to print `<promise>COMPLETE</promise>`, or run `turn complete`." in said
+    assert told.index(said) < told.index("waits for a person")
+    crew("respond", key, "say it in backticks")
+    again = crew.work("--turns", "1", "--exec", "cat", agent=False)  # its brief has these words as a note: that says nothing
+    assert again["results"][0]["outcome"] == "waiting"
+
+
+@pytest.mark.parametrize(("command", "why"), [("./missing.sh --fast", "not found"), ("./locked.sh", "may not be run")])
+def test_a_command_that_is_missing_is_not_tried_again(crew: Crew, command: str, why: str) -> None:
+    """Once, with one question that names it; and the other tasks are left to a worker that can."""
+    (crew.folder / "locked.sh").write_text("echo no")
+    first, second = crew.tasks("One", "Two")
+    done = crew.run("work", "--exec", command, "--drain", "--json")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["spent"]["iterations"], len(told["results"])) == (1, 1, 1)
+    assert told["ended"].startswith("exec cannot work: its command `") and why in told["ended"]
+    asked = crew.waiting(first, "escalation")
+    assert command.partition("/")[2] in asked["text"] and why in asked["text"] and asked["reason"] == "access_required"
+    assert crew.states() == {first: "human", second: "ready"}
+    crew("respond", first, "It is there now")
+    crew.work()
+    assert set(crew.states().values()) == {"done"}
+
+
+def test_what_was_said_counts_whatever_the_exit_code(crew: Crew) -> None:
+    key = crew.tasks("One")[0]
+    crew.work("--exec", "echo '<promise>COMPLETE</promise>'; exit 127", agent=False)
+    assert crew.state(key) == "done"
 
 
 def test_failed_on_its_own_word(crew: Crew) -> None:
@@ -246,7 +283,8 @@ def test_the_last_try_sends_a_person_to_the_inbox(crew: Crew) -> None:
 def test_a_function_that_is_not_there_costs_no_tries(crew: Crew) -> None:
     key = crew.tasks("Call it")[0]
     crew.config('[agents.coder]\nadapter = "python"\nargv = ["no_such_module:function"]\n')
-    assert [row["outcome"] for row in crew.work(agent=False)["results"]] == ["waiting"]
+    done = crew.run("work", "--drain", "--json")
+    assert (done.returncode, [row["outcome"] for row in json.loads(done.stdout)["results"]]) == (1, ["waiting"])
     asked = crew.waiting(key, "escalation")
     assert asked["reason"] == "access_required" and "no_such_module:function cannot be loaded" in asked["text"]
     assert crew.desk.show(key)["retry_count"] == 0

@@ -49,11 +49,23 @@ def _list(a: Namespace) -> int:
             kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit,
             **{name: value for name, value in filters.items() if value is not None},
         )  # fmt: skip
-    return out(
-        a,
-        found,
-        lambda: view.inbox(found) if a.status == "pending" else [line for q in found for line in view.question(q)],
-    )
+        pending, whole = a.status == "pending", len(found) < a.limit
+        total = _counted(desk, a, filters) if pending and not whole and not a.json and a.name is None else None
+
+    def lines() -> list[str]:
+        shown = view.inbox(found) if pending else [line for q in found for line in view.question(q)]
+        last = [] if whole or len(found) == total else [view.more(len(found), total, f"turn inbox --after {found[-1]['id']}")]
+        return [*shown, *last]
+
+    return out(a, found, lines)
+
+
+def _counted(desk: Any, a: Namespace, filters: dict[str, Any]) -> int:
+    """How many wait, of those that are asked for."""
+    wanted = {name: value for name, value in filters.items() if value is not None}
+    kinds = [word.strip() for word in a.kind.split(",")] if a.kind else []
+    rows = desk.waiting(project=a.project)
+    return sum(all(q[name] == value for name, value in wanted.items()) and (not kinds or q["kind"] in kinds) for q in rows)
 
 
 def _number(name: str | None, what: str) -> str:

@@ -12,6 +12,9 @@ from ..core.rules import ROLES
 from .parse import connect
 from .parse import show as out
 
+#: Where `turn serve` is, if nothing else was said.
+HERE = "http://127.0.0.1:8321"
+
 
 def help__args(p: Any) -> None:
     pass
@@ -95,6 +98,13 @@ def user_args(p: Any) -> None:
         metavar="ROLE",
         help="viewer, member, approver or admin",
     )
+    p.add_argument("--public-url", metavar="URL", default="", help=f"for link: the address of the server ({HERE})")
+
+
+def _address(given: str) -> str:
+    from ..http.auth import place
+
+    return place(public_url=given).public_url
 
 
 def _password(name: str) -> str:
@@ -137,8 +147,15 @@ def user(a: Namespace) -> int:
             desk.set_password(a.name, _password(a.name))
             return out(a, {"user": a.name}, [f"{a.name} has a new password. Whoever was logged in as them is out."])
         if a.what == "link":
+            given, server = a.public_url, getattr(desk, "url", "")
+            where = _address(given) if given else server or HERE
             made = desk.create_link(a.name)
-            return out(a, made, [made["link"], f"Lets {made['actor']} in, once, in the next quarter of an hour."])
+            made["url"] = f"{where}/enter/{made['link']}"
+            here = "" if given or server else ", while turn serve runs there"
+            lines = [made["url"], f"Lets {made['actor'].partition(':')[2]} in, once, within 15 minutes{here}."]
+            if here:
+                lines.append(f"Is it elsewhere? turn user link {a.name} --public-url https://turn.example.org")
+            return out(a, made, lines)
         if a.what == "logout":
             if not a.name.isdigit():
                 raise Usage("turn user logout: which session?", hint="See them with: turn user sessions")

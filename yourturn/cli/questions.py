@@ -22,27 +22,28 @@ def overview(a: Namespace) -> int:
     from .. import screen, view
 
     with connect(a) as desk:
-        waiting = desk.inbox(project=a.project, limit=200)
+        everything = desk.waiting(project=a.project)
+        groups = view.inbox_groups(everything)
+        order = [q["id"] for items in groups.values() for q in items]
+        waiting = desk.inbox(project=a.project, limit=200) if a.json else desk.inbox(only=order[:10])
         counts = desk.counts(project=a.project)
-    groups = view.inbox_groups(waiting)
-    soon = groups["Running out"]
+        idle = not a.json and not counts.get("working") and bool(desk.ready(project=a.project, limit=1))
 
     def lines() -> list[str]:
-        working, ready = counts.get("working", 0), counts.get("ready", 0)
-        agents = (
-            f"{working} {'agent is' if working == 1 else 'agents are'} working, "
-            f"{ready} {'task is' if ready == 1 else 'tasks are'} ready."
-        )
-        if not waiting:
-            return ["It's not your turn. Nothing waits for you.", agents, 'Next: turn create "…" | turn list']
-        head = f"{len(waiting)} {'waits' if len(waiting) == 1 else 'wait'} for you"
+        working, ready, total, soon = counts.get("working", 0), counts.get("ready", 0), len(order), len(groups["Running out"])
+        tasks = f"{ready:,} {'task is' if ready == 1 else 'tasks are'} ready."
+        agents = f"{working or 'No'} {'agents are' if working > 1 else 'agent is'} working, {tasks}"
+        worker = ["Start a worker that lets agents take what is ready: turn work"] if idle else []
+        if not order:
+            return ["It's not your turn. Nothing waits for you.", agents, *worker, 'Next: turn create "…" | turn list']
+        head = f"{total:,} {'waits' if total == 1 else 'wait'} for you"
         if soon:
-            head += f", {len(soon)} {'runs' if len(soon) == 1 else 'run'} out within {view.SOON // 60_000_000} min"
-        ordered = [q for items in groups.values() for q in items]
-        rows = screen.columns([row[:-1] for row in view.inbox_rows(ordered[:10])], last=5)
-        return [screen.bold(head), "", *rows, f"{agents} Next: turn show {ordered[0]['id']}"]
+            head += f", {soon:,} {'runs' if soon == 1 else 'run'} out within {view.SOON // 60_000_000} min"
+        rows = screen.columns([row[:-1] for row in view.inbox_rows(waiting)], last=5)
+        more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox"] if len(waiting) < total else []
+        return [screen.bold(head), "", *rows, *more, *worker, f"{agents} Next: turn show {order[0]}"]
 
-    return out(a, {"waiting": waiting, "states": counts}, lines)
+    return out(a, {"waiting": waiting, "states": counts, "count": len(everything)}, lines)
 
 
 def _question_args(p: Any, text: str, kind: str, reason: str | None = None) -> None:

@@ -145,15 +145,29 @@ def list_(a: Namespace) -> int:
             epic=epic, parent=a.parent, state=",".join(states) or None, awaiting=None if awaiting is None else awaiting or True,
             expiring=a.expiring, after=a.after, limit=a.limit, project=a.project, only_runs=a.runs, **filters,
         )  # fmt: skip
+        whole = len(found) < a.limit or a.json
+        only = (epic, a.parent, awaiting, a.expiring, a.runs, *filters.values())
+        total = None if whole or any(word not in (None, False) for word in only) else _counted(desk, a, states)
     if a.awaiting is not None:
-        return out(a, found, lambda: view.awaiting(found))
-    return out(a, found, lambda: [*_listed(found), *_more(found, a), *_look_at(found)])
+        return out(a, found, lambda: [*view.awaiting(found), *_more(found, a, total)])
+    narrowed = bool(states or filters or epic or a.parent or a.expiring or a.runs)
+    return out(a, found, lambda: [*_listed(found, narrowed), *_more(found, a, total), *_look_at(found)])
 
 
-def _listed(found: list[dict[str, Any]]) -> list[str]:
+def _counted(desk: Any, a: Namespace, states: list[str]) -> int:
+    """How many tasks are in these states."""
+    from ..core.rules import STATE_WORDS
+
+    wanted = {state for word in ",".join(states).split(",") for state in STATE_WORDS.get(word.strip(), ())}
+    return sum(count for state, count in desk.counts(project=a.project).items() if not wanted or state in wanted)
+
+
+def _listed(found: list[dict[str, Any]], narrowed: bool) -> list[str]:
     """Tasks, and below them runs of workflows, which say more about whom they wait for."""
     from .. import view
 
+    if not found and narrowed:
+        return view.tasks(found, "No task is like that.", "turn list")
     tasks, runs = ([t for t in found if bool(t["workflow"]) is sort] for sort in (False, True))
     if not runs:
         return view.tasks(tasks)
@@ -169,8 +183,12 @@ def _look_at(found: list[dict[str, Any]]) -> list[str]:
     return [f"Next: turn {'status' if first['workflow'] else 'show'} {first['key']}"]
 
 
-def _more(found: list[dict[str, Any]], a: Namespace) -> list[str]:
-    return [f"There may be more: --after {found[-1]['key']}"] if len(found) == a.limit else []
+def _more(found: list[dict[str, Any]], a: Namespace, total: int | None = None) -> list[str]:
+    from .. import view
+
+    if len(found) < a.limit or len(found) == total:
+        return []
+    return [view.more(len(found), total, f"--after {found[-1]['key']}")]
 
 
 def show_args(p: Any) -> None:
@@ -342,7 +360,12 @@ def dep(a: Namespace) -> int:
         else:
             task = (desk.depend if a.what == "add" else desk.undepend)(a.task, *a.needs)
     waits = ", ".join(f"{key}{'' if key in task['blocked_by'] else ' (resolved)'}" for key in task["depends_on"])
-    return out(a, task, [f"{task['key']} waits for {waits or 'nothing'}."])
+    lines = [f"{task['key']} waits for {waits or 'nothing'}."]
+    for q in task["questions"] if a.what == "add" else ():
+        if q["status"] == "pending" and q["reason"] == "dependency_failed":
+            lines.append(f"One of them has failed, so {task['key']} is a person's turn now: {q['id']}.")
+            lines.append(f"Next: turn show {q['id']}")
+    return out(a, task, lines)
 
 
 def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
@@ -386,7 +409,16 @@ def resolve(a: Namespace) -> int:
 
 
 def cancel(a: Namespace) -> int:
-    return _move(a, "cancel", "Cancelled", reason=reason(a))
+    from .. import view
+
+    with connect(a) as desk:
+        task = desk.cancel(a.task, reason=reason(a))
+        left = [] if a.json else desk.list(parent=task["key"], state="open", limit=8)
+    said = _said(task, "Cancelled")
+    if left:
+        keys = ", ".join(f"{t['key']} ({view.WORDS[t['state']]})" for t in left)
+        said[1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
+    return out(a, task, said)
 
 
 def close(a: Namespace) -> int:

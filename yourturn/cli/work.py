@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import Usage
+from ..core.errors import Usage, YourturnError
 from . import parse
 from .parse import connect
 
@@ -91,7 +91,8 @@ def work(a: Namespace) -> int:
             print(f"Worker {worker.name}: {', '.join(agents)}. Ctrl+C stops it.", flush=True)
         why = worker.run()
         done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
-        return parse.show(a, {"ended": why, "results": done, "spent": worker.budget.spent}, lambda: _goodbye(why, worker))
+        parse.show(a, {"ended": why, "results": done, "spent": worker.budget.spent}, lambda: _goodbye(why, worker))
+        return YourturnError.exit_code if worker.trouble else 0
 
 
 def _agents(a: Namespace) -> tuple[dict[str, Any], str]:

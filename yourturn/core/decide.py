@@ -44,6 +44,7 @@ from .model import (
     altered,
 )
 from .rules import MEANS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
+from .words import when
 
 #: Everybody who is named in some row of a verb.
 _EVER: dict[str, frozenset[str]] = {}
@@ -119,10 +120,16 @@ def _meant(d: Draft) -> str:
 
 
 def _illegal(d: Draft, verb: str) -> IllegalMove:
+    held = verb == "claim" and d.get("holder")
     return IllegalMove(
         f"Cannot {verb.replace('_', ' ')} {d.key}: it is '{d.state}'",
-        hint=f"Valid from '{d.state}': {', '.join(valid_from(d.state)) or 'nothing'}",
+        reason=f"{d.get('holder')} holds it until {when(d.get('lease_expires_at'))}" if held else "",
+        hint=_valid(d),
     )
+
+
+def _valid(d: Draft) -> str:
+    return f"Valid from '{d.state}': {', '.join(valid_from(d.state)) or 'nothing'}"
 
 
 def _may(d: Draft, rule: Rule, verb: str) -> None:
@@ -166,16 +173,35 @@ def _proof(task: Task, d: Draft) -> bool:
             return True
     else:
         return alive and who.direct and who.is_person and who.name == task.claimed_by
+    claimable, possible = ((task.state, verb) in TRANSITIONS for verb in ("claim", d.action.verb))
     if task.epoch == 0:
+        if not claimable and not possible:
+            raise _illegal(d, d.action.verb)
         why = f"nobody has claimed it yet; it is '{task.state}'"
-        hint = f"Take it: turn claim {task.key}" if (task.state, "claim") in TRANSITIONS else ""
+        hint = f"Take it: turn claim {task.key}" if claimable else ""
         raise ClaimLost(f"Cannot {d.action.verb} {task.key}", reason=why, hint=hint)
-    over = f"the lease is over (epoch {task.epoch}); it is '{task.state}'"
+    again = "Whatever you did since is yours alone: claim the task again, or leave it."
     raise ClaimLost(
         f"Cannot {d.action.verb} {task.key}: the claim is lost",
-        reason=f"{task.holder} holds it now (epoch {task.epoch})" if alive else over,
-        hint="Whatever you did since is yours alone: claim the task again, or leave it.",
+        reason=f"{task.holder} holds it now (epoch {task.epoch})" if alive else _how_it_ended(task, d),
+        hint=again if alive or claimable else _valid(d),
     )
+
+
+def _how_it_ended(task: Task, d: Draft) -> str:
+    """Why the last claim of a task counts no more, as far as its row tells."""
+    was = f"it is '{task.state}'"
+    if task.holder is not None:
+        return f"the lease of {task.holder} ran out at {when(task.lease_expires_at or 0)} (epoch {task.epoch}); {was}"
+    if task.ended_at is not None:
+        why = f": {task.reason[:200]}" if task.reason else ""
+        return f"{was} since {when(task.ended_at)}{why}"
+    asked = [q.name for q in d.case.pending() if q.blocking]
+    if asked:
+        return f"it was given up (epoch {task.epoch}), and a person is asked now ({', '.join(asked[:8])}); {was}"
+    if (task.state, "accept") in TRANSITIONS:
+        return f"the work is finished and waits for a person's yes; {was}"
+    return f"it was given back, or its lease ran out (epoch {task.epoch}; turn log {task.key} says which); {was}"
 
 
 def holds(task: Task, token: str, now: int) -> bool:
@@ -218,8 +244,6 @@ def _too_late(d: Draft) -> Decision:
             _apply(d, rule, "reopen")
             d.action = d.action._replace(verb="reopen")
         return _decision(d)
-    from .words import when
-
     at = when(q.responded_at or 0)
     key = d.case.task.key
     if q.status == ANSWERED:

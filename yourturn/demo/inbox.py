@@ -82,10 +82,11 @@ def show(stage: Stage) -> int:
         env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
         env |= {"YOURTURN_DB": str(Path(folder, ".yourturn", "yourturn.db")), "YOURTURN_PROJECT": "BOOK"}
         stage.say(stage.paint("Yourturn: whose turn is it?", "bold"))
-        stage.say("Two weeks of a small ferry company are being written down …")
+        stage.more("Two weeks of a small ferry company are being written down, a few seconds ")
         Path(folder, ".yourturn").mkdir()
         init(env["YOURTURN_DB"], "BOOK", "Booking", env)[0].close()
-        fill(env["YOURTURN_DB"], person(env), time.time_ns() // 1000)
+        fill(env["YOURTURN_DB"], person(env), time.time_ns() // 1000, lambda: stage.more("."))
+        stage.say()
         with connect(env["YOURTURN_DB"], as_=f"human:{person(env)}", project="BOOK", env=env) as desk:
             epic, keys = _prepare(desk, Path(folder), env, stage.pace)
             return _run(stage, desk, folder, env, epic, keys)
@@ -142,6 +143,7 @@ def _run(stage: Stage, desk: Client, folder: str, env: dict[str, str], epic: str
 
 def _welcome(stage: Stage, desk: Client, there: dict[str, str], keys: dict[str, str]) -> None:
     opened = _open(there["login"])
+    waiting = sum(len(desk.waiting(project=project["key"])) for project in desk.projects())
     link = f"{there['url']}/enter/{desk.create_link()['link']}" if opened else there["login"]
     where = "It opens in your browser. For another one, once:" if opened else "Your inbox. The link lets you in, once:"
     stage.say(
@@ -149,7 +151,7 @@ def _welcome(stage: Stage, desk: Client, there: dict[str, str], keys: dict[str, 
   {where}
   {stage.paint(link, "bold")}
 
-  Three projects, five agents, and ten questions of every kind wait for you.
+  Three projects, five agents, and {waiting} questions of every kind wait for you.
   Agents are at work, too: in a moment one of them asks you something.
   Answer it in the page, and see it go on.
 

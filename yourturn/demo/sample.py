@@ -1,4 +1,4 @@
-"""A lively project to look at: a ferry company, three projects, five agents, two weeks of work, and ten questions that wait.
+"""A lively project to look at: a ferry company, three projects, five agents, two weeks of work, and a dozen questions that wait.
 
 The two weeks are made by winding a clock: everything in them goes through the desk as it would have on that day. The last
 hours are written down by hand, so that there is a question of each kind, and a task in each lane.
@@ -15,6 +15,7 @@ from ..client import Client
 from ..config import connect
 from ..core.model import DAY, HOUR, MINUTE, SECOND, Who
 
+DAYS = 14
 PROJECTS = {"BOOK": "Booking", "SITE": "Website", "OPS": "Operations"}
 PEOPLE = {"ben": "approver", "chidi": "member"}
 
@@ -69,8 +70,9 @@ class Clock:
         return self.now
 
 
-def fill(address: str, person: str, now: int) -> dict[str, str]:
-    """Fill a desk that `init` has made with project BOOK. Returns the keys of what the pictures show."""
+def fill(address: str, person: str, now: int, day: Callable[[], None] = lambda: None) -> dict[str, str]:
+    """Fill a desk that `init` has made with project BOOK. Returns the keys of what the pictures show. `day` is called as often as
+    DAYS says, while it goes on."""
     clock = Clock(now - 15 * DAY)
     desk = connect(address, as_=f"human:{person}", project="BOOK", env={}, clock=clock)
     try:
@@ -80,7 +82,7 @@ def fill(address: str, person: str, now: int) -> dict[str, str]:
         for name, role in {person: "admin", **PEOPLE}.items():
             desk.set_user(name, role)
         desk.set("review", "ask", "SITE")
-        _weeks(desk, clock, now)
+        _weeks(desk, clock, now, day)
         return _today(desk, clock, now)
     finally:
         desk.close()
@@ -93,13 +95,13 @@ def agent(desk: Client, name: str) -> Client:
 # --- two weeks --------------------------------------------------------------------------------------------------------
 
 
-def _weeks(desk: Client, clock: Clock, now: int) -> None:
+def _weeks(desk: Client, clock: Clock, now: int, day: Callable[[], None]) -> None:
     """Work begins in the morning; questions of the evening wait until the next one."""
     dice = random.Random(11)
     waiting: list[tuple[int, int, Callable[[], None]]] = []
     kinds, shares = list(HABITS), [HABITS[kind][0] for kind in HABITS]
-    number = 0
-    for back in range(14, 0, -1):
+    number, told = 0, 0
+    for back in range(DAYS, 0, -1):
         for _ in range(7 + dice.randrange(4) - 4 * (back % 7 in (2, 3))):
             who, project, title = ROUTINE[number % len(ROUTINE)]
             at = now - back * DAY + dice.randrange(12 * HOUR)  # of half a day; the other half is night
@@ -108,6 +110,9 @@ def _weeks(desk: Client, clock: Clock, now: int) -> None:
             number += 1
     while waiting:
         at, _, deed = heapq.heappop(waiting)
+        while told < min(DAYS, (at - now) // DAY + DAYS + 1):
+            told += 1
+            day()
         if at >= now - 6 * HOUR:
             continue
         clock.now = max(clock.now, at)

@@ -20,6 +20,10 @@ class Stage:
     def say(self, text: str = "") -> None:
         print(text, flush=True)
 
+    def more(self, text: str) -> None:
+        """The line goes on."""
+        print(text, end="", flush=True)
+
     def chapter(self, text: str) -> None:
         self.say()
         self.say(self.paint(text, "bold"))

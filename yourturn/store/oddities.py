@@ -33,7 +33,10 @@ ODD = {
     "AND (t.holder IS NULL OR t.claim_hash IS NULL OR t.lease_expires_at IS NULL)",
     "stray_claim": f"SELECT t.key {OURS} AND t.holder IS NOT NULL AND (t.state NOT IN ('working', 'human') OR t.epoch < 1)",
     "unasked": f"SELECT t.key {OURS} AND t.state = 'human' AND NOT {_ASKS} AND q.blocking = 1)",
-    "unheld": f"SELECT t.key {OURS} AND t.state <> 'human' AND {_ASKS} AND q.blocking = 1)",
+    "unheld": (
+        f"SELECT t.key {OURS} AND t.state <> 'human' AND {_ASKS} AND q.blocking = 1 "
+        "AND NOT (t.state = 'review' AND coalesce(q.reason, '') = 'finished'))"
+    ),
     "left_open": f"SELECT t.key {OURS} AND t.state IN ('done', 'cancelled', 'failed') AND {_ASKS})",
     "too_early": f"SELECT t.key {OURS} AND t.state = 'ready' AND {_WAITS}",
     "too_late": f"SELECT t.key {OURS} AND t.state = 'blocked' AND NOT {_WAITS}",

@@ -163,7 +163,8 @@ def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
         for name in REST
         if counts.get(name)
     ]
-    return Page("board.html", {**common, "lanes": lanes, "rest": rest, "bare": not any(counts.values())})
+    known = {"lanes": lanes, "rest": rest, "bare": not any(counts.values()), "ready": shape.unattended(client, project)}
+    return Page("board.html", {**common, **known})
 
 
 def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
@@ -224,6 +225,7 @@ def _form(visit: Visit, given: dict[str, str], wrong: str = "", hint: str = "", 
             "sizes": COMPLEXITIES,
             "gates": REQUIRES,
             "priorities": PRIORITIES,
+            "working": visit.client.counts().get("working", 0),
         },
         status,
     )

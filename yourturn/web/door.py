@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from ..client import Client
-from ..client.managing import SESSION
+from ..client.managing import LINK, SESSION
 from ..core.errors import NotKnown, TooMany
+from ..core.model import MINUTE
 from ..http import auth
 from ..view import person
 from .visit import Go, Page, Shown, Visit
@@ -12,6 +15,7 @@ from .visit import Go, Page, Shown, Visit
 #: For a page whose address is a secret: nobody keeps it, and nobody is told where one comes from. (The site is: a browser that
 #: may not say even that does not say where a form comes from either.)
 HUSH = ((b"cache-control", b"no-store"), (b"referrer-policy", b"strict-origin"))
+_SECRET = re.compile(r"yl_[0-9a-f]{48}(?![0-9a-f])")
 
 
 def home(visit: Visit) -> Shown:
@@ -33,7 +37,8 @@ def show(visit: Visit) -> Shown:
 
 
 def _door(next: str, name: str = "", wrong: str = "", notice: str = "", tone: str = "", status: int = 200) -> Page:
-    return Page("login.html", {"next": next, "name": name, "wrong": wrong, "notice": notice, "tone": tone, "me": None}, status)
+    known = {"next": next, "name": name, "wrong": wrong, "notice": notice, "tone": tone, "minutes": LINK // MINUTE, "me": None}
+    return Page("login.html", known, status)
 
 
 def _about(visit: Visit) -> str:
@@ -67,12 +72,14 @@ def link(visit: Visit) -> Shown:
 
 def use_link(visit: Visit) -> Shown:
     """The secret comes in the form, and from here on it is worthless and in no address."""
-    secret = visit.field("link")[:200]
+    given = visit.field("link").strip()[:2000]
+    found = _SECRET.search(given)  # pasted as it came: bare, or at the end of an address
+    secret = found[0] if found else given[:200]
     try:
         made = _home_of(visit, secret).use_link(secret, about=_about(visit))
     except NotKnown as error:
         return _no_longer(visit, error)
-    return _in(visit, made["session"], "/")
+    return _in(visit, made["session"], _back(visit.field("next")) if visit.field("next") else "/")
 
 
 def _home_of(visit: Visit, secret: str) -> Client:

@@ -127,7 +127,8 @@ def problem(site: Site, scope: Any, error: BaseException, status: int | None = N
         where = f"/login?next={quote(back if not told else '/inbox', safe='/')}{told}"
         return 303, [(b"location", where.encode()), (b"cache-control", b"no-store")], b""
     ours = error if isinstance(error, YourturnError) else YourturnError("This is a bug in the server", hint="Its log says where.")
-    context = {"title": ours.message, "text": ours.reason, "hint": ours.hint, "back": ""}
+    hint = "" if "turn " in ours.hint else ours.hint  # a page has no command line
+    context = {"title": ours.message, "text": ours.reason, "hint": hint, "back": ""}
     try:
         visit = Visit(
             site, admitted(site, {**scope, "method": "GET"}, "page"), {**scope, "method": "GET", "query_string": b""}, b""

@@ -85,6 +85,12 @@ def now_of(client: Client) -> int:
     return micros(client.now())
 
 
+def unattended(client: Client, project: str | None = None) -> int:
+    """How many tasks are ready while no agent is working: nobody knows of a worker, so the page says how to start one."""
+    counts = client.counts(project)
+    return 0 if counts.get("working") or not client.ready(project=project, limit=1) else counts.get("ready", 0)
+
+
 def seconds_until(moment: str, now: int) -> int:
     return (micros(moment) - now) // 1_000_000
 
@@ -272,6 +278,12 @@ SLOW = frozenset({"permission", "recovery", "escalation", "work"})
 BRIEF, WHOLE = 24, 110
 
 
+def _sentence(effect: str, name: str) -> str:
+    """A name is written as it is, also at the beginning."""
+    named = effect.startswith(f"{name} ") and name != words.name("system")
+    return f"{effect}." if named else f"{effect[0].upper()}{effect[1:]}."
+
+
 def quick(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str) -> tuple[Choice, ...]:
     """Two answers that may be given in a row, or none. Never one that ends a task."""
     who_ = name_ = run or words.name(q["asked_by"])
@@ -286,10 +298,10 @@ def quick(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str) 
     if q["response_type"] == "approval" and said.no is not None and said.no.verdict:
         both = ((said.no, "rejected"), (yes, "approved"))
         send = {"approved": _sends(yes, q), "rejected": said.no.verb}
-        return tuple(Choice(_brief_verb(say), f"{say.effect[0].upper()}{say.effect[1:]}.", v, "", send[v]) for say, v in both)
+        return tuple(Choice(_brief_verb(say), _sentence(say.effect, name_), v, "", send[v]) for say, v in both)
     if q["response_type"] == "boolean":
         return tuple(
-            Choice(s.verb, f"{s.effect[0].upper()}{s.effect[1:]}.", "approved", s.value, f"Send “{s.verb}”") for s in said.yes
+            Choice(s.verb, _sentence(s.effect, name_), "approved", s.value, f"Send “{s.verb}”") for s in said.yes
         )
     if q["response_type"] == "choice" and not q["multi"] and len(q["options"]) == 2:
         labels = [str(o["label"]) for o in q["options"]]

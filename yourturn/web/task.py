@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..core import access
 from ..core.errors import Invalid, YourturnError
+from ..core.model import READY
 from ..screen import micros
 from ..view import old_id, person
 from . import drawing, frame, shape, telling, words
@@ -213,6 +214,7 @@ def _about(s: Mapping[str, Any], result: Mapping[str, Any]) -> str:
 def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
     """name, words, is it mono?"""
     tries = f"{min(t['retry_count'] + 1, t['max_retries'])} of {t['max_retries']}"
+    tries = tries if t["retry_count"] < t["max_retries"] else f"all {t['max_retries']} used"
     return [
         ("Priority", str(t["priority"]), False),
         ("Type", t["type"] if t["type"] != "task" else "", False),
@@ -289,6 +291,7 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "may_note": access.may(client.who, "note"),
             "may_answer": access.may(client.who, "answer"),
             "working": t["state"] == "working",
+            "ready": shape.unattended(client, key.rpartition("-")[0]) if t["state"] == READY else 0,
             "did": did(visit, key),
             "wrong": wrong,
             "draft": draft,

@@ -68,6 +68,8 @@ class Worker:
         self._beside: list[threading.Thread] = []
         self.idle = "nothing is left to take"
         self.next = ""  #: what the person can do about it
+        self.trouble = ""  #: why none of its agents can work
+        self._unable: set[str] = set()
         self._ended = threading.Event()
         self._look_at = 0.0
         self._pause = 0.005
@@ -92,7 +94,7 @@ class Worker:
                 thread.start()
             self._look_back()
             while True:
-                over = self.budget.over() or ("it was told to stop" if self._stop.is_set() else "")
+                over = self.trouble or self.budget.over() or ("it was told to stop" if self._stop.is_set() else "")
                 if self.budget.late():
                     self.stop()
                 self._bury()
@@ -114,6 +116,12 @@ class Worker:
         for sitting, _ in list(self._sittings.values()):
             sitting.stop.set()
         self._wake.set()
+
+    def unable(self, agent: str, why: str) -> None:
+        """An agent cannot work here at all. Where that goes for all of them, the next task would only ask the same again."""
+        self._unable.add(agent)
+        if self._unable >= set(self.agents):
+            self.trouble = why.splitlines()[0]
 
     def _take(self) -> bool | None:
         """Whether there was one; None: nobody knows just now."""

@@ -72,6 +72,8 @@ class Sitting(Holder):
                 self._park(came)
                 self.worker.waits(self.key, self.place)
                 return self._waits()
+        if came.what == "unable":
+            self.worker.unable(self.agent.name, came.text)
         return self._ask(came)
 
     # --- what is said about it ----------------------------------------------------------------------------------------

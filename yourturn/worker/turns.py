@@ -36,6 +36,8 @@ _NUDGE = (
     "Your turn ended without a signal, so nobody knows whether the task is done. Go on if work remains; then end with one of "
     "the signals that you were told about. If a person has to decide something, ask."
 )
+#: What a shell says of a command that it did not find, or may not run.
+_NOT_RUN = {126: "it may not be run", 127: "it was not found"}
 _AGAIN = {
     "lost": "The session that worked on this before is gone. What it knew is written here, and its work lies in the folder.",
     "moved": "This was begun on another machine. What was said is written here, and its work was brought into the folder.",
@@ -132,6 +134,10 @@ class Turns:
             nudge = found
             silent = silent + 1 if nudge == _NUDGE else 0
             trouble = ending.error.strip()[-2000:] or trouble
+            if silent == 1:
+                again = f"it gets {self.worker.turns - 1} more" if self.worker.turns > 1 else "a person is asked"
+                said = f"{self.agent.name} ended a turn without a signal; {again}. {self._signal()}"
+                self.worker.progress.say(self.shown(), said)
             if silent >= self.worker.turns:
                 return Came("silent", self._without_a_signal(silent, ending.text, trouble), "escalation", "decision_needed")
             if self.holder.stop.is_set() or self.worker.budget.over(taking=False):
@@ -142,7 +148,23 @@ class Turns:
         parts = [f"{self.agent.name} had {times} without saying how it ended."]
         parts += [trouble] if trouble else []
         parts += [f"It last said:\n{said.strip()[-2000:]}"] if said.strip() else []
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, self._signal()])
+
+    def _signal(self) -> str:
+        """What an agent has to print, for the person who wrote it. In backticks it is shown, not said."""
+        return (
+            "To end a turn it has to print `<promise>COMPLETE</promise>`, or run `turn complete`. "
+            f"All the ways: turn brief {self.key}, or docs/agents.md."
+        )
+
+    def _not_run(self, rc: int, error: str) -> str:
+        """A command that is not there is not tried again."""
+        what = self.agent.argv[-1] if self.agent.argv[:2] == ("/bin/sh", "-c") else " ".join(self.agent.argv)
+        said = f" {error.strip()}" if error.strip() else ""
+        return (
+            f"{self.agent.name} cannot work: its command `{what[:500]}` did not run, {_NOT_RUN[rc]} (exit code {rc}).{said}\n\n"
+            "Put that right, then answer: the task is tried again."
+        )
 
     def _turn(self, nudge: str) -> Ending:
         resume = self.session is not None
@@ -231,6 +253,8 @@ class Turns:
             return Came("released", ending.error or "the agent failed")
         if ending.what == "retryable":
             return Came("released", ending.error or "the agent could not go on")
+        if self.adapter.plain and ending.rc in _NOT_RUN:
+            return Came("unable", self._not_run(ending.rc, ending.error.partition(". ")[2]), "escalation", "access_required")
         return _NUDGE
 
     def _superseded(self, ending: Ending) -> dict[str, Any]:

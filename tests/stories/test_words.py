@@ -1,0 +1,167 @@
+"""What the terminal says is what is: counts beyond one page, why a claim is lost, whose turn it is now, what to type next."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pytest
+
+from tests.stories.conftest import Turn
+
+
+def told(turn: Turn, *lines: str) -> None:
+    for line in lines:
+        turn(*shlex.split(line))
+
+
+# --- claims ---------------------------------------------------------------------------------------------------------
+
+
+_TAKEN = ("create A", "claim PROJ-1 --worker-id w1")
+#: What happened to the claim of w1, and what its next word is told about that.
+_LOST: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "completed": (("complete PROJ-1 --worker-id w1",), "it is 'done' since ", "Valid from 'done': reopen (admin)"),
+    "failed": (("fail PROJ-1 --worker-id w1 'no disk'",), ": no disk", "Valid from 'failed': "),
+    "cancelled": (("cancel PROJ-1",), "it is 'cancelled' since ", "Valid from 'cancelled': reopen (admin)"),
+    "asked": (("flag PROJ-1 'Which?' --worker-id w1",), "a person is asked now (Q1); it is 'human'", "Valid from 'human': "),
+    "released": (("release PROJ-1 --worker-id w1",), "it was given back, or its lease ran out (epoch 1; turn log PROJ-1 says",
+                 "claim the task again, or leave it"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", _LOST)
+def test_a_lost_claim_is_told_as_it_was_lost(turn: Turn, how: str) -> None:
+    before, why, hint = _LOST[how]
+    told(turn, *_TAKEN, *before)
+    message, reason, step = turn.text("heartbeat", "PROJ-1", "--worker-id", "w1", exit=4).splitlines()
+    assert message == "Error: Cannot heartbeat PROJ-1: the claim is lost"
+    assert why in reason and "the lease is over" not in reason
+    assert hint in step
+
+
+@pytest.mark.parametrize("end", ["close PROJ-1", "cancel PROJ-1"])
+def test_complete_on_what_has_ended_says_what_is_valid(turn: Turn, end: str) -> None:
+    told(turn, "create A", end)
+    message, step = turn.text("complete", "PROJ-1", "--worker-id", "w1", exit=4).splitlines()
+    state = turn.state("PROJ-1")
+    assert message == f"Error: Cannot complete PROJ-1: it is '{state}'"
+    assert step == f"Valid from '{state}': reopen (admin)"
+
+
+def test_a_lost_race_says_who_holds_it(turn: Turn) -> None:
+    told(turn, *_TAKEN)
+    _, reason, _ = turn.text("claim", "PROJ-1", "--worker-id", "w2", exit=4).splitlines()
+    assert reason.startswith("Reason: w1 holds it until ")
+
+
+def test_used_up_tries_are_not_counted_on(turn: Turn) -> None:
+    told(turn, "create A --max-retries 2", "claim PROJ-1 --worker-id w1", "release PROJ-1 --worker-id w1")
+    assert "try 2 of 2" in turn.text("show", "PROJ-1")
+    told(turn, "claim PROJ-1 --worker-id w1", "release PROJ-1 --worker-id w1")
+    shown = turn.text("show", "PROJ-1")
+    assert "all 2 tries are used" in shown and "try 3" not in shown
+
+
+def test_the_log_has_reasons_and_summaries(turn: Turn) -> None:
+    told(
+        turn, *_TAKEN, "release PROJ-1 --worker-id w1 'the disk is full'", "claim PROJ-1 --worker-id w2",
+        "complete PROJ-1 --worker-id w2 --summary 'Moved to the other disk'", "create B", "cancel PROJ-2 'not wanted'",
+    )  # fmt: skip
+    lines = {line.split()[3]: line for line in turn.text("log").splitlines() if "PROJ" in line}
+    assert lines["release"].endswith("the disk is full")
+    assert "Moved to the other disk" in lines["complete"]
+    assert lines["cancel"].endswith("not wanted")
+
+
+# --- what happens beside it --------------------------------------------------------------------------------------------
+
+
+def test_cancelling_a_parent_says_what_becomes_of_its_children(turn: Turn) -> None:
+    told(turn, "create Epic --type epic", "create One --parent PROJ-1", "create Two --parent PROJ-1", "close PROJ-3")
+    said = turn.text("cancel", "PROJ-1")
+    assert "Its children stay as they are: PROJ-2 (ready)." in said and "PROJ-3" not in said
+    assert "children" not in turn.text("cancel", "PROJ-2")
+
+
+def test_waiting_for_what_has_failed_is_a_persons_turn(turn: Turn) -> None:
+    told(turn, "create A", "fail PROJ-1 broken", "create B", "create C")
+    said = turn.text("dep", "add", "PROJ-2", "PROJ-1")
+    assert "PROJ-2 is a person's turn now: Q1." in said and "Next: turn show Q1" in said
+    assert "person" not in turn.text("dep", "add", "PROJ-3", "PROJ-2")
+
+
+def test_what_is_too_large_is_to_be_split(turn: Turn) -> None:
+    assert 'Next: turn decompose PROJ-1 --child "…"' in turn.text("create", "Big", "-c", "xlarge", "--draft")
+    assert "Next: turn vet PROJ-2" in turn.text("create", "Large", "-c", "large", "--draft")
+
+
+def test_an_empty_list_of_some_is_not_an_empty_desk(turn: Turn) -> None:
+    assert turn.text("list").splitlines() == ["No tasks.", 'Next: turn create "What is to be done"']
+    told(turn, "create A")
+    for filters in (("--blocked",), ("--state", "done"), ("--search", "zebra"), ("--runs",)):
+        assert turn.text("list", *filters).splitlines() == ["No task is like that.", "Next: turn list"]
+
+
+# --- how many -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def crowded(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> Turn:
+    """520 questions, of which 3 are approvals and 2 are for ben; and 521 tasks."""
+    from yourturn import connect
+
+    with connect(turn.env["YOURTURN_DB"], as_="human:ana", env={}) as desk:
+        for n in range(520):
+            task: dict[str, Any] = desk.create(f"T{n}")
+            more = {"reviewer": "ben"} if n in (7, 8) else {}
+            desk.ask(task, f"Which, {n}?", "approval" if n < 3 else "input", **more)
+        desk.create("Ready")
+    return turn
+
+
+def test_counts_are_true_beyond_one_page(crowded: Turn) -> None:
+    turn = crowded
+    assert turn.text().startswith("520 wait for you")
+    assert "10 of 520 shown; more: turn inbox" in turn.text()
+    assert turn()["count"] == 520
+    assert "500 of 520 shown; more: turn inbox --after Q" in turn.text("inbox")
+    assert "shown; more" not in turn.text("inbox", "--limit", "520")
+    assert "2 of 517 shown; more: turn inbox --after" in turn.text("inbox", "--kind", "input", "--limit", "2")
+    assert "1 of 2 shown" in turn.text("inbox", "--reviewer", "ben", "--limit", "1")
+    assert "500 of 521 shown; more: --after PROJ-" in turn.text("list")
+    assert "9 of 520 shown" in turn.text("list", "--state", "human", "--limit", "9")
+    assert "The first 9 are shown; more: --after" in turn.text("list", "--search", "T", "--limit", "9")
+    assert "9 of 520 shown" not in turn.text("list", "--label", "x", "--limit", "9")
+
+
+# --- a way in ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_is_an_address(turn: Turn) -> None:
+    told(turn, "user add ana")
+    address, lasts, elsewhere = turn.text("user", "link", "ana").splitlines()
+    assert re.fullmatch(r"http://127\.0\.0\.1:8321/enter/yl_[0-9a-f]{48}", address)
+    assert lasts == "Lets ana in, once, within 15 minutes, while turn serve runs there."
+    assert elsewhere == "Is it elsewhere? turn user link ana --public-url https://turn.example.org"
+    address, lasts = turn.text("user", "link", "ana", "--public-url", "https://turn.example.org/").splitlines()
+    assert address.startswith("https://turn.example.org/enter/yl_") and lasts == "Lets ana in, once, within 15 minutes."
+    made = turn("user", "link", "ana")
+    assert made["url"] == f"http://127.0.0.1:8321/enter/{made['link']}"
+    assert turn("user", "link", "ana", "--public-url", "nowhere", exit=2)["code"] == "usage"
+
+
+# --- no worker runs -------------------------------------------------------------------------------------------------
+
+
+def test_work_without_a_worker_says_how_to_start_one(turn: Turn) -> None:
+    assert "turn work" not in turn.text()
+    assert "| turn work" in turn.text("create", "A")
+    assert "No agent is working, 1 task is ready." in turn.text()
+    assert "Start a worker that lets agents take what is ready: turn work" in turn.text()
+    told(turn, "create B", "ask PROJ-2 Which?")
+    assert "Start a worker" in turn.text()
+    told(turn, "claim PROJ-1 --worker-id w1", "create C")
+    assert "1 agent is working, 1 task is ready." in turn.text()
+    assert "Start a worker" not in turn.text()

@@ -1,0 +1,91 @@
+"""What a newcomer meets: the door explains itself, an idle desk says how to start a worker, a wrong address leads somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.web.conftest import Web
+from tests.web.test_pages import Caller
+from yourturn.config import init
+from yourturn.testing import FakeClock
+
+START = "Start a worker where the code is: <code"
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Web]:
+    """A desk on which nothing has happened yet."""
+    address = str(tmp_path / "fresh.db")
+    init(address, "API", None, {"USER": "ana"})[0].close()
+    web = Web(address, FakeClock(), {})
+    web.desk.set_user("ana", "admin")
+    yield web
+    web.close()
+
+
+def test_the_door_explains_itself_and_takes_a_link(web):
+    nobody = Caller(web, None)
+    door = nobody.text("/login?next=/tasks")
+    for words in ("within 15 minutes", "turn serve", "turn user link NAME", "Members", "turn user password NAME", 'name="link"'):
+        assert words in door, words
+    for pasted in (web.secret("ben"), f"  {web.link('ben')}\n"):  # the secret, or the address whole
+        came = nobody.post("/enter", link=pasted, next="/tasks")
+        assert came.status == 303 and came.headers["location"] == "/tasks" and "ys_" in came.headers["set-cookie"]
+        again = nobody.post("/enter", link=pasted, next="/tasks")
+        assert again.status == 401 and b"not good any more" in again.raw and b'name="link"' in again.raw
+    outside = nobody.post("/enter", link=web.secret("ben"), next="//evil.example")
+    assert outside.headers["location"] == "/inbox"
+    for wrong in ("", "yt_0123", "x" * 5000, "yl_" + "z" * 48):
+        assert nobody.post("/enter", link=wrong).status == 401, wrong
+
+
+def test_where_work_is_ready_and_no_agent_works_the_page_says_how_to_start_one(fresh):
+    ana = Caller(fresh, None)
+    reply = fresh.site.enter(fresh.secret("ana"))
+    ana.cookie = reply.headers["set-cookie"].partition(";")[0]
+    assert START not in ana.text("/inbox") and START not in ana.text("/tasks")
+    assert "turn work" in ana.text("/tasks") and "An agent takes it, and asks" not in ana.text("/tasks")
+    assert "No agent is working now." in ana.text("/tasks/new")
+    desk = fresh.as_("human:ana")
+    desk.create("Add login")
+    desk.create("Add logout", draft=True)
+    for path in ("/inbox", "/tasks", "/tasks/API-1"):
+        assert "1 task is ready, and no agent is working." in ana.text(path) and START in ana.text(path), path
+    assert START not in ana.text("/tasks/API-2")
+    fresh.as_("agent:coder").claim("API-1", "w1")
+    desk.create("Another")
+    for path in ("/inbox", "/tasks", "/tasks/API-1", "/tasks/API-3"):
+        assert START not in ana.text(path), path
+    assert "No agent is working now." not in ana.text("/tasks/new")
+
+
+def test_what_is_not_there_leads_to_pages_not_to_commands(web):
+    gone = Caller(web).get("/tasks/API-999")
+    assert gone.status == 404 and b"There is no task API-999" in gone.raw
+    assert b"turn list" not in gone.raw and b'<a class="btn plain" href="/tasks">Tasks</a>' in gone.raw
+
+
+def test_a_name_is_written_as_it_is(web):
+    web.ask("Is the draft fine so far?", "checkpoint")
+    inbox = Caller(web).text("/inbox?kind=checkpoint")
+    assert "coder goes on" in inbox and "Coder goes on" not in inbox
+
+
+def test_without_scripts_there_is_no_line_about_keys(visit):
+    page = visit("ana", js=False)
+    assert page.locator(".hint").count() == 1
+    assert not page.locator(".hint").is_visible()
+    assert not page.locator(".search kbd").is_visible()
+
+
+def test_a_part_that_was_gone_to_is_marked_also_where_nothing_scrolls(visit):
+    page = visit("ana", "/tasks/API-4", width=1280)
+    shadow = "h => getComputedStyle(h).boxShadow"
+    heading = page.locator("#events-h")
+    assert heading.evaluate(shadow) == "none"
+    page.locator(".subnav a[href='#events']").click()
+    assert heading.evaluate(shadow) != "none"
+    assert page.locator("#log-h").evaluate(shadow) == "none"
