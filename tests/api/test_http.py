@@ -52,9 +52,25 @@ def test_finished_work_is_accepted_like_a_question(site):
     key = site.desk.create("A", project="RV")["key"]
     got = site.desk.claim(key, "w1")
     site.desk.complete(got["claim"], "Ready")
-    assert site.get(f"/api/questions/{key}").json["kind"] == "review"
-    assert site.post(f"/api/questions/{key}/answer", {"text": "hm"}).status == 422
-    assert site.post(f"/api/questions/{key}/answer", {"verdict": "approved"}).json["state"] == "done"
+    asked = site.get(f"/api/questions/{key}").json
+    assert (asked["kind"], asked["reason"], asked["id"][0]) == ("approval", "finished", "Q")
+    for wrong in ({"text": "hm"}, {"value": "banana"}, {"value": ""}, {"response": {"type": "approval", "value": "cancel"}}):
+        assert site.post(f"/api/questions/{key}/answer", wrong).status == 422, wrong
+    answered = site.post(f"/api/questions/{asked['id']}/answer", {"verdict": "approved"}).json
+    assert (answered["status"], answered["task_state"]) == ("answered", "done")
+
+
+@pytest.mark.parametrize("word", ["no", "n", "deny", "denied", "false", False, 0, "0", "Reject.", "decline"])
+def test_a_no_to_finished_work_is_a_no_in_both_dialects(site, word):
+    if "RV" not in {p["key"] for p in site.desk.projects()}:
+        site.desk.create_project("RV")
+        site.desk.set("review", "ask", "RV")
+    for body in ({"value": word}, {"response": {"type": "approval", "value": word}}):
+        key = site.desk.create("A", project="RV")["key"]
+        site.desk.complete(site.desk.claim(key, "w1")["claim"], "Ready")
+        asked = site.desk.inbox(task=key)[0]["id"]
+        assert site.post(f"/api/questions/{asked}/answer", body).status == 200
+        assert site.desk.show(key)["state"] == "ready"
 
 
 # --- once -------------------------------------------------------------------------------------------------------------

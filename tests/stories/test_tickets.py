@@ -78,7 +78,7 @@ _REFUSED = (
      "Take it for less, and say that you are still at it: turn heartbeat PROJ-1", ""),
     (("create A", "claim PROJ-1 --worker-id w1", "release PROJ-1 --worker-id w1"), "update PROJ-1 --max-retries 1",
      "1 of its tries is used already", "Give it more than that: --max-retries 2", ""),
-    (("create A",), "heartbeat PROJ-1 --worker-id w1", "nobody has claimed it yet; it is 'ready'", "Take it: turn claim PROJ-1",
+    (("create A",), "heartbeat PROJ-1 --worker-id w1", "it was never claimed; it is 'ready'", "Take it: turn claim PROJ-1",
      "claim PROJ-1 --worker-id w1"),
 )  # fmt: skip
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from .. import wire
-from ..core.errors import Invalid
+from ..core.errors import Invalid, NotFound
 from ..core.fields import duration
+from ..core.model import PENDING
 from ..store.reads import Reader
 from .names import Named, Names
 
@@ -70,10 +71,18 @@ class Looks(Names):
         from ..core.previews import effects
 
         numbers = [number for one in questions if (number := self._question(one)) is not None]
+        tasks = [self._task(one) for one in questions if self._question(one) is None]
 
         def look(r: Reader) -> dict[str, builtins.list[dict[str, Any]]]:
+            asked = r.inbox(only=numbers, status="all", limit=len(numbers)) if numbers else []
+            if len(asked) < len(set(numbers)):
+                gone = min(set(numbers) - {item.question.id for item in asked})
+                raise NotFound(f"There is no question Q{gone}", hint="See what is open with: turn inbox")
+            asked += [item for task in tasks for item in r.inbox(task=task)]
             found = {}
-            for item in r.inbox(only=numbers, limit=len(numbers)) if numbers else ():
+            for item in asked:
+                if item.question.status != PENDING:
+                    continue
                 case = r.case(item.question.task_id)
                 found[item.question.name] = [wire.effect(one) for one in effects(case, item.question, r.now)]
             return found
@@ -131,7 +140,7 @@ class Looks(Names):
             return self._these(builtins.list(only))
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
-        where = self._within(project)
+        where = self._within(project) if number is None or project else None
         asked = self._question(after) if after is not None else None
         if after is not None and asked is None:
             asked = self._about(after).get("question_id")

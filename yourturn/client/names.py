@@ -129,7 +129,7 @@ class Names:
 
     def _ask(self, verb: str, /, **args: Any) -> dict[str, Any]:
         """Say a verb, return the question."""
-        found: dict[str, Any] = self.do(verb, look=_asked, **args)
+        found: dict[str, Any] = self.do(verb, look=_closed if verb in ("answer", "withdraw") else _asked, **args)
         return found
 
     def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
@@ -157,6 +157,11 @@ class Names:
 
 
 def _asked(r: Reader, done: Done) -> dict[str, Any]:
-    """The question; and the state of its task after the move, so that an answer tells where it led."""
-    assert done.question is not None and done.task is not None
-    return {**wire.question(*r.question(done.question)), "task_state": done.state or r.task(done.task).state}
+    assert done.question is not None
+    return wire.question(*r.question(done.question))
+
+
+def _closed(r: Reader, done: Done) -> dict[str, Any]:
+    """The question, and the state of its task after the move: where the answer led."""
+    assert done.task is not None
+    return {**_asked(r, done), "task_state": done.state or r.task(done.task).state}

@@ -91,7 +91,7 @@ NEEDS: dict[str, str] = {
 METHODS: dict[str, str] = {
     **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up", "moves", "graph"), "tasks"),
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
-    **dict.fromkeys(("inbox", "waiting", "wait_for"), "questions"),
+    **dict.fromkeys(("inbox", "waiting", "wait_for", "effects", "lands"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
     **dict.fromkeys(("check_question", "may_ask"), "trial"),
     "claim_next": "claim",

@@ -173,12 +173,10 @@ def _proof(task: Task, d: Draft) -> bool:
             return True
     else:
         return alive and who.direct and who.is_person and who.name == task.claimed_by
-    claimable, possible = ((task.state, verb) in TRANSITIONS for verb in ("claim", d.action.verb))
+    claimable = (task.state, "claim") in TRANSITIONS
     if task.epoch == 0:
-        if not claimable and not possible:
-            raise _illegal(d, d.action.verb)
-        why = f"nobody has claimed it yet; it is '{task.state}'"
-        hint = f"Take it: turn claim {task.key}" if claimable else ""
+        why = f"it was never claimed; it is '{task.state}'"
+        hint = f"Take it: turn claim {task.key}" if claimable else _valid(d)
         raise ClaimLost(f"Cannot {d.action.verb} {task.key}", reason=why, hint=hint)
     again = "Whatever you did since is yours alone: claim the task again, or leave it."
     raise ClaimLost(

@@ -195,6 +195,8 @@ def answer(d: Draft) -> None:
         _sent_back(d, str(response["text"]))
     else:
         leave(d, outcome)
+        if q.reason == FINISHED and d.state == DONE:
+            d.put(reason=str(response["text"]))
 
 
 def _sent_back(d: Draft, why: str) -> None:
