@@ -114,7 +114,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the loop pays everybody's debts", _SQLITE, "if write and what in _MUCH and", "if False and", on(_HURRY, "test_who_is_in_a_hurry_pays_nobodys_debts", "")),
     Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_many_last", "")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
-    Mutant("questions without end", "yourturn/rates.py", "    wait = row[0] + HOUR - desk.now(database) if row else 0\n", "    wait = 0\n", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
+    Mutant("questions without end", "yourturn/rates.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
+    Mutant("only what comes over a wire is counted", "yourturn/desk.py", "                    if tx.asking:\n", "                    if tx.asking and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
+    Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/store/test_rates.py", "test_one_task", "sqlite")),
     Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),
     # --- claims
     Mutant("any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),

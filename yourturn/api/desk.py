@@ -96,8 +96,6 @@ def speak(call: Call) -> Answer:
         if isinstance(version, bool) or not isinstance(version, int):
             raise Invalid("version must be a number")
         client = client.at_version(version)
-    if method in ("ask", "flag"):
-        client.may_ask(bound.arguments["task"])
     return Answer({"result": getattr(client, method)(*bound.args[1:], **bound.kwargs)})
 
 

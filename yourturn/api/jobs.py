@@ -138,7 +138,6 @@ def asked(call: Call) -> Answer:
         if not isinstance(default, dict) or "value" not in default:
             raise Invalid("defaultResponse needs a value")
         fields["default"] = default["value"]
-    call.client.may_ask(job)
     made = call.client.ask(job, body["question"], kind, options, context=context, key=call.key, **fields)
     return Answer(
         {"questionId": made["id"], "timeoutAt": made["timeout_at"]}, 201, (("Location", f"/api/questions/{made['id']}"),)

@@ -164,8 +164,6 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
         raise Invalid("until must be a time", hint="Like 2d or 2026-12-24T18:00Z.")
     if "to" in body:
         body["to"] = str(body["to"])
-    if action in ("ask", "flag"):
-        call.client.may_ask(named)
     args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
     if action == "step":
         args, named = [], {"task": named, "token": body.pop("claim", "")}  # type: ignore[assignment]

@@ -93,7 +93,7 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
     **dict.fromkeys(("inbox", "waiting", "wait_for"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
-    **dict.fromkeys(("check_question", "may_ask"), "trial"),
+    "check_question": "trial",
     "claim_next": "claim",
     "await_person": "flag",
     "respond": "answer",

@@ -219,6 +219,10 @@ OUTCOMES: dict[tuple[str, str], str] = {
 }
 
 
+#: Verbs with which an agent puts a question to people: these are limited (rates.py). People ask as often as they like, and so
+#: does the script of a run, which is a person's word.
+ASKING = ("ask", "flag", "create")
+
 #: What its asker may take back while it holds the task. Nothing that judges work; and a permission allows nothing until it is given.
 TAKEN_BACK = ("input", "escalation", "permission", "recovery")
 

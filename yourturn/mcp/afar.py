@@ -114,12 +114,6 @@ class Afar(Tools):
             with suppress(YourturnError):
                 self.desk.complete(token, summary)
 
-    def _ask(self, task: str | None, call: Call, fields: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-        about = self.task(task)
-        if about is not None:
-            self.desk.may_ask(about)
-        return super()._ask(about, call, fields, names)
-
 
 class Sitting(Service):
     """One request. Its threads, and the bell that rings when something changes, are the server's."""
