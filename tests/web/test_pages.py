@@ -173,6 +173,20 @@ def test_an_answer_sent_twice_counts_once(web, ana):
     assert data.status == 409 and data.json["late"]["lead"] == "You answered this before:"
 
 
+def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
+    key = web.desk.create("Move the data", project="API")["key"]
+    q = web.ask("Which region?", task=key, timeout="10m", on_timeout="fail")
+    web.clock.advance(minutes=11)
+    web.desk.reconcile()
+    chidi = Caller(web, "chidi")
+    late = chidi.post(f"/questions/{q}/answer", say="approved", value="Paris")
+    assert late.status == 409 and f"Restart {key} with it" in late.raw.decode()
+    assert chidi.post(f"/questions/{q}/late", do="restart", note="Late answer: Paris").status == 303
+    assert (web.desk.show(key)["state"], web.desk.show(key)["notes"][-1]["text"]) == ("ready", "Late answer: Paris")
+    again = chidi.post(f"/questions/{q}/answer", say="approved", value="Rome")
+    assert again.status == 409 and "Restart" not in again.raw.decode(), "it goes on: there is nothing to restart"
+
+
 def test_finished_work_is_judged_once(web, ana):
     key, ben = web.q["finished"], Caller(web, "ben")
     assert ben.post(f"/questions/{key}/answer", say="approved").status == 303

@@ -47,7 +47,7 @@ _FILTERS: dict[str, Any] = {
 #: What stands behind the ** of a method.
 _MORE: dict[str, dict[str, Any]] = {
     "list": {**_FILTERS, "workable": bool},
-    "inbox": {"reviewer": str | None, "urgency": str | None},
+    "inbox": {"reviewer": str | None, "urgency": str | None, "blocking": bool | None},
     "history": {"project": str | None, "actor": str | None, "action": str | None, "before": int | None},
     **{verb: dict.fromkeys(VERBS[verb].args, Any) for verb in ("create", "ask", "flag")},
     "update": dict.fromkeys((*VERBS["create"].args, "session_id", "host", "seat"), Any),

@@ -187,12 +187,13 @@ _QUERY: dict[str, Schema] = {
     "limit": _s("integer", minimum=1, maximum=MOST, default=USUAL), "days": _s("integer", minimum=1, maximum=3650, default=30),
     "priority": _s("integer", minimum=0, maximum=4), "status": _words("pending", "answered", "timeout", "cancelled", "all"),
     "type": _text, "seconds": _s("number", minimum=0, maximum=30), "format": _words("log"), "urgency": _words(*URGENCIES),
-    "ready": _flag,
+    "ready": _flag, "mine": _flag,
 }  # fmt: skip
 _ABOUT = {
     "cursor": "Where the last page ended: its `next_cursor`.", "only": "Names of events, with commas between.",
     "format": "`log`: only the events of the log themselves, all named log.", "after": "The id of the last event that was seen.",
     "awaiting": "Kinds of questions, with commas between; empty for any.", "state": "States, with commas between; `open` is all that has not ended.",
+    "mine": "Sent to you, to a role of yours, or to nobody in particular.",
     "project": "The key of a project.", "workspaceId": "Yours; any other is not found.", "kind": "Kinds, with commas between.",
 }  # fmt: skip
 

@@ -6,6 +6,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from ..client import Client
+from ..core import fields as f
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
@@ -196,7 +197,7 @@ def claim_next(call: Call) -> Answer:
 
 
 def list_questions(call: Call) -> Answer:
-    call.only("status", "kind", "project", "reviewer", "urgency", "task", "cursor", "limit", "workspace_id")
+    call.only("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit", "workspace_id")
     limit = call.limit()
     status = call.text("status") or PENDING
     if status not in ("pending", "answered", "timeout", "cancelled", "all"):
@@ -204,9 +205,14 @@ def list_questions(call: Call) -> Answer:
     filters = {name: call.text(name) for name in ("reviewer", "urgency") if call.text(name) is not None}
     found = call.client.inbox(
         status=status, kind=call.text("kind"), project=call.text("project"), task=call.text("task"), after=call.text("cursor"),
-        limit=limit, **filters,
+        limit=limit, mine=_flag(call, "mine"), **filters,
     )  # fmt: skip
     return Answer(page(found, limit, "questions", "id"))
+
+
+def _flag(call: Call, name: str) -> bool:
+    given = call.query.get(name)
+    return given is not None and bool(f.flag(name, given or "yes"))
 
 
 def task_questions(call: Call) -> Answer:

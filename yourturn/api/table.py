@@ -47,7 +47,7 @@ def rows() -> list[Row]:
     from . import desk, document, events, jobs, routes
 
     task_query = (*routes.TASK_FILTERS, "cursor", "limit")
-    question_query = ("status", "kind", "project", "reviewer", "urgency", "task", "cursor", "limit")
+    question_query = ("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit")
     return [
         Row("GET", "/api/tasks", "tasks", routes.list_tasks, "Tasks, filtered.", gives="Tasks", query=task_query),
         Row("POST", "/api/tasks", "create", routes.create_task, "Write a task down.", "NewTask", "Task", status=201),

@@ -28,7 +28,7 @@ def inbox_args(p: Any) -> None:
     )
     p.add_argument("-k", "--kind", metavar="KINDS", help="only these: " + ", ".join(KINDS))
     p.add_argument("--reviewer", metavar="WHO", help="only what is for this person or role")
-    p.add_argument("--mine", action="store_true", help="only what is for you")
+    p.add_argument("--mine", action="store_true", help="only what is sent to you, to a role of yours, or to nobody in particular")
     p.add_argument("--urgency", choices=("low", "normal", "high"))
     p.add_argument("--status", choices=("pending", "answered", "timeout", "cancelled", "all"), default="pending")
     parse.paging(p)
@@ -44,9 +44,9 @@ def _list(a: Namespace) -> int:
     from .. import view
 
     with connect(a) as desk:
-        filters = {"reviewer": desk.who.name.partition(":")[2] if a.mine else a.reviewer, "urgency": a.urgency}
+        filters = {"reviewer": a.reviewer, "urgency": a.urgency}
         found = desk.inbox(
-            kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit,
+            kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit, mine=a.mine,
             **{name: value for name, value in filters.items() if value is not None},
         )  # fmt: skip
         pending, whole = a.status == "pending", len(found) < a.limit

@@ -9,6 +9,7 @@ from typing import Any
 from .. import wire
 from ..core.errors import Invalid
 from ..core.fields import duration
+from ..core.model import PENDING
 from ..store.reads import Reader
 from .names import Named, Names
 
@@ -59,9 +60,18 @@ class Looks(Names):
         return self.desk.read(lambda r: r.holds_up([task])).get(task, [])
 
     def moves(self, named: Named) -> builtins.list[str]:
-        """The verbs with which you could move a task now, without another word."""
-        from ..core.moves import moves
+        """The verbs with which you could move a task now, without another word. Of a closed question: `restart`, if a late
+        answer of yours would start its task again."""
+        from ..core.moves import moves, restarts
 
+        number = self._question(named)
+        if number is not None:
+
+            def look(r: Reader) -> builtins.list[str]:
+                q = r.question(number)[0]
+                return ["restart"] if q.status != PENDING and restarts(r.case(q.task_id), q, self.who, r.now) else []
+
+            return self.desk.read(look)
         task = self._task(named)
         return self.desk.read(lambda r: moves(r.case(task), self.who, r.now))
 
@@ -124,11 +134,19 @@ class Looks(Names):
         after: Named | None = None,
         limit: int = 500,
         only: Iterable[str] | None = None,
+        mine: bool = False,
         **filters: Any,
     ) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person. `only`: of these ids."""
+        """Everything that waits for a person. `only`: of these ids. `mine`: sent to nobody in particular, to me, or to a role that
+        I have; nothing, if I answer nothing."""
         if only is not None:
             return self._these(builtins.list(only))
+        if mine:
+            from ..core.access import addressed
+
+            filters["mine"] = addressed(self.who)
+            if filters["mine"] is None:
+                return []
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
         where = self._within(project)
@@ -154,6 +172,14 @@ class Looks(Names):
 
         found = self.desk.read(look)
         return [found[number] for number in numbers if number in found]
+
+    def waits(self, project: str | None = None, *, within: str | int = "10m") -> dict[str, int]:
+        """How many wait for a person: `all`; `mine`, as in `inbox`; and `soon`, those of mine whose time is up `within` so long."""
+        from ..core.access import addressed
+
+        where, mine, span = self._within(project), addressed(self.who), duration(within, "within")
+        found = self.desk.read(lambda r: r.waits(where, mine, r.now + span))
+        return dict(zip(("all", "mine", "soon"), found, strict=True))
 
     def waiting(self, *, project: str | None = None, search: str | None = None) -> builtins.list[dict[str, Any]]:
         """Everything that waits for a person, from above: without its words, so that thousands are no trouble."""

@@ -43,7 +43,7 @@ from .model import (
     Who,
     altered,
 )
-from .rules import MEANS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
+from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
 from .words import when
 
 #: Everybody who is named in some row of a verb.
@@ -238,7 +238,7 @@ def _too_late(d: Draft) -> Decision:
     assert q is not None and d.case.task is not None
     if d.action.verb in _ANSWERS and d.args.get("restart"):
         late_answer(d)
-        rule = TRANSITIONS.get((d.case.task.state, "reopen"))
+        rule = RESTARTS.get(d.case.task.state)
         if rule is not None:
             _may(d, rule, "reopen")
             _apply(d, rule, "reopen")
@@ -258,9 +258,9 @@ def _too_late(d: Draft) -> Decision:
         message = f"it timed out at {at} ({q.close_reason})"
     else:
         message = f"it was cancelled by {q.responded_by} at {at} ({q.close_reason})"
+    kept = f'Keep yours with: turn note {key} "…", or: turn respond {q.name} "…" --restart'
     raise AlreadyClosed(
-        f"Cannot {d.action.verb} {q.name}: {message}",
-        hint=f'Keep yours with: turn note {key} "…", or: turn respond {q.name} "…" --restart',
+        f"Cannot {d.action.verb} {q.name}: {message}", hint=kept if d.action.verb in _ANSWERS else f"See: turn show {q.name}"
     )
 
 

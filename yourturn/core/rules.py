@@ -143,6 +143,13 @@ TRANSITIONS: dict[tuple[str | None, str], Rule] = {
     for state in states
 }
 
+#: A late answer that starts an ended task again does what `reopen` does, but the right to answer includes it.
+RESTARTS: dict[str, Rule] = {
+    state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=(needs.may_answer, *rule.guards))
+    for (state, verb), rule in TRANSITIONS.items()
+    if verb == "reopen" and state is not None
+}
+
 #: Words of people that are an answer to the question which the task waits with. The system's own `accept` is a move.
 MEANS: dict[tuple[str, str], str] = {
     **{(word, state): "answer" for word in ("approve", "reject") for state in STATES},
