@@ -165,7 +165,7 @@ def _schemas() -> dict[str, Schema]:
         "Cursor": _record({"cursor": _text}),
         "Projects": _record({"projects": _s("array", items=_object)}),
         "Me": _record({"actor": _text, "role": _text, "may": _list_of_text, "workspace": _text, "scopes": _or_null(_list_of_text)}),
-        "Stats": _record({"days": _whole, "tasks": _object, "questions": _object, "kinds": _object, "answer_seconds": _object}),
+        "Stats": _record({"days": _whole, "tasks": _object, "waiting": _object, "questions": _object, "peak": _whole, "kinds": _object, "answer_seconds": _object}),
         "Method": _s(
             "object", additionalProperties=False,
             properties={"args": _s("array"), "fields": _object, "project": _FIELDS["project"], "version": _whole},

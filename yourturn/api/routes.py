@@ -282,26 +282,3 @@ def projects(call: Call) -> Answer:
 def stats(call: Call) -> Answer:
     call.only("project", "days", "workspace_id")
     return Answer(call.client.stats(call.text("project"), days=call.number("days", 1, 3650, 30)))
-
-
-def metrics(call: Call) -> Answer:
-    """For Prometheus."""
-    found = call.client.stats(days=1)
-    lines = [
-        "# HELP yourturn_tasks Tasks by state.", "# TYPE yourturn_tasks gauge",
-        *(f'yourturn_tasks{{state="{state}"}} {count}' for state, count in sorted(found["tasks"].items())),
-        "# HELP yourturn_questions_pending Open questions by kind.", "# TYPE yourturn_questions_pending gauge",
-        *(f'yourturn_questions_pending{{kind="{kind}"}} {row["pending"]}' for kind, row in sorted(found["kinds"].items())),
-        "# HELP yourturn_questions_day Questions of the last day, by kind and what became of them.",
-        "# TYPE yourturn_questions_day gauge",
-        *(f'yourturn_questions_day{{kind="{kind}",status="{status}"}} {row[status]}'
-          for kind, row in sorted(found["kinds"].items()) for status in ("answered", "timeout", "cancelled")),
-        "# HELP yourturn_oldest_question_seconds How long the oldest open question has been waiting.",
-        "# TYPE yourturn_oldest_question_seconds gauge", f"yourturn_oldest_question_seconds {found['oldest_pending'] or 0}",
-    ]  # fmt: skip
-    for name in ("median", "p90"):
-        if found["answer_seconds"][name] is not None:
-            lines.append(
-                f'yourturn_answer_seconds{{quantile="{0.5 if name == "median" else 0.9}"}} {found["answer_seconds"][name]}'
-            )
-    return Answer(text="\n".join(lines) + "\n", media="text/plain; version=0.0.4; charset=utf-8")

@@ -44,7 +44,7 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    from . import desk, document, events, jobs, routes
+    from . import desk, document, events, jobs, metrics, routes
 
     task_query = (*routes.TASK_FILTERS, "cursor", "limit")
     question_query = ("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit")
@@ -73,6 +73,6 @@ def rows() -> list[Row]:
         Row("GET", "/api/me", "events", routes.me, "Who you are here.", gives="Me"),
         Row("GET", "/api/stats", "stats", routes.stats, "Numbers: how many, how fast, how often nobody answered.", gives="Stats", query=("project", "days")),
         Row("POST", "/api/desk/{method}", "{method}", desk.speak, "A method of the client, by its name.", "Method", "Result", large=desk.LARGE),
-        Row("GET", "/metrics", "metrics", routes.metrics, "Numbers for Prometheus.", gives="text"),
+        Row("GET", "/metrics", "metrics", metrics.show, "Numbers for Prometheus.", gives="text"),
         Row("GET", "/openapi.json", "document", document.show, "This document.", gives="Document"),
     ]  # fmt: skip

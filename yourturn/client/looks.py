@@ -118,11 +118,37 @@ class Looks(Names):
 
     def stats(self, project: str | None = None, *, days: int = 30) -> dict[str, Any]:
         """How many tasks and questions, how fast people answer, how often nobody did: of the last so many days."""
+        from ..core.access import addressed
         from ..stats import MOST, summed
 
-        where = self._within(project)
+        where, mine = self._within(project), addressed(self.who)
         span = 2 * days * 86_400_000_000  # this time, and the time before for comparison
-        return self.desk.read(lambda r: summed(r.counts(where), r.asked_since(where, r.now - span, MOST), r.now, days))
+
+        def look(r: Reader) -> dict[str, Any]:
+            waits = dict(zip(("all", "mine"), r.waits(where, mine, 0), strict=False))
+            return summed(r.counts(where), waits, r.asked_since(where, r.now - span, MOST), r.now, days)
+
+        return self.desk.read(look)
+
+    def totals(self) -> builtins.list[dict[str, Any]]:
+        """All questions that were ever closed: how many, and how long they waited, by `kind` and `status`.
+
+        A closed question never changes, so what was closed more than a few minutes ago is counted once and remembered.
+        """
+        totals, workspace = self.desk.store.totals, self.desk.workspace
+
+        def look(r: Reader) -> tuple[int, Any, Any]:
+            until, before = totals.get(workspace, (-1, {}))
+            edge = max(until, r.now - _SETTLED)
+            settled = _summed(before, r.closed(until, edge))
+            return edge, settled, _summed(settled, r.closed(edge, 2**62))
+
+        edge, settled, found = self.desk.look(look)
+        totals[workspace] = (edge, settled)
+        return [
+            {"kind": kind, "status": status, "count": count, "seconds": micros / 1_000_000}
+            for (kind, status), (count, micros) in sorted(found.items())
+        ]
 
     def inbox(
         self,
@@ -243,6 +269,18 @@ class Looks(Names):
 
     def reconcile(self) -> dict[str, int]:
         return self.desk.reconcile()
+
+
+#: Microseconds after which no transaction is under way any more that closed a question before.
+_SETTLED = 10 * 60_000_000
+
+
+def _summed(before: dict[Any, tuple[int, int]], rows: Iterable[Any]) -> dict[Any, tuple[int, int]]:
+    found = dict(before)
+    for kind, status, count, micros in rows:
+        old = found.get((kind, status), (0, 0))
+        found[kind, status] = (old[0] + int(count), old[1] + int(micros))
+    return found
 
 
 def _listed(words: str | Iterable[str]) -> builtins.list[str]:

@@ -94,6 +94,7 @@ METHODS: dict[str, str] = {
     **dict.fromkeys(("inbox", "waiting", "waits", "wait_for"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
     "check_question": "trial",
+    "totals": "stats",
     "claim_next": "claim",
     "await_person": "flag",
     "respond": "answer",

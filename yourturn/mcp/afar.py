@@ -26,7 +26,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from ..client import Client
 from ..core import access
 from ..core.errors import Invalid, NotKnown, StoreTrouble, YourturnError
-from ..http import auth, limits
+from ..http import auth, limits, refusals
 from ..http.errors import log
 from ..http.gate import answer, refuse
 from ..http.site import Site
@@ -225,7 +225,10 @@ class Mcp:
         seat, headers = ctx.request.scope["yourturn.seat"], ctx.request.scope["yourturn.headers"]
         self._hear(headers)
         try:
-            return await Sitting(self.site, seat).call(ctx, params)
+            found = await Sitting(self.site, seat).call(ctx, params)
+            if found.is_error and params.name in refusals.TOOLS and found.structured_content:
+                refusals.REFUSED[found.structured_content["error"]["code"]] += 1
+            return found
         finally:  # a look that came before it held something has forgotten it
             self._hear(headers)
 

@@ -341,15 +341,26 @@ class Reader(Log):
         return Question._make(row), key
 
     def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
-        """task, kind, status, asked, responded: questions that were open at some time since then; of closed ones the newest."""
+        """task, kind, status, asked, responded, blocking: questions that were open at some time since then; of closed ones the
+        newest."""
         ours = " AND p.key = :project" if project else ""
         asked = (
-            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at FROM questions q JOIN tasks t ON t.id = q.task_id "
+            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at, q.blocking FROM questions q JOIN tasks t ON t.id = q.task_id "
             f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} AND "
         )
         args = {"project": project} if project else {}
         closed = f"{asked} q.responded_at >= :since ORDER BY q.responded_at DESC LIMIT :most"
         return self.rows(f"{asked} q.status = 'pending'", **args) + self.rows(closed, since=since, most=most, **args)
+
+    def closed(self, after: int, until: int) -> list[Any]:
+        """kind, status, how many, how long they waited together: questions that were closed in that time."""
+        return self.rows(
+            "SELECT q.kind, q.status, count(*), CAST(sum(q.responded_at - q.asked_at) AS {big}) FROM questions q "
+            "WHERE q.workspace_id = :workspace AND q.responded_at > :after AND q.responded_at <= :until GROUP BY q.kind, q.status"
+            .format_map(self.store.words),
+            after=after,
+            until=until,
+        )  # fmt: skip
 
     # --- the office -------------------------------------------------------------------------------------------------
 
