@@ -16,7 +16,7 @@ from ..version import __version__
 from . import desk, examples, jobs
 from .calls import MOST, USUAL, Answer, Call
 from .routes import DEEDS
-from .table import Row, rows
+from .table import ALIASES, Row, rows
 
 Schema = dict[str, Any]
 
@@ -159,6 +159,7 @@ def _schemas() -> dict[str, Schema]:
             properties={
                 "question": _text, "type": _words(*jobs.TYPES), "responseType": _words(*jobs.RESPONSE_TYPES),
                 "options": _s("array", items=option), "context": _object, "timeoutMinutes": _s("number"), "defaultResponse": response,
+                "metadata": _object, "claim": _s("string", description="The token of the job's claim: who asks keeps it."),
             },
             required=["question", "type", "responseType"], additionalProperties=False,
         ),
@@ -208,20 +209,21 @@ def _json(name: str, example: Any = None) -> Schema:
 def _operation(row: Row) -> list[tuple[str, str, Schema]]:
     """(path, method, operation): one for each verb where the path names one."""
     if "{action}" in row.path:
-        return [(row.path.replace("{action}", verb), "post", _one(row, verb)) for verb in DEEDS]
+        return [(row.path.replace("{action}", name), "post", _one(row, name)) for name in (*DEEDS, *ALIASES)]
     if "{method}" in row.path:
         return [(row.path.replace("{method}", name), "post", _one(row, name)) for name in desk.methods()]
     return [(row.path, row.method.lower(), _one(row, ""))]
 
 
 def _one(row: Row, what: str) -> Schema:
+    verb = ALIASES.get(what, what)
     operation = row.operation_for({"action": what, "method": what})
     need = access.NEEDS[operation]
     scopes = ", ".join(f"`{scope}`" for scope, within in access.SCOPES.items() if operation in within)
     name = f"{row.method} {row.path}".replace("{action}", what).replace("{method}", what)
     found: Schema = {
         "operationId": re.sub(r"\W+", "_", name).strip("_").lower(),
-        "summary": VERBS[what].about if "{action}" in row.path else row.about,
+        "summary": VERBS[verb].about if "{action}" in row.path else row.about,
         "description": "Open to all." if need == "open" else f"Takes `{need}`; of a token that is narrowed, one of: {scopes}.",
         "tags": [row.path.split("/")[2] if row.path.startswith("/api/") else "server"],
         "parameters": _parameters(row),
@@ -229,7 +231,7 @@ def _one(row: Row, what: str) -> Schema:
         "security": [] if need == "open" else [{"token": []}, {"session": []}],
     }
     if row.method == "POST":
-        found["requestBody"] = _request(row, what)
+        found["requestBody"] = _request(row, verb)
     return found
 
 

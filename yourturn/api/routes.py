@@ -13,7 +13,8 @@ from ..core.model import PENDING
 from ..core.naming import QUESTION
 from ..core.rules import FIELDS
 from . import jobs
-from .calls import Answer, Call, page
+from .calls import CLAIM, Answer, Call, page
+from .table import ALIASES
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
@@ -137,7 +138,7 @@ _NEEDED = {
 
 
 def act(call: Call) -> Answer:
-    action = call.path["action"].replace("-", "_")
+    action = ALIASES.get(call.path["action"], call.path["action"]).replace("-", "_")
     deed = DEEDS.get(action)
     if deed is None:
         raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(DEEDS)}.")
@@ -148,6 +149,8 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
     """Say a verb with what stands in the body. A question was compared with If-Match before."""
     deed = DEEDS[action]
     body = call.body(*deed.takes, *(["claim"] if deed.claim else []))
+    if deed.claim and CLAIM in call.headers:
+        body.setdefault("claim", call.headers[CLAIM])
     for name in _TEXTS:
         if name in body and not isinstance(body[name], str):
             raise Invalid(f"{name} must be text")

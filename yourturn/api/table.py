@@ -11,6 +11,8 @@ from ..core.rules import OFFICE
 
 #: Bytes of a request that is read in no time.
 SMALL = 20_000
+#: Other words for a verb in a path.
+ALIASES = {"reclaim": "release"}
 _MOVES = VERBS.keys() - OFFICE.keys() - {"claim"}
 
 
@@ -31,7 +33,7 @@ class Row(NamedTuple):
     def operation_for(self, path: dict[str, str]) -> str:
         """What is not there needs no more than a look: who may not look is told nothing."""
         if self.operation == "{action}":
-            name = path["action"].replace("-", "_")
+            name = ALIASES.get(path["action"], path["action"]).replace("-", "_")
         elif self.operation == "{method}":
             name = access.operation(path["method"])
         else:

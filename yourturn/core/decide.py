@@ -275,6 +275,10 @@ def _decision(d: Draft) -> Decision:
         changed["due_at"] = due_at
     if not d.silent:
         changed["updated_at"] = d.now
+    if task is not None and task.state == d.state == HUMAN and (d.opened or d.closed):
+        was, asks = awaited(d.case.questions), awaited(d.questions)
+        if was != asks:  # the state says nothing of it
+            d.data["awaiting"] = {"from": was, "to": asks}
     action = d.action if d.args is d.action.args else d.action._replace(args=d.args)
     found = Decision(d.case, action, altered(task, changed) if task is not None else Task(**changed), d.now, changed)
     found.questions = tuple(d.questions)
@@ -294,6 +298,11 @@ def _decision(d: Draft) -> Decision:
     found.program = d.program
     found.rewound = d.rewound
     return found
+
+
+def awaited(questions: Iterable[Question]) -> str | None:
+    """The kind of the oldest open question that holds the task up."""
+    return next((q.kind for q in questions if q.status == PENDING and q.blocking), None)
 
 
 def next_due(task: Task, questions: Iterable[Question]) -> int | None:

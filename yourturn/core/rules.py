@@ -330,6 +330,11 @@ STATE_WORDS: dict[str, tuple[str, ...]] = {
 }
 
 
+def goes_on(was: str | None, now: str) -> bool:
+    """Did a move give the task back to agents, after it had waited for a person, or had ended?"""
+    return was in (HUMAN, REVIEW, *ENDED) and now in (READY, WORKING)
+
+
 def valid_from(state: str) -> list[str]:
     """The moves that people and agents can make, for error texts: 'reopen (admin)'."""
     found = []
