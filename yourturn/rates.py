@@ -45,11 +45,11 @@ class Share(NamedTuple):
     setting: str
     rate: int  #: questions in an hour
     words: str  #: who asks too often
-    count: int = 1
+    asked: int = 1
 
     @property
     def cost(self) -> int:
-        return self.count * (HOUR // self.rate)
+        return self.asked * (HOUR // self.rate)
 
     def too_many(self, used_until: int, now: int) -> TooMany:
         error = _too_many(self.words, self.rate, HOUR, used_until + self.cost - HOUR - now)
@@ -59,10 +59,11 @@ class Share(NamedTuple):
 
 def _shared(who: Who, settings: dict[str, Any]) -> dict[str, Share]:
     """The allowances that all questions of an agent take from, by name."""
+    actor, workspace = "question_rate_actor", "question_rate_workspace"
     return {
-        _name("asks", who.name): Share("question_rate_actor", settings["question_rate_actor"], f"{who.name} asks too many questions"),
-        "asks": Share("question_rate_workspace", settings["question_rate_workspace"], "The agents here ask too many questions"),
-    }  # fmt: skip
+        _name("asks", who.name): Share(actor, settings[actor], f"{who.name} asks too many questions"),
+        "asks": Share(workspace, settings[workspace], "The agents here ask too many questions"),
+    }
 
 
 def spend(tx: Tx) -> None:
@@ -79,7 +80,7 @@ def spend(tx: Tx) -> None:
             continue
         own = Share("question_rate", settings["question_rate"], f"{task.key} asks too many questions")
         for name, share in {f"asks about {task.id}": own, **_shared(action.who, settings)}.items():
-            shares[name] = share._replace(count=shares[name].count + asked if name in shares else asked)
+            shares[name] = share._replace(asked=asked + (shares[name].asked if name in shares else 0))
     if not shares:
         return
     names, now = sorted(shares), tx.asking[0].now
@@ -89,7 +90,7 @@ def spend(tx: Tx) -> None:
     rows = ", ".join(f"(:workspace, :name{at}, :until{at})" for at in range(len(names)))
     room = {row[0] for row in tx.run(tx.q["spend_rates"].replace("{spent}", rows), args).fetchall()}
     for name in names:
-        if name not in room or shares[name].count > shares[name].rate:
+        if name not in room or shares[name].asked > shares[name].rate:
             used = int(tx.run(tx.q["rate"], {"workspace": tx.workspace, "name": name}).fetchone()[0])
             raise shares[name].too_many(used, now)
 

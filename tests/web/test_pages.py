@@ -270,3 +270,20 @@ def test_a_wide_diff_is_folded_and_cut(web, ana):
     q = web.ask("Look?", "checkpoint", context={"diff": body})
     text = ana.text(f"/questions/{q}")
     assert 'class="fold">' in text and "Given by coder. Not checked." in text and "more lines are not shown" in text
+
+
+def test_what_an_agent_gives_is_read_as_words(web, ana):
+    context = {
+        "suggestedOptions": ["dev", "design"], "current_step": "research", "sure": True,
+        "choices": [{"id": "a", "label": "Alpha", "value": 1}], "deep": [{"label": "x", "more": 1}],
+    }  # fmt: skip
+    q = web.ask("Which?", context=context)
+    text = re.sub(r"<[^>]+>", " ", ana.text(f"/questions/{q}"))
+    assert re.search(r"suggested options\s+dev, design", text) and re.search(r"current step\s+research", text)
+    assert re.search(r"choices\s+Alpha", text) and "suggestedOptions" not in text and "&#34;more&#34;: 1" in text
+
+
+def test_nobody_is_told_that_they_will_be_reminded(web, ana):
+    q = web.ask("Which?", timeout="10m", on_timeout="remind")
+    text = ana.text(f"/questions/{q}")
+    assert "its time runs again" in text and "reminded" not in text

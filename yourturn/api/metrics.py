@@ -37,7 +37,10 @@ def show(call: Call) -> Answer:
             ((_labels(kind=kind, status=status), row[status])
              for kind, row in sorted(kinds.items()) for status in ("answered", "timeout", "cancelled")),
         ),
-        *_family("questions_asked_total", "counter", "Questions that were asked.", ((_labels(kind=k), n) for k, n in sorted(asked.items()))),
+        *_family(
+            "questions_asked_total", "counter", "Questions that were asked.",
+            ((_labels(kind=kind), count) for kind, count in sorted(asked.items())),
+        ),
         *_family(
             "questions_closed_total", "counter", "Questions that were closed, by kind and what became of them.",
             ((_labels(kind=row["kind"], status=row["status"]), row["count"]) for row in closed),
@@ -48,7 +51,8 @@ def show(call: Call) -> Answer:
         ),
         *_family(
             "answer_seconds", "summary", "How long people took to answer: quantiles of the last day, sum and count of all.",
-            ((_labels(quantile=q), answered[name]) for q, name in (("0.5", "median"), ("0.9", "p90")) if answered[name] is not None),
+            ((_labels(quantile=at), answered[name])
+             for at, name in (("0.5", "median"), ("0.9", "p90")) if answered[name] is not None),
         ),
         f"yourturn_answer_seconds_sum {sum(row['seconds'] for row in waits)}",
         f"yourturn_answer_seconds_count {sum(row['count'] for row in waits)}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from ..core.access import is_mine
 from ..core.errors import Usage
 from ..core.rules import KINDS, MESSAGE_TYPES
 from . import parse
@@ -64,7 +65,7 @@ def _counted(desk: Any, a: Namespace, filters: dict[str, Any]) -> int:
     """How many wait, of those that are asked for."""
     wanted = {name: value for name, value in filters.items() if value is not None}
     kinds = [word.strip() for word in a.kind.split(",")] if a.kind else []
-    rows = desk.waiting(project=a.project)
+    rows = [q for q in desk.waiting(project=a.project) if not a.mine or is_mine(desk.who, q["reviewer"])]
     return sum(all(q[name] == value for name, value in wanted.items()) and (not kinds or q["kind"] in kinds) for q in rows)
 
 

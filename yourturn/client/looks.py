@@ -200,7 +200,7 @@ class Looks(Names):
         return [found[number] for number in numbers if number in found]
 
     def waits(self, project: str | None = None, *, within: str | int = "10m") -> dict[str, int]:
-        """How many wait for a person: `all`; `mine`, as in `inbox`; and `soon`, those of mine whose time is up `within` so long."""
+        """How many wait for a person: `all`; `mine`, as in `inbox`; and `soon`, of mine, whose time is up `within` so long."""
         from ..core.access import addressed
 
         where, mine, span = self._within(project), addressed(self.who), duration(within, "within")

@@ -139,7 +139,7 @@ def _may(d: Draft, rule: Rule, verb: str) -> None:
         raise ClaimLost(
             f"Cannot {verb} {d.key}",
             reason=f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it",
-            hint="Prove yours with --claim TOKEN, YOURTURN_CLAIM or --worker-id.",
+            hint=f"Prove yours with its token: --claim TOKEN, YOURTURN_CLAIM{' or --worker-id' if who.direct else ', or claim'}.",
         )
     if not allowed:
         raise NotAllowed(f"{who.name} cannot {verb} {d.key}", reason=f"only {_people(rule.who)} can, while it is '{d.state}'")

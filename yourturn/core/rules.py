@@ -248,7 +248,7 @@ SILENCE: dict[str, str] = {
     "fail": "the task fails",
     "stuck": "the task ends as stuck",
     "defer": "the task is put aside until somebody wakes it",
-    "remind": "the person is reminded, and the time runs again",
+    "remind": "the question stays open and its time runs again; the log tells of it, and nobody is sent anything",
     "escalate": "somebody else is asked, and the time runs again",
     "keep": "nothing: the question stays open",
     "accept": "finished work is accepted: only the project's own setting `review` says so",
@@ -302,6 +302,7 @@ def choice_of(reason: str, text: str, **names: str) -> dict[str, object]:
     ]
     other = {"allow_other": True} if reason == RETRY_EXHAUSTED else {"metadata": {"failed": names["failed"]}}
     return {"kind": "escalation", "reason": reason, "text": text, "options": options, "response_type": "choice", **other}
+
 
 #: `inbox send --type`: (kind, reason). `info` is a note.
 MESSAGE_TYPES: dict[str, tuple[str, str | None] | None] = {

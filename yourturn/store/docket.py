@@ -23,8 +23,8 @@ class Docket:
     """Cases, loaded and locked."""
 
     __slots__ = (
-        "ahead", "asked", "asking", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled",
-        "recent", "run", "store", "unasked", "virtual", "workspace",
+        "ahead", "asked", "asking", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q",
+        "recalled", "recent", "run", "store", "unasked", "virtual", "workspace",
     )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:

@@ -345,7 +345,8 @@ class Reader(Log):
         newest."""
         ours = " AND p.key = :project" if project else ""
         asked = (
-            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at, q.blocking FROM questions q JOIN tasks t ON t.id = q.task_id "
+            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at, q.blocking "
+            "FROM questions q JOIN tasks t ON t.id = q.task_id "
             f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} AND "
         )
         args = {"project": project} if project else {}
