@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn.core.canon import digest
-from yourturn.core.errors import ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
+from yourturn.core.errors import ClaimLost, IllegalMove, Invalid, Precondition
 from yourturn.core.rules import KINDS
 
 from .kit import everything, row, state, verbs

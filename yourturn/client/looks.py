@@ -163,8 +163,8 @@ class Looks(Names):
         mine: bool = False,
         **filters: Any,
     ) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person. `only`: of these ids. `mine`: sent to nobody in particular, to me, or to a role that
-        I have; nothing, if I answer nothing."""
+        """Everything that waits for a person. `only`: of these ids. `mine`: sent to nobody in particular, to me, or to a role of
+        mine; nothing, if I answer nothing."""
         if only is not None:
             return self._these(builtins.list(only))
         if mine:

@@ -286,24 +286,19 @@ class Reader(Log):
 
     def waits(self, project: str | None, mine: Iterable[str] | None, soon: int) -> tuple[int, int, int]:
         """How many questions wait for a person: all, those that are sent to one of `mine` or to nobody in particular, and those
-        of them whose time is up before `soon`. Finished work that asks nothing waits, too."""
+        of them whose time is up before `soon`."""
         ours, args = _sent_to(mine) if mine is not None else ("1 = 0", dict[str, Any]())
         within = " AND p.key = :project" if project else ""
         args |= {"project": project} if project else {}
         late = f"{ours} AND q.on_timeout <> 'keep' AND q.timeout_at < :soon"
-        asked = self.rows(
+        rows = self.rows(
             f"SELECT count(*), count(CASE WHEN {ours} THEN 1 END), count(CASE WHEN {late} THEN 1 END) FROM questions q "
             "JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
             f"WHERE q.workspace_id = :workspace AND q.status = 'pending'{within}",
             soon=soon,
             **args,
-        )[0]
-        finished = self.rows(
-            f"SELECT count(*) {OURS}{within} AND t.state = 'review' AND t.state <> 'done' AND NOT EXISTS "
-            "(SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending' AND q.blocking = 1)",
-            **({"project": project} if project else {}),
-        )[0][0]
-        return asked[0] + finished, asked[1] + (finished if mine is not None else 0), asked[2]
+        )
+        return rows[0][0], rows[0][1], rows[0][2]
 
     def waiting(self, project: str | None = None, search: str | None = None) -> list[Any]:
         """Everything that waits, without its words: id, key, project, kind, form, blocking, urgency, until, then, for, by, how
