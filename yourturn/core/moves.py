@@ -18,7 +18,7 @@ def restarts(case: Case, question: Question, who: Who, now: int) -> bool:
     """Would a late answer of theirs to this closed question start its ended task again?"""
     task = case.task
     assert task is not None
-    late = say("answer", who, task=task.id, question=question.id, text="late", restart=True)
+    late = say("answer", who, task=task.id, question_id=question.id, text="late", restart=True)
     try:
         found = decide(case._replace(questions=(*case.questions, question)), late, now)
     except YourturnError:
