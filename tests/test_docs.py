@@ -25,7 +25,7 @@ PEOPLE = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"syste
 SAID = sorted({"approve", "reject", *OFFICE, *PEOPLE})
 
 #: Methods of the client that serve other parts of Yourturn.
-INSIDE = {"as_", "check_question", "may_ask", "claim_is_for", "do", "log", "sleep_until_due"}
+INSIDE = {"as_", "check_question", "claim_is_for", "do", "log", "sleep_until_due"}
 
 
 def test_the_tables_are_printed():

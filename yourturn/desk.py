@@ -175,6 +175,8 @@ class Desk(Lookout):
                     tx = Tx(self.store, run, self.workspace, recent=True)
                     done = move(tx)
                     tx.write()
+                    if tx.asking:
+                        self._spend(tx)
             except Exception as error:
                 recalled = tx.recalled if tx is not None else 0
                 recent.forget(recalled)
@@ -188,6 +190,12 @@ class Desk(Lookout):
                 tx.learned()
                 return done
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
+
+    def _spend(self, tx: Tx) -> None:
+        """Agents ask only so often, whichever way they come."""
+        from .rates import spend
+
+        spend(tx)
 
     def _move(self, tx: Tx, action: Action) -> Done:
         request = ""

@@ -6,9 +6,12 @@ of now. Nothing is decided by it but "not so fast", and no event tells of it, so
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+from .core import law
 from .core.canon import secret_hash
 from .core.errors import TooMany
-from .core.model import DAY, HOUR, SECOND
+from .core.model import DAY, HOUR, SECOND, Who
 from .desk import Desk
 from .store.tx import Tx
 
@@ -36,15 +39,70 @@ def _too_many(words: str, count: int, span: int, wait: int) -> TooMany:
     return error
 
 
-def asked(desk: Desk, task: int) -> None:
-    """A task asks only so many questions in an hour. They stand in the database, so nothing has to be counted beside them."""
+class Share(NamedTuple):
+    """What a question takes of one allowance."""
+
+    setting: str
+    rate: int  #: questions in an hour
+    words: str  #: who asks too often
+    asked: int = 1
+
+    @property
+    def cost(self) -> int:
+        return self.asked * (HOUR // self.rate)
+
+    def too_many(self, used_until: int, now: int) -> TooMany:
+        error = _too_many(self.words, self.rate, HOUR, used_until + self.cost - HOUR - now)
+        error.hint += f" An admin sets the limit: turn project set {self.setting} N."
+        return error
+
+
+def _shared(who: Who, settings: dict[str, Any]) -> dict[str, Share]:
+    """The allowances that all questions of an agent take from, by name."""
+    actor, workspace = "question_rate_actor", "question_rate_workspace"
+    return {
+        _name("asks", who.name): Share(actor, settings[actor], f"{who.name} asks too many questions"),
+        "asks": Share(workspace, settings[workspace], "The agents here ask too many questions"),
+    }
+
+
+def spend(tx: Tx) -> None:
+    """Take the questions that an agent asks in this transaction from what the task, the agent and the workspace have left.
+
+    As many as the limit at once; then each share of the hour frees one more. Raises TooMany, and then nothing was asked. All in
+    one statement, after everything else of the transaction, so that locks are always taken in the same order.
+    """
+    shares: dict[str, Share] = {}
+    for decision in tx.asking:
+        action, task, settings = decision.action, decision.task, decision.found.project.settings
+        asked = sum(q.asked_by == action.who.name for q in decision.opened)
+        if action.verb not in law.ASKING or decision.steps or not asked:
+            continue
+        own = Share("question_rate", settings["question_rate"], f"{task.key} asks too many questions")
+        for name, share in {f"asks about {task.id}": own, **_shared(action.who, settings)}.items():
+            shares[name] = share._replace(asked=asked + (shares[name].asked if name in shares else 0))
+    if not shares:
+        return
+    names, now = sorted(shares), tx.asking[0].now
+    args: dict[str, Any] = {"workspace": tx.workspace, "now": now, "room": HOUR}
+    for at, name in enumerate(names):
+        args |= {f"name{at}": name, f"until{at}": now + shares[name].cost}
+    rows = ", ".join(f"(:workspace, :name{at}, :until{at})" for at in range(len(names)))
+    room = {row[0] for row in tx.run(tx.q["spend_rates"].replace("{spent}", rows), args).fetchall()}
+    for name in names:
+        if name not in room or shares[name].asked > shares[name].rate:
+            used = int(tx.run(tx.q["rate"], {"workspace": tx.workspace, "name": name}).fetchone()[0])
+            raise shares[name].too_many(used, now)
+
+
+def check(desk: Desk, settings: dict[str, Any]) -> None:
+    """Has the agent, and has the workspace, a question left? Raises TooMany."""
     with desk.store.reading() as run:
-        key, own, shared, database = run(desk.store.query["task_settings"], {"id": task}).fetchone()
-        count = desk.store.settings(own, shared)["question_rate"]
-        row = run(desk.store.query["asked_before"], {"id": task, "back": count - 1}).fetchone()
-    wait = row[0] + HOUR - desk.now(database) if row else 0
-    if wait > 0:
-        raise _too_many(f"{key} asks too many questions", count, HOUR, wait)
+        for name, share in _shared(desk.who, settings).items():
+            row = run(desk.store.query["rate"], {"workspace": desk.workspace, "name": name}).fetchone()
+            now = desk.now(run(desk.store.query["now"]).fetchone()[0]) if row else 0
+            if row and row[0] > now + HOUR - share.cost:
+                raise share.too_many(int(row[0]), now)
 
 
 def forget(desk: Desk, what: str, whose: str) -> None:

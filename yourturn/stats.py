@@ -18,16 +18,18 @@ _FATES = (PENDING, ANSWERED, TIMEOUT, WITHDRAWN)
 MOST, MOMENTS = 200_000, 96
 
 
-def summed(tasks: dict[str, int], asked: list[Any], now: int, days: int) -> dict[str, Any]:
-    """`asked`: task, kind, status, asked at, responded at; of twice as many days."""
+def summed(tasks: dict[str, int], waiting: dict[str, int], asked: list[Any], now: int, days: int) -> dict[str, Any]:
+    """`waiting`: as the inbox counts it. `asked`: task, kind, status, asked at, responded at, blocking; of twice as many days."""
     since = now - days * DAY
     here = [row for row in asked if row[2] == PENDING or row[4] >= since]
     kinds: dict[str, dict[str, Any]] = {}
     waits: dict[str, list[float]] = {}
     per_task: dict[int, int] = {}
     by_day: dict[str, dict[str, int]] = {}
-    for task, kind, status, at, responded in here:
-        kinds.setdefault(kind, dict.fromkeys(_FATES, 0))[status] += 1
+    for task, kind, status, at, responded, blocking in here:
+        row = kinds.setdefault(kind, dict.fromkeys((*_FATES, "blocking"), 0))
+        row[status] += 1
+        row["blocking"] += status == PENDING and bool(blocking)
         if status == ANSWERED:
             waits.setdefault(kind, []).append((responded - at) / SECOND)
         if at < since:
@@ -45,6 +47,7 @@ def summed(tasks: dict[str, int], asked: list[Any], now: int, days: int) -> dict
     return {
         "days": days,
         "tasks": tasks,
+        "waiting": waiting,
         "questions": totals,
         "timeout_rate": _rate(totals),
         "kinds": kinds,
@@ -54,8 +57,10 @@ def summed(tasks: dict[str, int], asked: list[Any], now: int, days: int) -> dict
             "tasks": len(counts), "spread": _spread(counts),
         },
         "oldest_pending": max(((now - row[3]) / SECOND for row in asked if row[2] == PENDING), default=None),
+        "oldest_blocking": max(((now - row[3]) / SECOND for row in asked if row[2] == PENDING and row[5]), default=None),
         "by_day": [{"day": day, **row} for day, row in sorted(by_day.items())],
         "queue": _queue(asked, since, now),
+        "peak": _peak(asked, since, now),
         "before": {
             "answer_seconds": _times([(row[4] - row[3]) / SECOND for row in asked if row[2] == ANSWERED and row[4] < since]),
             "queue": [waiting for _, waiting in _moments(asked, since - days * DAY, since)],
@@ -75,6 +80,13 @@ def _spread(counts: list[int]) -> list[int]:
 
 def _queue(asked: list[Any], since: int, now: int) -> list[dict[str, Any]]:
     return [{"at": iso(at), "waiting": waiting} for at, waiting in _moments(asked, since, now)]
+
+
+def _peak(asked: list[Any], since: int, until: int) -> int:
+    """The most that waited at once. It was reached when one of them was asked, or at the beginning."""
+    began, ended = sorted(row[3] for row in asked), sorted(row[4] for row in asked if row[4] is not None)
+    moments = [since, *began[bisect_right(began, since) : bisect_right(began, until)]]
+    return max(bisect_right(began, at) - bisect_right(ended, at) for at in moments)
 
 
 def _moments(asked: list[Any], since: int, until: int) -> list[tuple[int, int]]:

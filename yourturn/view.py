@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .core.words import iso
-from .screen import NARROW, ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
+from .screen import NARROW, ago, bold, cells, clock, columns, context_name, cut, dim, left, one_line, pad, safe, spoken, width
 from .screen import quoted as behind_bar
 
 ICONS = {
@@ -48,7 +48,7 @@ def silence(q: dict[str, Any]) -> str:
     words = {
         "default": f"then {quoted(default)}" if default is not None else "then the task fails",
         "fail": "then the task fails", "stuck": "then the task ends as stuck", "defer": "then it is put aside",
-        "remind": "then you are reminded", "escalate": "then somebody else is asked", "keep": "then it stays open",
+        "remind": "then its time runs again", "escalate": "then somebody else is asked", "keep": "then it stays open",
         "accept": "then it is accepted",
     }  # fmt: skip
     return words[q["on_timeout"]]
@@ -73,9 +73,9 @@ def context_lines(context: Any) -> list[str]:
         return safe(context).splitlines()
     lines = []
     for name, value in context.items():
-        text = value if isinstance(value, str) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+        text = value if isinstance(value, str) else spoken(value) or "\n".join(_as_json(value)).strip()
         first, *more = safe(text).splitlines() or [""]
-        lines += [first if name == "text" else f"{one_line(name)}: {first}", *more]
+        lines += [first if name == "text" else f"{one_line(context_name(name))}: {first}", *more]
     return lines
 
 

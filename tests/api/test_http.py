@@ -277,7 +277,7 @@ def test_numbers(site):
     assert found["questions_per_task"] == {"mean": 2.0, "most": 2, "tasks": 1, "spread": [0, 1, 0, 0, 0]}
     assert found["kinds"]["input"]["answer_seconds"]["count"] == 1 and found["kinds"]["input"]["timeout_rate"] == 0
     text = site.get("/metrics", role="viewer").raw.decode()
-    assert 'yourturn_questions_pending{kind="permission"}' in text and site.get("/metrics").headers["content-type"].startswith(
+    assert 'yourturn_questions_pending{kind="permission",blocking="true"}' in text and site.get("/metrics").headers["content-type"].startswith(
         "text/plain"
     )
 

@@ -303,3 +303,118 @@ def test_a_blocking_question_that_nobody_answers_fails_the_job(wound):
     reply = site.post(f"/api/questions/{question}/answer", again)
     assert reply.status == 200 and reply.json["success"] is True, reply.raw
     assert site.get(f"/api/jobs/{job}").json["status"] == "pending", "the job was restarted with the answer"
+
+
+# --- the whole of it: claims, filters, what an answer did ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["field", "header"])
+def test_who_asks_with_its_claim_keeps_it(site, job, how):
+    claim = site.post(f"/api/tasks/{job}/claim", {"worker": "w1"}, role="agent").json["claim"]["token"]
+    body = {"question": "Which?", "type": "blocking", "responseType": "text", "metadata": {"trace": 7}}
+    more, headers = ({"claim": claim}, {}) if how == "field" else ({}, {"Yourturn-Claim": claim})
+    reply = site.post(f"/api/jobs/{job}/questions", {**body, **more}, role="agent", headers=headers)
+    assert reply.status == 201, reply.raw
+    assert seen(site, job, reply.json["questionId"])["metadata"] == {"trace": 7}
+    answer = {"response": {"type": "text", "value": "this"}}
+    assert site.post(f"/api/questions/{reply.json['questionId']}/answer", answer).json["jobResumed"] is True
+    assert site.get(f"/api/jobs/{job}").json["status"] == "running", "the claim was kept"
+    done = site.post(f"/api/tasks/{job}/complete", {"summary": "ok", **more}, role="agent", headers=headers)
+    assert done.status == 200 and done.json["state"] == "done", done.raw
+
+
+def test_a_claim_that_is_not_good_is_refused(site, job):
+    body = {"question": "Which?", "type": "blocking", "responseType": "text", "claim": f"{job}.1.0000"}
+    assert site.post(f"/api/jobs/{job}/questions", body, role="agent").code == "claim_lost"
+    assert site.post(f"/api/jobs/{job}/questions", {**body, "claim": 7}, role="agent").status == 422
+    assert site.get(f"/api/jobs/{job}/questions").json["questions"] == []
+
+
+def test_errors_name_the_fields_as_they_are_sent(site, job):
+    for body, words in (
+        ({"question": "x", "type": "blocking"}, "responseType must be given"),
+        ({**QUESTION, "timeout_hours": 1}, "'timeoutHours' is not known here"),
+        ({"question": "x", "type": "non_blocking", "responseType": "text"}, "needs a defaultResponse"),
+    ):
+        error = site.post(f"/api/jobs/{job}/questions", body, role="agent").json["error"]
+        assert words in error["message"] and "--" not in error["hint"] and "_" not in error["hint"], error
+    error = site.get("/api/questions/pending?project=PROJ").json["error"]
+    assert "projectId" in error["hint"] and "_" not in error["hint"]
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
+def test_what_is_filtered_is_filtered_before_the_page(new_address, dialect):
+    from tests.api.conftest import Site
+
+    site = Site(new_address(dialect))
+    try:
+        wanted = {name: set() for name in ("blocking", "non_blocking", "approval", "error_recovery")}
+        for at in range(160):
+            job = site.desk.create("A job")["key"]
+            kind = list(wanted)[at // 40]
+            more = {"non_blocking": {"blocking": False, "default": "x"}}.get(kind, {})
+            kinds = {"approval": ("permission", "approval", "checkpoint"), "error_recovery": ("recovery",)}.get(kind, ("input",))
+            wanted[kind].add(site.desk.ask(job, "Which?", kinds[at % len(kinds)], **more)["id"])
+        for kind, ids in wanted.items():
+            found = site.get(f"/api/questions/pending?type={kind}").json
+            assert {q["id"] for q in found["questions"]} == ids and found["nextCursor"] is None, kind
+            assert {q["type"] for q in found["questions"]} == {kind}
+            seen, cursor = [], ""
+            while cursor is not None:
+                page = site.get(f"/api/questions/pending?type={kind}&limit=7&cursor={cursor}").json
+                seen, cursor = seen + [q["id"] for q in page["questions"]], page["nextCursor"]
+            assert len(seen) == len(set(seen)) == 40 and set(seen) == ids
+    finally:
+        site.close()
+
+
+def test_a_job_is_resumed_only_if_it_waited_and_goes_on(site):
+    def answered(job, kind="input", after=None, **more):
+        q = site.desk.ask(job, "Which?", kind, **more)["id"]
+        after and after()
+        body = {"response": {"value": True if kind == "permission" else "x"}}
+        first = site.post(f"/api/questions/{q}/answer", body, headers={"Idempotency-Key": f"k-{q}"})
+        again = site.post(f"/api/questions/{q}/answer", body, headers={"Idempotency-Key": f"k-{q}"})
+        assert first.json == again.json and first.status == 200, first.raw
+        return first.json["jobResumed"]
+
+    job, need = (site.desk.create("A job")["key"] for _ in range(2))
+    assert answered(job, blocking=False, default="x") is False, "nothing was paused"
+    assert answered(job) is True
+    site.desk.ask(job, "Another?")
+    assert answered(job) is False and answered(job, "permission") is False, "another question is open"
+    site.desk.hand_back(job)
+    assert answered(job, after=lambda: site.desk.depend(job, need)) is False, "it waits for something else now"
+    other = site.desk.create("A job", draft=True)["key"]
+    assert answered(other) is False, "nobody has vetted it"
+
+
+def test_a_restart_with_a_late_answer_resumes_the_job(wound):
+    site, clock = wound
+    job = site.desk.create("A job")["key"]
+    q = site.desk.ask(job, "Which?")["id"]
+    clock.advance(minutes=31)
+    site.desk.reconcile()
+    body = {"response": {"type": "text", "value": "this"}, "restart": True}
+    reply = site.post(f"/api/questions/{q}/answer", body, role="member")
+    assert (reply.status, reply.json) == (200, {"success": True, "jobResumed": True}), "who may answer may restart"
+    assert site.post(f"/api/questions/{q}/answer", body, role="member").json["jobResumed"] is False, "it goes on already"
+
+
+def test_the_status_changes_with_what_is_waited_for(site, job):
+    first = site.desk.ask(job, "Which?")["id"]
+    second, third = site.desk.ask(job, "May I?", "permission")["id"], site.desk.ask(job, "And this?", "permission")["id"]
+    stream = site.stream(f"?task={job}&only=status,question_answered&after={site.desk.desk_cursor()}")
+    for q, value in ((first, "x"), (second, True), (third, True)):
+        site.post(f"/api/questions/{q}/answer", {"response": {"value": value}})
+    told = [(name, data.get("status")) for _, name, data in stream.take(5)]
+    stream.close()
+    assert [status for name, status in told if name == "status"] == ["waiting_for_approval", "pending"]
+    assert [name for name, _ in told] == ["question_answered", "status", "question_answered", "question_answered", "status"]
+
+
+def test_a_person_takes_a_task_back_with_either_word(site, job):
+    for word in ("release", "reclaim"):
+        site.desk.claim(job, "w1")
+        assert site.post(f"/api/tasks/{job}/{word}", {"reason": "gone"}, role="viewer").status == 403
+        assert site.post(f"/api/tasks/{job}/{word}", {"reason": "gone"}, role="member").json["state"] == "ready"

@@ -218,3 +218,20 @@ def test_a_session_that_says_goodbye_parks_what_it_holds(sqlite_site):
     assert found["state"] == "ready" and found["retry_count"] == 0
     assert site.call("DELETE", "/mcp", role="agent").status == 422
     assert site.call("DELETE", "/mcp", role=None, headers={"Mcp-Session-Id": "a" * 32}).status == 401
+
+
+def test_questions_have_a_limit_with_and_without_a_task(site):
+    project = fresh_project(site)
+    site.desk.set("question_rate_actor", 3, project)
+    key = site.desk.create("Add login", project=project)["key"]
+    token = site.desk.create_token(f"often-{key}", "agent")["token"]
+
+    async def main() -> None:
+        async with caller(site, token=token) as agent:
+            for at in range(3):
+                told(await agent.call_tool("ask_question", ask(f"Which, {at}?", task=key)))
+            for more in ({"task": key}, {}):
+                refused = await agent.call_tool("ask_question", ask("Which, at last?", **more))
+                assert refused.is_error and "asks too many questions" in said(refused)
+
+    anyio.run(main)

@@ -352,3 +352,18 @@ def test_finished_work_can_be_asked_about_and_waits_again_after_the_answer(bench
     assert state(bench.desk, key) == "done"
     bench.desk.reconcile()
     assert verbs(bench.desk, key)[-1] == "timeout"
+
+
+def test_hints_are_for_every_surface(bench):
+    key = bench.working()
+    remote = bench.agent.as_(bench.agent.who._replace(direct=False))
+    for fields in ({"response_type": "choice"}, {"blocking": False}):
+        with pytest.raises(Invalid) as error:
+            remote.ask(key, "Which?", **fields)
+        assert error.value.hint and "--" not in error.value.hint
+    with pytest.raises(ClaimLost) as error:
+        remote.complete(key, "done")
+    assert "--worker-id" not in error.value.hint and "token" in error.value.hint
+    with pytest.raises(ClaimLost) as error:
+        bench.agent.complete(key, "done")
+    assert "--worker-id" in error.value.hint

@@ -176,15 +176,38 @@ def test_a_late_answer_to_a_task_that_goes_on_is_only_a_note(bench):
         bench.desk.answer(question, restart=True)
 
 
-def test_only_an_admin_restarts_an_ended_task(bench):
+def test_the_right_to_answer_includes_a_restart_with_a_late_answer(bench):
     key, question = ask(bench)
     bench.desk.reject(question, "no")
     before = everything(bench.desk)
-    with pytest.raises(NotAllowed):
-        bench.desk.as_(MEMBER).answer(question, "yes after all", restart=True)
+    for other in (Who("agent:coder", "agent"), Who("human:vic", "viewer")):
+        with pytest.raises(NotAllowed):
+            bench.desk.as_(other).answer(question, "yes after all", restart=True)
+    with pytest.raises(NotAllowed, match="only an admin"):
+        bench.desk.as_(MEMBER).reopen(key)
     assert everything(bench.desk) == before
-    bench.desk.answer(question, "yes after all", restart=True)
+    bench.desk.as_(MEMBER).answer(question, "yes after all", restart=True)
     assert state(bench.desk, key) == "created"
+
+
+def test_a_gate_that_is_for_approvers_is_restarted_by_them(bench):
+    bench.desk.set("approvals", "approvers")
+    key = bench.ready()
+    question = bench.ask(key, kind="checkpoint", timeout="10m", on_timeout="fail")
+    bench.clock.advance(minutes=11)
+    assert state(bench.desk, key) == "failed"
+    with pytest.raises(NotAllowed, match="only approvers"):
+        bench.desk.as_(MEMBER).answer(question, "yes", "after all", restart=True)
+    bench.desk.as_(APPROVER).answer(question, "yes", "after all", restart=True)
+    assert state(bench.desk, key) == "ready"
+
+
+def test_who_cancels_too_late_has_no_answer_to_keep(bench):
+    _, question = ask(bench)
+    bench.desk.answer(question, "one")
+    with pytest.raises(AlreadyClosed) as error:
+        bench.desk.withdraw(question)
+    assert "note" not in error.value.hint and question in error.value.hint
 
 
 # --- gates, and the other ways to close a question ------------------------------------------------------------------

@@ -558,3 +558,18 @@ def test_the_same_words_again_are_the_same_question(play: Callable[..., None], d
         assert told(await agent.call_tool("ask_question", words))["question_id"] != first["question_id"]
 
     play(story, YOURTURN_ASK_WAIT="0")
+
+
+# --- how often ------------------------------------------------------------------------------------------------------
+
+
+def test_an_agent_without_a_task_asks_only_so_often_and_leaves_no_task_behind(desk: Client, play: Callable[..., None]) -> None:
+    desk.set("question_rate_actor", 3)
+
+    async def story(agent: Caller) -> None:
+        for at in range(3):
+            told(await agent.call_tool("ask_question", ask(f"Which, {at}?")))
+        assert "asks too many questions" in await refused(agent, "ask_question", ask("Which, at last?"))
+
+    play(story)
+    assert len(desk.list()) == len(desk.inbox()) == 3

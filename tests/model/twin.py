@@ -137,9 +137,9 @@ class Twin(Verbs):
         words = m.args.get("text") or m.args.get("value")
         if words is None or not str(words).strip():
             raise No("invalid")
-        rule = TRANSITIONS.get((job.state, "reopen"))
-        if rule is not None:
-            self._may(rule.who, m)
+        if (job.state, "reopen") in TRANSITIONS:
+            self._may(frozenset({"human"}), m)
+            self._may_answer(job, m)
             self.moves.append((job.state, "reopen"))
             self._reopen(job, m)
         job.notes += 1

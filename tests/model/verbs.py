@@ -292,13 +292,17 @@ class Verbs(Ground):
         if "warned" in m.args:
             job.needs[m.args["warned"]] = True
 
-    def _answer(self, job: Job, m: Move) -> None:
-        if m.q is None:
-            raise No("illegal_move")
+    def _may_answer(self, job: Job, m: Move) -> None:
+        assert m.q is not None
         kind = KINDS[m.q.kind]
         ends_it = m.q.blocking and kind.approved == "done" and (job.requires or job.back == "review")
         if kind.gate or ends_it:
             self._approver(m)
+
+    def _answer(self, job: Job, m: Move) -> None:
+        if m.q is None:
+            raise No("illegal_move")
+        self._may_answer(job, m)
         verdict = judge(m.q, m.args)
         if m.args.get("signal") is not None:
             self._settle_step(job, m)

@@ -173,6 +173,20 @@ def test_an_answer_sent_twice_counts_once(web, ana):
     assert data.status == 409 and data.json["late"]["lead"] == "You answered this before:"
 
 
+def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
+    key = web.desk.create("Move the data", project="API")["key"]
+    q = web.ask("Which region?", task=key, timeout="10m", on_timeout="fail")
+    web.clock.advance(minutes=11)
+    web.desk.reconcile()
+    chidi = Caller(web, "chidi")
+    late = chidi.post(f"/questions/{q}/answer", say="approved", value="Paris")
+    assert late.status == 409 and f"Restart {key} with it" in late.raw.decode()
+    assert chidi.post(f"/questions/{q}/late", do="restart", note="Late answer: Paris").status == 303
+    assert (web.desk.show(key)["state"], web.desk.show(key)["notes"][-1]["text"]) == ("ready", "Late answer: Paris")
+    again = chidi.post(f"/questions/{q}/answer", say="approved", value="Rome")
+    assert again.status == 409 and "Restart" not in again.raw.decode(), "it goes on: there is nothing to restart"
+
+
 def test_finished_work_is_judged_once(web, ana):
     key, ben = web.q["finished"], Caller(web, "ben")
     assert ben.post(f"/questions/{key}/answer", say="approved").status == 303
@@ -182,7 +196,8 @@ def test_finished_work_is_judged_once(web, ana):
     assert ana.post(f"/questions/{key}/late", do="note", note="The picture is missing").status == 303
     assert web.desk.show(key)["notes"][-1]["text"] == "The picture is missing"
     assert "ben approved this." in ana.text(f"/questions/{key}")
-    assert "Restart" not in Caller(web, "chidi").post(f"/questions/{key}/answer", say="approved", key="k").raw.decode()
+    member = Caller(web, "chidi").post(f"/questions/{key}/answer", say="approved", key="k").raw.decode()
+    assert f"Restart {key} with it" in member, "who may answer may restart"
 
 
 def test_finished_work_that_silence_accepted(web, ana):
@@ -256,3 +271,20 @@ def test_a_wide_diff_is_folded_and_cut(web, ana):
     q = web.ask("Look?", "checkpoint", context={"diff": body})
     text = ana.text(f"/questions/{q}")
     assert 'class="fold">' in text and "Given by coder. Not checked." in text and "more lines are not shown" in text
+
+
+def test_what_an_agent_gives_is_read_as_words(web, ana):
+    context = {
+        "suggestedOptions": ["dev", "design"], "current_step": "research", "sure": True,
+        "choices": [{"id": "a", "label": "Alpha", "value": 1}], "deep": [{"label": "x", "more": 1}],
+    }  # fmt: skip
+    q = web.ask("Which?", context=context)
+    text = re.sub(r"<[^>]+>", " ", ana.text(f"/questions/{q}"))
+    assert re.search(r"suggested options\s+dev, design", text) and re.search(r"current step\s+research", text)
+    assert re.search(r"choices\s+Alpha", text) and "suggestedOptions" not in text and "&#34;more&#34;: 1" in text
+
+
+def test_nobody_is_told_that_they_will_be_reminded(web, ana):
+    q = web.ask("Which?", timeout="10m", on_timeout="remind")
+    text = ana.text(f"/questions/{q}")
+    assert "its time runs again" in text and "reminded" not in text

@@ -23,6 +23,9 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
 _VERSION = re.compile(r"v(\d{1,18})-[0-9a-f]+|(\d{1,18})")
 
+#: A claim's token may also come as a header.
+CLAIM = "yourturn-claim"
+
 #: How long a page of a list may be, and is.
 MOST, USUAL = 500, 100
 
@@ -118,6 +121,12 @@ def taken(given: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
 def snake(name: str) -> str:
     """questionId and question_id are the same."""
     return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
+
+
+def camel(name: str) -> str:
+    """question_id as programs that know jobs say it."""
+    first, *more = name.split("_")
+    return first + "".join(word.capitalize() for word in more)
 
 
 def encoded(value: Any) -> bytes:

@@ -47,7 +47,7 @@ _FILTERS: dict[str, Any] = {
 #: What stands behind the ** of a method.
 _MORE: dict[str, dict[str, Any]] = {
     "list": {**_FILTERS, "workable": bool},
-    "inbox": {"reviewer": str | None, "urgency": str | None},
+    "inbox": {"reviewer": str | None, "urgency": str | None, "blocking": bool | None},
     "history": {"project": str | None, "actor": str | None, "action": str | None, "before": int | None},
     **{verb: dict.fromkeys(VERBS[verb].args, Any) for verb in ("create", "ask", "flag")},
     "update": dict.fromkeys((*VERBS["create"].args, "session_id", "host", "seat"), Any),
@@ -96,8 +96,6 @@ def speak(call: Call) -> Answer:
         if isinstance(version, bool) or not isinstance(version, int):
             raise Invalid("version must be a number")
         client = client.at_version(version)
-    if method in ("ask", "flag"):
-        client.may_ask(bound.arguments["task"])
     return Answer({"result": getattr(client, method)(*bound.args[1:], **bound.kwargs)})
 
 

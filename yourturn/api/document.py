@@ -16,7 +16,7 @@ from ..version import __version__
 from . import desk, examples, jobs
 from .calls import MOST, USUAL, Answer, Call
 from .routes import DEEDS
-from .table import Row, rows
+from .table import ALIASES, Row, rows
 
 Schema = dict[str, Any]
 
@@ -159,13 +159,14 @@ def _schemas() -> dict[str, Schema]:
             properties={
                 "question": _text, "type": _words(*jobs.TYPES), "responseType": _words(*jobs.RESPONSE_TYPES),
                 "options": _s("array", items=option), "context": _object, "timeoutMinutes": _s("number"), "defaultResponse": response,
+                "metadata": _object, "claim": _s("string", description="The token of the job's claim: who asks keeps it."),
             },
             required=["question", "type", "responseType"], additionalProperties=False,
         ),
         "Cursor": _record({"cursor": _text}),
         "Projects": _record({"projects": _s("array", items=_object)}),
         "Me": _record({"actor": _text, "role": _text, "may": _list_of_text, "workspace": _text, "scopes": _or_null(_list_of_text)}),
-        "Stats": _record({"days": _whole, "tasks": _object, "questions": _object, "kinds": _object, "answer_seconds": _object}),
+        "Stats": _record({"days": _whole, "tasks": _object, "waiting": _object, "questions": _object, "peak": _whole, "kinds": _object, "answer_seconds": _object}),
         "Method": _s(
             "object", additionalProperties=False,
             properties={"args": _s("array"), "fields": _object, "project": _FIELDS["project"], "version": _whole},
@@ -187,12 +188,13 @@ _QUERY: dict[str, Schema] = {
     "limit": _s("integer", minimum=1, maximum=MOST, default=USUAL), "days": _s("integer", minimum=1, maximum=3650, default=30),
     "priority": _s("integer", minimum=0, maximum=4), "status": _words("pending", "answered", "timeout", "cancelled", "all"),
     "type": _text, "seconds": _s("number", minimum=0, maximum=30), "format": _words("log"), "urgency": _words(*URGENCIES),
-    "ready": _flag,
+    "ready": _flag, "mine": _flag,
 }  # fmt: skip
 _ABOUT = {
     "cursor": "Where the last page ended: its `next_cursor`.", "only": "Names of events, with commas between.",
     "format": "`log`: only the events of the log themselves, all named log.", "after": "The id of the last event that was seen.",
     "awaiting": "Kinds of questions, with commas between; empty for any.", "state": "States, with commas between; `open` is all that has not ended.",
+    "mine": "Sent to you, to a role of yours, or to nobody in particular.",
     "project": "The key of a project.", "workspaceId": "Yours; any other is not found.", "kind": "Kinds, with commas between.",
 }  # fmt: skip
 
@@ -207,20 +209,21 @@ def _json(name: str, example: Any = None) -> Schema:
 def _operation(row: Row) -> list[tuple[str, str, Schema]]:
     """(path, method, operation): one for each verb where the path names one."""
     if "{action}" in row.path:
-        return [(row.path.replace("{action}", verb), "post", _one(row, verb)) for verb in DEEDS]
+        return [(row.path.replace("{action}", name), "post", _one(row, name)) for name in (*DEEDS, *ALIASES)]
     if "{method}" in row.path:
         return [(row.path.replace("{method}", name), "post", _one(row, name)) for name in desk.methods()]
     return [(row.path, row.method.lower(), _one(row, ""))]
 
 
 def _one(row: Row, what: str) -> Schema:
+    verb = ALIASES.get(what, what)
     operation = row.operation_for({"action": what, "method": what})
     need = access.NEEDS[operation]
     scopes = ", ".join(f"`{scope}`" for scope, within in access.SCOPES.items() if operation in within)
     name = f"{row.method} {row.path}".replace("{action}", what).replace("{method}", what)
     found: Schema = {
         "operationId": re.sub(r"\W+", "_", name).strip("_").lower(),
-        "summary": VERBS[what].about if "{action}" in row.path else row.about,
+        "summary": VERBS[verb].about if "{action}" in row.path else row.about,
         "description": "Open to all." if need == "open" else f"Takes `{need}`; of a token that is narrowed, one of: {scopes}.",
         "tags": [row.path.split("/")[2] if row.path.startswith("/api/") else "server"],
         "parameters": _parameters(row),
@@ -228,7 +231,7 @@ def _one(row: Row, what: str) -> Schema:
         "security": [] if need == "open" else [{"token": []}, {"session": []}],
     }
     if row.method == "POST":
-        found["requestBody"] = _request(row, what)
+        found["requestBody"] = _request(row, verb)
     return found
 
 

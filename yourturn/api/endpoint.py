@@ -7,8 +7,8 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from ..core import access
-from ..core.errors import Invalid
-from ..http import auth, limits
+from ..core.errors import Invalid, YourturnError
+from ..http import auth, limits, refusals
 from ..http.errors import Headers
 from ..http.gate import answer, refuse
 from ..http.site import Site
@@ -50,9 +50,15 @@ class Endpoint:
     def _work(self, row: Row, scope: Any, body: bytes) -> tuple[int, Headers, bytes]:
         headers = scope["yourturn.headers"]
         path = scope.get("path_params", {})
-        asker = admitted(self.site, scope, row.operation_for(path))
+        operation = row.operation_for(path)
+        asker = admitted(self.site, scope, operation)
         call = Call(asker.client, path, query_of(scope), headers, body, asker.session)
-        found: Answer = row.handler(call)
+        try:
+            found: Answer = row.handler(call)
+        except YourturnError as error:
+            if operation in refusals.OPERATIONS:
+                refusals.REFUSED[error.code] += 1
+            raise
         return _bytes(found, headers, scope["method"])
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..core.errors import Invalid, NotFound
-from ..core.model import ENDED, HUMAN
-from ..core.rules import KINDS
-from .calls import Answer, Call
+from ..core.model import ANSWERED, HUMAN, PENDING
+from ..core.rules import KINDS, goes_on
+from .calls import CLAIM, Answer, Call, camel
 
 #: type -> kind, and does it hold the job up?
 TYPES: dict[str, tuple[str, bool]] = {
@@ -22,8 +22,12 @@ STATUS = {
     "created": "pending", "ready": "pending", "blocked": "pending", "deferred": "pending", "working": "running",
     "review": "waiting_for_approval", "done": "completed", "failed": "failed", "cancelled": "cancelled",
 }  # fmt: skip
+#: Events of an answer: a late one may have started the job again.
+_ANSWERS = ("answer", "reopen")
 RESPONSE_TYPES = ("text", "choice", "boolean", "approval")
-_BODY = ("question", "type", "response_type", "options", "context", "timeout_minutes", "default_response")
+_BODY = (
+    "question", "type", "response_type", "options", "context", "timeout_minutes", "default_response", "metadata", "claim",
+)  # fmt: skip
 
 
 def type_of(kind: str, blocking: bool) -> str:
@@ -32,6 +36,17 @@ def type_of(kind: str, blocking: bool) -> str:
     if kind == "recovery":
         return "error_recovery"
     return "approval" if KINDS[kind].response_type == "approval" else "blocking"
+
+
+#: The filters of the inbox for each type.
+FILTERS: dict[str, dict[str, Any]] = {
+    "non_blocking": {"blocking": False},
+    **{
+        name: {"blocking": True, "kind": [kind for kind in KINDS if type_of(kind, True) == name]}
+        for name in TYPES
+        if name != "non_blocking"
+    },
+}
 
 
 def status_of(state: str, awaiting: str | None) -> str:
@@ -108,13 +123,21 @@ def _here(call: Call) -> None:
         raise NotFound(f"There is no workspace {wanted[:60]!a}")
 
 
+def _only(given: Iterable[str], known: tuple[str, ...]) -> None:
+    """These and no others, in the words of this API."""
+    for name in given:
+        if name not in known:
+            raise Invalid(f"{camel(name)[:60]!a} is not known here", hint=f"Known: {', '.join(map(camel, known))}.")
+
+
 def asked(call: Call) -> Answer:
     _here(call)
     job = call.path["id"]
-    body = call.body(*_BODY)
+    body = call.body(anything=True)
+    _only(body, _BODY)
     for name in ("question", "type", "response_type"):
         if not isinstance(body.get(name), str):
-            raise Invalid(f"{name} must be given, as text")
+            raise Invalid(f"{camel(name)} must be given, as text")
     if body["type"] not in TYPES:
         raise Invalid(f"There is no type {body['type'][:40]!a}", hint=f"Choose one of: {', '.join(TYPES)}.")
     if body["response_type"] not in RESPONSE_TYPES:
@@ -138,7 +161,12 @@ def asked(call: Call) -> Answer:
         if not isinstance(default, dict) or "value" not in default:
             raise Invalid("defaultResponse needs a value")
         fields["default"] = default["value"]
-    call.client.may_ask(job)
+    elif not blocking:
+        raise Invalid("A question of type non_blocking needs a defaultResponse", hint="The job goes on with it.")
+    if not isinstance(body.get("claim", ""), str):
+        raise Invalid("claim must be text", hint="It is the token of the job's claim.")
+    fields |= {name: body[name] for name in ("metadata", "claim") if name in body}
+    fields.setdefault("claim", call.headers.get(CLAIM))
     made = call.client.ask(job, body["question"], kind, options, context=context, key=call.key, **fields)
     return Answer(
         {"questionId": made["id"], "timeoutAt": made["timeout_at"]}, 201, (("Location", f"/api/questions/{made['id']}"),)
@@ -151,16 +179,16 @@ def of_job(call: Call) -> Answer:
 
 
 def pending(call: Call) -> Answer:
-    call.only("workspace_id", "type", "project_id", "limit", "cursor")
+    _only(call.query, ("workspace_id", "type", "project_id", "limit", "cursor"))
     _here(call)
     wanted = call.text("type")
     if wanted is not None and wanted not in TYPES:
         raise Invalid(f"There is no type {wanted[:40]!a}", hint=f"Choose one of: {', '.join(TYPES)}.")
     limit = call.limit()
-    found = call.client.inbox(project=call.text("project_id"), after=call.text("cursor"), limit=limit)
+    filters = FILTERS[wanted] if wanted else {}
+    found = call.client.inbox(project=call.text("project_id"), after=call.text("cursor"), limit=limit, **filters)
     shown = [question(q, call.client.desk.workspace_name) for q in found]
-    more = found[-1]["id"] if len(found) == limit else None
-    return Answer({"questions": [q for q in shown if wanted in (None, q["type"])], "nextCursor": more})
+    return Answer({"questions": shown, "nextCursor": found[-1]["id"] if len(found) == limit else None})
 
 
 def answer(call: Call, before: dict[str, Any]) -> Answer:
@@ -172,8 +200,17 @@ def answer(call: Call, before: dict[str, Any]) -> Answer:
         raise Invalid(f"{before['id']} takes a response of type {before['response_type']}", hint="The question is still open.")
     restart = body.get("restart", False)
     call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
-    task = call.client.show(before["task"])
-    return Answer({"success": True, "jobResumed": task["state"] not in (HUMAN, *ENDED)})
+    return Answer({"success": True, "jobResumed": _resumed(call, before, late=bool(restart) and before["status"] != PENDING)})
+
+
+def _resumed(call: Call, before: dict[str, Any], late: bool) -> bool:
+    """Did the job go on because of this answer? The event of the answer says what its commit did; said twice, it is the same."""
+    for event in reversed(call.client.history(before["task"], limit=100)):
+        data, mine = event["data"], event["actor"] == call.client.who.name and event["action"] in _ANSWERS
+        own = any(q["id"] == before["id"] and q["status"] == ANSWERED for q in data.get("closed", ()))
+        if mine if late else own:
+            return goes_on(data["from"], data["to"])
+    return False
 
 
 # --- events -----------------------------------------------------------------------------------------------------------
@@ -201,6 +238,9 @@ def frames(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
             response = q.get("response")
             found = {"type": name, "questionId": q["id"], "jobId": job, "response": answered(response) if response else None}
             yield name, {**found, "respondedBy": q.get("responded_by"), "reason": q.get("close_reason")}
-    if data.get("from") != data.get("to"):
-        awaiting = next((q["kind"] for q in data.get("opened", ()) if q["blocking"]), None)
-        yield "status", {"type": "status", "jobId": job, "status": status_of(data["to"], awaiting), "state": data["to"]}
+    if "to" not in data:
+        return
+    asks = data.get("awaiting") or {"from": None, "to": next((q["kind"] for q in data.get("opened", ()) if q["blocking"]), None)}
+    status = status_of(data["to"], asks["to"])
+    if data["from"] != data["to"] or ("awaiting" in data and status != status_of(data["from"], asks["from"])):
+        yield "status", {"type": "status", "jobId": job, "status": status, "state": data["to"]}

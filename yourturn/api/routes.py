@@ -6,13 +6,15 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from ..client import Client
+from ..core import fields as f
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
 from ..core.naming import QUESTION
 from ..core.rules import FIELDS
 from . import jobs
-from .calls import Answer, Call, page
+from .calls import CLAIM, Answer, Call, page
+from .table import ALIASES
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
 
@@ -136,7 +138,7 @@ _NEEDED = {
 
 
 def act(call: Call) -> Answer:
-    action = call.path["action"].replace("-", "_")
+    action = ALIASES.get(call.path["action"], call.path["action"]).replace("-", "_")
     deed = DEEDS.get(action)
     if deed is None:
         raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(DEEDS)}.")
@@ -147,6 +149,8 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
     """Say a verb with what stands in the body. A question was compared with If-Match before."""
     deed = DEEDS[action]
     body = call.body(*deed.takes, *(["claim"] if deed.claim else []))
+    if deed.claim and CLAIM in call.headers:
+        body.setdefault("claim", call.headers[CLAIM])
     for name in _TEXTS:
         if name in body and not isinstance(body[name], str):
             raise Invalid(f"{name} must be text")
@@ -164,8 +168,6 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
         raise Invalid("until must be a time", hint="Like 2d or 2026-12-24T18:00Z.")
     if "to" in body:
         body["to"] = str(body["to"])
-    if action in ("ask", "flag"):
-        call.client.may_ask(named)
     args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
     if action == "step":
         args, named = [], {"task": named, "token": body.pop("claim", "")}  # type: ignore[assignment]
@@ -198,7 +200,7 @@ def claim_next(call: Call) -> Answer:
 
 
 def list_questions(call: Call) -> Answer:
-    call.only("status", "kind", "project", "reviewer", "urgency", "task", "cursor", "limit", "workspace_id")
+    call.only("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit", "workspace_id")
     limit = call.limit()
     status = call.text("status") or PENDING
     if status not in ("pending", "answered", "timeout", "cancelled", "all"):
@@ -206,9 +208,14 @@ def list_questions(call: Call) -> Answer:
     filters = {name: call.text(name) for name in ("reviewer", "urgency") if call.text(name) is not None}
     found = call.client.inbox(
         status=status, kind=call.text("kind"), project=call.text("project"), task=call.text("task"), after=call.text("cursor"),
-        limit=limit, **filters,
+        limit=limit, mine=_flag(call, "mine"), **filters,
     )  # fmt: skip
     return Answer(page(found, limit, "questions", "id"))
+
+
+def _flag(call: Call, name: str) -> bool:
+    given = call.query.get(name)
+    return given is not None and bool(f.flag(name, given or "yes"))
 
 
 def task_questions(call: Call) -> Answer:
@@ -278,26 +285,3 @@ def projects(call: Call) -> Answer:
 def stats(call: Call) -> Answer:
     call.only("project", "days", "workspace_id")
     return Answer(call.client.stats(call.text("project"), days=call.number("days", 1, 3650, 30)))
-
-
-def metrics(call: Call) -> Answer:
-    """For Prometheus."""
-    found = call.client.stats(days=1)
-    lines = [
-        "# HELP yourturn_tasks Tasks by state.", "# TYPE yourturn_tasks gauge",
-        *(f'yourturn_tasks{{state="{state}"}} {count}' for state, count in sorted(found["tasks"].items())),
-        "# HELP yourturn_questions_pending Open questions by kind.", "# TYPE yourturn_questions_pending gauge",
-        *(f'yourturn_questions_pending{{kind="{kind}"}} {row["pending"]}' for kind, row in sorted(found["kinds"].items())),
-        "# HELP yourturn_questions_day Questions of the last day, by kind and what became of them.",
-        "# TYPE yourturn_questions_day gauge",
-        *(f'yourturn_questions_day{{kind="{kind}",status="{status}"}} {row[status]}'
-          for kind, row in sorted(found["kinds"].items()) for status in ("answered", "timeout", "cancelled")),
-        "# HELP yourturn_oldest_question_seconds How long the oldest open question has been waiting.",
-        "# TYPE yourturn_oldest_question_seconds gauge", f"yourturn_oldest_question_seconds {found['oldest_pending'] or 0}",
-    ]  # fmt: skip
-    for name in ("median", "p90"):
-        if found["answer_seconds"][name] is not None:
-            lines.append(
-                f'yourturn_answer_seconds{{quantile="{0.5 if name == "median" else 0.9}"}} {found["answer_seconds"][name]}'
-            )
-    return Answer(text="\n".join(lines) + "\n", media="text/plain; version=0.0.4; charset=utf-8")

@@ -11,6 +11,8 @@ from ..core.rules import OFFICE
 
 #: Bytes of a request that is read in no time.
 SMALL = 20_000
+#: Other words for a verb in a path.
+ALIASES = {"reclaim": "release"}
 _MOVES = VERBS.keys() - OFFICE.keys() - {"claim"}
 
 
@@ -31,7 +33,7 @@ class Row(NamedTuple):
     def operation_for(self, path: dict[str, str]) -> str:
         """What is not there needs no more than a look: who may not look is told nothing."""
         if self.operation == "{action}":
-            name = path["action"].replace("-", "_")
+            name = ALIASES.get(path["action"], path["action"]).replace("-", "_")
         elif self.operation == "{method}":
             name = access.operation(path["method"])
         else:
@@ -44,10 +46,10 @@ class Row(NamedTuple):
 
 
 def rows() -> list[Row]:
-    from . import desk, document, events, jobs, routes
+    from . import desk, document, events, jobs, metrics, routes
 
     task_query = (*routes.TASK_FILTERS, "cursor", "limit")
-    question_query = ("status", "kind", "project", "reviewer", "urgency", "task", "cursor", "limit")
+    question_query = ("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit")
     return [
         Row("GET", "/api/tasks", "tasks", routes.list_tasks, "Tasks, filtered.", gives="Tasks", query=task_query),
         Row("POST", "/api/tasks", "create", routes.create_task, "Write a task down.", "NewTask", "Task", status=201),
@@ -73,6 +75,6 @@ def rows() -> list[Row]:
         Row("GET", "/api/me", "events", routes.me, "Who you are here.", gives="Me"),
         Row("GET", "/api/stats", "stats", routes.stats, "Numbers: how many, how fast, how often nobody answered.", gives="Stats", query=("project", "days")),
         Row("POST", "/api/desk/{method}", "{method}", desk.speak, "A method of the client, by its name.", "Method", "Result", large=desk.LARGE),
-        Row("GET", "/metrics", "metrics", routes.metrics, "Numbers for Prometheus.", gives="text"),
+        Row("GET", "/metrics", "metrics", metrics.show, "Numbers for Prometheus.", gives="text"),
         Row("GET", "/openapi.json", "document", document.show, "This document.", gives="Document"),
     ]  # fmt: skip

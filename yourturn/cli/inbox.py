@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from ..core.access import is_mine
 from ..core.errors import Usage
 from ..core.rules import KINDS, MESSAGE_TYPES
 from . import parse
@@ -28,7 +29,7 @@ def inbox_args(p: Any) -> None:
     )
     p.add_argument("-k", "--kind", metavar="KINDS", help="only these: " + ", ".join(KINDS))
     p.add_argument("--reviewer", metavar="WHO", help="only what is for this person or role")
-    p.add_argument("--mine", action="store_true", help="only what is for you")
+    p.add_argument("--mine", action="store_true", help="only what is sent to you, to a role of yours, or to nobody in particular")
     p.add_argument("--urgency", choices=("low", "normal", "high"))
     p.add_argument("--status", choices=("pending", "answered", "timeout", "cancelled", "all"), default="pending")
     parse.paging(p)
@@ -44,9 +45,9 @@ def _list(a: Namespace) -> int:
     from .. import view
 
     with connect(a) as desk:
-        filters = {"reviewer": desk.who.name.partition(":")[2] if a.mine else a.reviewer, "urgency": a.urgency}
+        filters = {"reviewer": a.reviewer, "urgency": a.urgency}
         found = desk.inbox(
-            kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit,
+            kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit, mine=a.mine,
             **{name: value for name, value in filters.items() if value is not None},
         )  # fmt: skip
         pending, whole = a.status == "pending", len(found) < a.limit
@@ -64,7 +65,7 @@ def _counted(desk: Any, a: Namespace, filters: dict[str, Any]) -> int:
     """How many wait, of those that are asked for."""
     wanted = {name: value for name, value in filters.items() if value is not None}
     kinds = [word.strip() for word in a.kind.split(",")] if a.kind else []
-    rows = desk.waiting(project=a.project)
+    rows = [q for q in desk.waiting(project=a.project) if not a.mine or is_mine(desk.who, q["reviewer"])]
     return sum(all(q[name] == value for name, value in wanted.items()) and (not kinds or q["kind"] in kinds) for q in rows)
 
 

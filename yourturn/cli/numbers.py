@@ -38,7 +38,7 @@ def _lines(found: dict[str, Any]) -> list[str]:
     per_task, before = found["questions_per_task"], found["before"]["answer_seconds"]["median"]
     oldest, mean = found["oldest_pending"], per_task["mean"]
     head = [
-        ["Waiting now", str(found["questions"]["pending"]), f"oldest {_time(oldest)}" if oldest else ""],
+        ["Waiting now", str(found["waiting"]["all"]), f"oldest {_time(oldest)}" if oldest else ""],
         ["Median answer", _time(found["answer_seconds"]["median"]), f"{_time(before)} before" if before is not None else ""],
         ["Timed out", _share(found["timeout_rate"]), _many(found["questions"]["timeout"], "question")],
         ["Questions per task", "-" if mean is None else f"{mean:.1f}", f"{_many(per_task['tasks'], 'task')} asked"],

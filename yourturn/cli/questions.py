@@ -20,17 +20,18 @@ _GIVEN = tuple(reason for reason in REASONS if reason not in SYSTEM_REASONS)
 def overview(a: Namespace) -> int:
     """Whose turn is it?"""
     from .. import screen, view
+    from ..core.access import is_mine
 
     with connect(a) as desk:
-        everything = desk.waiting(project=a.project)
-        groups = view.inbox_groups(everything)
+        groups = view.inbox_groups(q for q in desk.waiting(project=a.project) if is_mine(desk.who, q["reviewer"]))
         order = [q["id"] for items in groups.values() for q in items]
-        waiting = desk.inbox(project=a.project, limit=200) if a.json else desk.inbox(only=order[:10])
+        waiting = desk.inbox(project=a.project, mine=True, limit=200) if a.json else desk.inbox(only=order[:10])
         counts = desk.counts(project=a.project)
+        waits = desk.waits(a.project, within=f"{view.SOON // 1_000_000}s")
         idle = not a.json and not counts.get("working") and bool(desk.ready(project=a.project, limit=1))
 
     def lines() -> list[str]:
-        working, ready, total, soon = counts.get("working", 0), counts.get("ready", 0), len(order), len(groups["Running out"])
+        working, ready, total, soon = counts.get("working", 0), counts.get("ready", 0), waits["mine"], waits["soon"]
         tasks = f"{ready:,} {'task is' if ready == 1 else 'tasks are'} ready."
         agents = f"{working or 'No'} {'agents are' if working > 1 else 'agent is'} working, {tasks}"
         worker = ["Start a worker that lets agents take what is ready: turn work"] if idle else []
@@ -40,10 +41,10 @@ def overview(a: Namespace) -> int:
         if soon:
             head += f", {soon:,} {'runs' if soon == 1 else 'run'} out within {view.SOON // 60_000_000} min"
         rows = screen.columns([row[:-1] for row in view.inbox_rows(waiting)], last=5)
-        more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox"] if len(waiting) < total else []
+        more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox --mine"] if len(waiting) < total else []
         return [screen.bold(head), "", *rows, *more, *worker, f"{agents} Next: turn show {order[0]}"]
 
-    return out(a, {"waiting": waiting, "states": counts, "count": len(everything)}, lines)
+    return out(a, {"waiting": waiting, "states": counts, "count": waits["mine"], "waits": waits}, lines)
 
 
 def _question_args(p: Any, text: str, kind: str, reason: str | None = None) -> None:

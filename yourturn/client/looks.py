@@ -60,9 +60,18 @@ class Looks(Names):
         return self.desk.read(lambda r: r.holds_up([task])).get(task, [])
 
     def moves(self, named: Named) -> builtins.list[str]:
-        """The verbs with which you could move a task now, without another word."""
-        from ..core.moves import moves
+        """The verbs with which you could move a task now, without another word. Of a closed question: `restart`, if a late
+        answer of yours would start its task again."""
+        from ..core.moves import moves, restarts
 
+        number = self._question(named)
+        if number is not None:
+
+            def look(r: Reader) -> builtins.list[str]:
+                q = r.question(number)[0]
+                return ["restart"] if q.status != PENDING and restarts(r.case(q.task_id), q, self.who, r.now) else []
+
+            return self.desk.read(look)
         task = self._task(named)
         return self.desk.read(lambda r: moves(r.case(task), self.who, r.now))
 
@@ -117,11 +126,37 @@ class Looks(Names):
 
     def stats(self, project: str | None = None, *, days: int = 30) -> dict[str, Any]:
         """How many tasks and questions, how fast people answer, how often nobody did: of the last so many days."""
+        from ..core.access import addressed
         from ..stats import MOST, summed
 
-        where = self._within(project)
+        where, mine = self._within(project), addressed(self.who)
         span = 2 * days * 86_400_000_000  # this time, and the time before for comparison
-        return self.desk.read(lambda r: summed(r.counts(where), r.asked_since(where, r.now - span, MOST), r.now, days))
+
+        def look(r: Reader) -> dict[str, Any]:
+            waits = dict(zip(("all", "mine"), r.waits(where, mine, 0), strict=False))
+            return summed(r.counts(where), waits, r.asked_since(where, r.now - span, MOST), r.now, days)
+
+        return self.desk.read(look)
+
+    def totals(self) -> builtins.list[dict[str, Any]]:
+        """All questions that were ever closed: how many, and how long they waited, by `kind` and `status`.
+
+        A closed question never changes, so what was closed more than a few minutes ago is counted once and remembered.
+        """
+        totals, workspace = self.desk.store.totals, self.desk.workspace
+
+        def look(r: Reader) -> tuple[int, Any, Any]:
+            until, before = totals.get(workspace, (-1, {}))
+            edge = max(until, r.now - _SETTLED)
+            settled = _summed(before, r.closed(until, edge))
+            return edge, settled, _summed(settled, r.closed(edge, 2**62))
+
+        edge, settled, found = self.desk.look(look)
+        totals[workspace] = (edge, settled)
+        return [
+            {"kind": kind, "status": status, "count": count, "seconds": micros / 1_000_000}
+            for (kind, status), (count, micros) in sorted(found.items())
+        ]
 
     def inbox(
         self,
@@ -133,11 +168,19 @@ class Looks(Names):
         after: Named | None = None,
         limit: int = 500,
         only: Iterable[str] | None = None,
+        mine: bool = False,
         **filters: Any,
     ) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person. `only`: of these ids."""
+        """Everything that waits for a person. `only`: of these ids. `mine`: sent to nobody in particular, to me, or to a role of
+        mine; nothing, if I answer nothing."""
         if only is not None:
             return self._these(builtins.list(only))
+        if mine:
+            from ..core.access import addressed
+
+            filters["mine"] = addressed(self.who)
+            if filters["mine"] is None:
+                return []
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
         where = self._within(project) if number is None or project else None
@@ -163,6 +206,14 @@ class Looks(Names):
 
         found = self.desk.read(look)
         return [found[number] for number in numbers if number in found]
+
+    def waits(self, project: str | None = None, *, within: str | int = "10m") -> dict[str, int]:
+        """How many wait for a person: `all`; `mine`, as in `inbox`; and `soon`, of mine, whose time is up `within` so long."""
+        from ..core.access import addressed
+
+        where, mine, span = self._within(project), addressed(self.who), duration(within, "within")
+        found = self.desk.read(lambda r: r.waits(where, mine, r.now + span))
+        return dict(zip(("all", "mine", "soon"), found, strict=True))
 
     def waiting(self, *, project: str | None = None, search: str | None = None) -> builtins.list[dict[str, Any]]:
         """Everything that waits for a person, from above: without its words, so that thousands are no trouble."""
@@ -226,6 +277,18 @@ class Looks(Names):
 
     def reconcile(self) -> dict[str, int]:
         return self.desk.reconcile()
+
+
+#: Microseconds after which no transaction is under way any more that closed a question before.
+_SETTLED = 10 * 60_000_000
+
+
+def _summed(before: dict[Any, tuple[int, int]], rows: Iterable[Any]) -> dict[Any, tuple[int, int]]:
+    found = dict(before)
+    for kind, status, count, micros in rows:
+        old = found.get((kind, status), (0, 0))
+        found[kind, status] = (old[0] + int(count), old[1] + int(micros))
+    return found
 
 
 def _listed(words: str | Iterable[str]) -> builtins.list[str]:

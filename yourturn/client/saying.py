@@ -247,13 +247,12 @@ class Saying(Names):
         args = law.say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
         rows = self.desk.look(lambda r: r.projects())
         own, shared = next(row[2:4] for row in rows if row[0] == self.project)
-        trial(args, self.desk.store.settings(own, shared))
+        settings = self.desk.store.settings(own, shared)
+        trial(args, settings)
+        if self.who.role == "agent":
+            from .. import rates
 
-    def may_ask(self, task: Named) -> None:
-        """Has the task asked too often in the last hour? Raises TooMany. Who comes over a network asks this first."""
-        from .. import rates
-
-        rates.asked(self.desk, self._task(task))
+            rates.check(self.desk, settings)
 
     def flag(
         self,

@@ -91,9 +91,10 @@ NEEDS: dict[str, str] = {
 METHODS: dict[str, str] = {
     **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up", "moves", "graph"), "tasks"),
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
-    **dict.fromkeys(("inbox", "waiting", "wait_for", "effects", "lands"), "questions"),
+    **dict.fromkeys(("inbox", "waiting", "waits", "wait_for", "effects", "lands"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
-    **dict.fromkeys(("check_question", "may_ask"), "trial"),
+    "check_question": "trial",
+    "totals": "stats",
     "claim_next": "claim",
     "await_person": "flag",
     "respond": "answer",
@@ -177,6 +178,22 @@ def narrower(scopes: frozenset[str] | None, other: frozenset[str] | None) -> boo
 def scopes_of(names: Iterable[str] | None, role: str) -> frozenset[str] | None:
     """The scopes of a token, as they were named when it was made."""
     return frozenset(names) if names else USUAL[role]
+
+
+def addressed(who: Who) -> frozenset[str] | None:
+    """To whom a question may be sent so that it is theirs: by name, or by a role that they have. None: they answer nothing.
+
+    One meaning of "mine" for every surface: what is sent to nobody in particular, and what is sent to one of these.
+    """
+    if "human" not in GRANTS[who.role]:
+        return None
+    roles = {role for role in ROLES if "human" in GRANTS[role] and at_most(role, who.role)}
+    return frozenset({who.name, who.name.partition(":")[2], "anybody", *GRANTS[who.role], *roles})
+
+
+def is_mine(who: Who, reviewer: str | None) -> bool:
+    mine = addressed(who)
+    return mine is not None and (reviewer is None or reviewer in mine)
 
 
 def operation(method: str) -> str:

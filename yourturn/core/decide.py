@@ -43,7 +43,7 @@ from .model import (
     Who,
     altered,
 )
-from .rules import MEANS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
+from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
 from .words import when
 
 #: Everybody who is named in some row of a verb.
@@ -139,7 +139,7 @@ def _may(d: Draft, rule: Rule, verb: str) -> None:
         raise ClaimLost(
             f"Cannot {verb} {d.key}",
             reason=f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it",
-            hint="Prove yours with --claim TOKEN, YOURTURN_CLAIM or --worker-id.",
+            hint=f"Prove yours with its token: --claim TOKEN, YOURTURN_CLAIM{' or --worker-id' if who.direct else ', or claim'}.",
         )
     if not allowed:
         raise NotAllowed(f"{who.name} cannot {verb} {d.key}", reason=f"only {_people(rule.who)} can, while it is '{d.state}'")
@@ -236,7 +236,7 @@ def _too_late(d: Draft) -> Decision:
     assert q is not None and d.case.task is not None
     if d.action.verb in _ANSWERS and d.args.get("restart"):
         late_answer(d)
-        rule = TRANSITIONS.get((d.case.task.state, "reopen"))
+        rule = RESTARTS.get(d.case.task.state)
         if rule is not None:
             _may(d, rule, "reopen")
             _apply(d, rule, "reopen")
@@ -256,9 +256,9 @@ def _too_late(d: Draft) -> Decision:
         message = f"it timed out at {at} ({q.close_reason})"
     else:
         message = f"it was cancelled by {q.responded_by} at {at} ({q.close_reason})"
+    kept = f'Keep yours with: turn note {key} "…", or: turn respond {q.name} "…" --restart'
     raise AlreadyClosed(
-        f"Cannot {d.action.verb} {q.name}: {message}",
-        hint=f'Keep yours with: turn note {key} "…", or: turn respond {q.name} "…" --restart',
+        f"Cannot {d.action.verb} {q.name}: {message}", hint=kept if d.action.verb in _ANSWERS else f"See: turn show {q.name}"
     )
 
 
@@ -273,6 +273,10 @@ def _decision(d: Draft) -> Decision:
         changed["due_at"] = due_at
     if not d.silent:
         changed["updated_at"] = d.now
+    if task is not None and task.state == d.state == HUMAN and (d.opened or d.closed):
+        was, asks = awaited(d.case.questions), awaited(d.questions)
+        if was != asks:  # the state says nothing of it
+            d.data["awaiting"] = {"from": was, "to": asks}
     action = d.action if d.args is d.action.args else d.action._replace(args=d.args)
     found = Decision(d.case, action, altered(task, changed) if task is not None else Task(**changed), d.now, changed)
     found.questions = tuple(d.questions)
@@ -292,6 +296,11 @@ def _decision(d: Draft) -> Decision:
     found.program = d.program
     found.rewound = d.rewound
     return found
+
+
+def awaited(questions: Iterable[Question]) -> str | None:
+    """The kind of the oldest open question that holds the task up."""
+    return next((q.kind for q in questions if q.status == PENDING and q.blocking), None)
 
 
 def next_due(task: Task, questions: Iterable[Question]) -> int | None:

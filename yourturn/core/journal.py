@@ -62,7 +62,7 @@ def _may_write(d: Draft) -> None:
         raise Precondition(f"Cannot write the journal of {d.key}", reason="it has no script")
     if d.case.task is not None and not d.holds_claim:
         held = f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it"
-        raise ClaimLost(f"Cannot write the journal of {d.key}", reason=held, hint="Prove yours with --claim TOKEN.")
+        raise ClaimLost(f"Cannot write the journal of {d.key}", reason=held, hint="Prove yours with its token.")
     if d.case.task is not None and (why_not := script_speaks(d)):
         raise NotAllowed(f"Cannot write the journal of {d.key}", reason=why_not)
     brings_code(d)

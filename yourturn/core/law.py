@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from .decide import holds as holds
     from .decide import may_ever as may_ever
     from .places import place as place
+    from .rules import ASKING as ASKING
     from .rules import OFFICE as OFFICE
     from .rules import ROLES as ROLES
 
 _HOME = {
     "say": "actions", "place": "places", "claim_hash": "canon", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules",
-    "ROLES": "rules", "check": "access", "check_scope": "access", "in_scope": "access", "scopes_of": "access",
+    "ASKING": "rules", "ROLES": "rules", "check": "access", "check_scope": "access", "in_scope": "access", "scopes_of": "access",
 }  # fmt: skip
 
 

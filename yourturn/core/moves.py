@@ -5,13 +5,25 @@ from __future__ import annotations
 from .actions import VERBS, say
 from .decide import decide
 from .errors import YourturnError
-from .model import Case, Who
+from .model import Case, Question, Who
 from .rules import TRANSITIONS
 
 #: Whom the rules call a person.
 _PEOPLE = frozenset({"human", "admin"})
 #: What is said to a question has its own buttons.
 _TO_QUESTIONS = frozenset({"answer", "withdraw", "assign"})
+
+
+def restarts(case: Case, question: Question, who: Who, now: int) -> bool:
+    """Would a late answer of theirs to this closed question start its ended task again?"""
+    task = case.task
+    assert task is not None
+    late = say("answer", who, task=task.id, question_id=question.id, text="late", restart=True)
+    try:
+        found = decide(case._replace(questions=(*case.questions, question)), late, now)
+    except YourturnError:
+        return False
+    return found.task.state != task.state
 
 
 def moves(case: Case, who: Who, now: int) -> list[str]:

@@ -94,7 +94,7 @@ def allowed(q: Question) -> str | None:
 
 def _checked(q: Question, options: list[dict[str, Any]]) -> Question:
     if q.response_type == "choice" and not options and not q.allow_other:
-        raise Invalid("A choice needs options", hint="Give --option at least twice, or --allow-other.")
+        raise Invalid("A choice needs options", hint="Give at least two options, or allow another answer.")
     if options and q.response_type != "choice":
         raise Invalid(f"Options do not go with a {q.response_type} answer", hint="Leave the response type out, or say choice.")
     if q.multi and q.response_type != "choice":
@@ -108,7 +108,7 @@ def _with_default(q: Question, args: dict[str, Any], allowed: bool) -> Question:
         if not q.blocking and not allowed:
             raise Invalid(f"A question of kind {q.kind} cannot be non-blocking", reason="it takes no default to go on with")
         if not q.blocking:
-            raise Invalid("A non-blocking question needs a default", hint="Give --default: the agent goes on with it.")
+            raise Invalid("A non-blocking question needs a default", hint="Give a default: the agent goes on with it.")
         return q
     if not allowed or q.response_type == "approval":
         what = f"of kind {q.kind}" if not allowed else "that asks for an approval"

@@ -143,6 +143,13 @@ TRANSITIONS: dict[tuple[str | None, str], Rule] = {
     for state in states
 }
 
+#: A late answer that starts an ended task again does what `reopen` does, but the right to answer includes it.
+RESTARTS: dict[str, Rule] = {
+    state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=(needs.may_answer, *rule.guards))
+    for (state, verb), rule in TRANSITIONS.items()
+    if verb == "reopen" and state is not None
+}
+
 #: Words of people that are an answer to the question which the task waits with. The system's own `accept` is a move.
 MEANS: dict[tuple[str, str], str] = {
     **{(word, state): "answer" for word in ("approve", "reject") for state in STATES},
@@ -219,6 +226,10 @@ OUTCOMES: dict[tuple[str, str], str] = {
 }
 
 
+#: Verbs with which an agent puts a question to people: these are limited (rates.py). People ask as often as they like, and so
+#: does the script of a run, which is a person's word.
+ASKING = ("ask", "flag", "create")
+
 #: What its asker may take back while it holds the task. Nothing that judges work; and a permission allows nothing until it is given.
 TAKEN_BACK = ("input", "escalation", "permission", "recovery")
 
@@ -237,7 +248,7 @@ SILENCE: dict[str, str] = {
     "fail": "the task fails",
     "stuck": "the task ends as stuck",
     "defer": "the task is put aside until somebody wakes it",
-    "remind": "the person is reminded, and the time runs again",
+    "remind": "the question stays open and its time runs again; the log tells of it, and nobody is sent anything",
     "escalate": "somebody else is asked, and the time runs again",
     "keep": "nothing: the question stays open",
     "accept": "finished work is accepted: only the project's own setting `review` says so",
@@ -292,6 +303,7 @@ def choice_of(reason: str, text: str, **names: str) -> dict[str, object]:
     other = {"allow_other": True} if reason == RETRY_EXHAUSTED else {"metadata": {"failed": names["failed"]}}
     return {"kind": "escalation", "reason": reason, "text": text, "options": options, "response_type": "choice", **other}
 
+
 #: `inbox send --type`: (kind, reason). `info` is a note.
 MESSAGE_TYPES: dict[str, tuple[str, str | None] | None] = {
     "question": ("input", None),
@@ -317,6 +329,11 @@ STATE_WORDS: dict[str, tuple[str, ...]] = {
     "completed": (DONE,),
     "stuck": (FAILED,),
 }
+
+
+def goes_on(was: str | None, now: str) -> bool:
+    """Did a move give the task back to agents, after it had waited for a person, or had ended?"""
+    return was in (HUMAN, REVIEW, *ENDED) and now in (READY, WORKING)
 
 
 def valid_from(state: str) -> list[str]:

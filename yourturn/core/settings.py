@@ -46,7 +46,11 @@ SETTINGS: dict[str, Setting] = {
     ),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
     "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
-    "question_rate": Setting(60, fields.integer(1, 100_000), "how many questions over HTTP a task may ask in an hour"),
+    "question_rate": Setting(60, fields.integer(1, 100_000), "how many questions agents may ask about one task in an hour"),
+    "question_rate_actor": Setting(600, fields.integer(1, 100_000), "how many questions one agent may ask in an hour"),
+    "question_rate_workspace": Setting(
+        6000, fields.integer(1, 1_000_000), "how many questions all agents of the workspace may ask in an hour"
+    ),
     "merge": Setting(
         "none",
         fields.choice("none", "ff", "pr"),

@@ -26,7 +26,7 @@ from mcp.server.transport_security import TransportSecuritySettings
 from ..client import Client
 from ..core import access
 from ..core.errors import Invalid, NotKnown, StoreTrouble, YourturnError
-from ..http import auth, limits
+from ..http import auth, limits, refusals
 from ..http.errors import log
 from ..http.gate import answer, refuse
 from ..http.site import Site
@@ -113,12 +113,6 @@ class Afar(Tools):
         if token is not None and self._is_own(found):
             with suppress(YourturnError):
                 self.desk.complete(token, summary)
-
-    def _ask(self, task: str | None, call: Call, fields: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-        about = self.task(task)
-        if about is not None:
-            self.desk.may_ask(about)
-        return super()._ask(about, call, fields, names)
 
 
 class Sitting(Service):
@@ -231,7 +225,10 @@ class Mcp:
         seat, headers = ctx.request.scope["yourturn.seat"], ctx.request.scope["yourturn.headers"]
         self._hear(headers)
         try:
-            return await Sitting(self.site, seat).call(ctx, params)
+            found = await Sitting(self.site, seat).call(ctx, params)
+            if found.is_error and params.name in refusals.TOOLS and found.structured_content:
+                refusals.REFUSED[found.structured_content["error"]["code"]] += 1
+            return found
         finally:  # a look that came before it held something has forgotten it
             self._hear(headers)
 

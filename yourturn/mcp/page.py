@@ -60,7 +60,8 @@ taken with `next_task` is kept alive while the session lasts, and parked when it
 
 Always an agent, whoever starts the program: the agent of `YOURTURN_TOKEN`, else `YOURTURN_AGENT`, else the name that the client
 gives itself. `YOURTURN_TASK` and `YOURTURN_CLAIM` say what it works on. No tool can answer a question, approve anything for a
-person, lift a gate or raise a limit."""
+person, lift a gate or raise a limit. An agent asks only so often (`question_rate` about one task, `question_rate_actor`, and
+`question_rate_workspace`, in an hour), with and without a task; then the tool says when to try again, and nothing was asked."""
 
 
 def page() -> str:

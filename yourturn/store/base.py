@@ -69,6 +69,7 @@ class Store:
         self.recent = Recent()
         self.picks: dict[tuple[bool, ...], str] = {}  #: what asks for the next task, see tx.pick
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
+        self.totals: dict[int, Any] = {}  #: what was counted before and cannot change, by workspace; see client/looks.py
         self.managed = 0  #: how often people, tokens and the like were changed from here
 
     def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from ..core.errors import NotFound
-from ..core.model import RESOLVED, Action, Case, Note, Project, Question, Ref, Step, Task
+from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Step, Task
 from ..core.naming import Name, Reading, meant
 from .base import DESCENDANTS, FROM_HOME, HOME, OF_PROJECT, Store
 from .recent import Birth
@@ -23,8 +23,8 @@ class Docket:
     """Cases, loaded and locked."""
 
     __slots__ = (
-        "ahead", "asked", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q", "recalled",
-        "recent", "run", "store", "unasked", "virtual", "workspace",
+        "ahead", "asked", "asking", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q",
+        "recalled", "recent", "run", "store", "unasked", "virtual", "workspace",
     )  # fmt: skip
 
     def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, recent: bool = False) -> None:
@@ -42,6 +42,7 @@ class Docket:
         self.ahead: Project | None = None  #: in which the next task was asked for before that in hand was moved
         self.birth: Birth | None = None  #: where the next task comes in
         self.asked: tuple[int, int] | None = None  #: the first number that was guessed for a question, and how many
+        self.asking: list[Decision] = []  #: what agents ask people, see rates.py
         self.counted: tuple[int, bool] | None = None  #: the number behind those that were given, see recent.py
         self.known = 0.0  #: what this machine's clock showed when the database's showed what was remembered
         self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, the database's time, and when that was

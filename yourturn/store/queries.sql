@@ -340,13 +340,14 @@ ON CONFLICT (workspace_id, name) DO UPDATE
 SET used_until = CASE WHEN rates.used_until > CAST(:now AS {big}) THEN rates.used_until ELSE CAST(:now AS {big}) END + CAST(:cost AS {big})
 WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - CAST(:cost AS {big});
 
--- name: task_settings
-SELECT t.key, p.settings, w.settings, {now} FROM tasks t JOIN projects p ON p.id = t.project_id
-JOIN workspaces w ON w.id = p.workspace_id WHERE t.id = :id;
-
--- name: asked_before
--- When the question was asked that is so many back.
-SELECT q.asked_at FROM questions q WHERE q.task_id = :id ORDER BY q.id DESC LIMIT 1 OFFSET :back;
+-- name: spend_rates
+-- The same for several at once, each with a cost of its own; says which had room for it.
+INSERT INTO rates (workspace_id, name, used_until) VALUES {spent}
+ON CONFLICT (workspace_id, name) DO UPDATE
+SET used_until = CASE WHEN rates.used_until > CAST(:now AS {big}) THEN rates.used_until ELSE CAST(:now AS {big}) END
+  + excluded.used_until - CAST(:now AS {big})
+WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - (excluded.used_until - CAST(:now AS {big}))
+RETURNING name;
 
 -- name: rate
 SELECT used_until FROM rates WHERE workspace_id = :workspace AND name = :name;

@@ -238,13 +238,21 @@ class Reader(Log):
         kinds: Iterable[str] = (),
         reviewer: str | None = None,
         urgency: str | None = None,
+        blocking: bool | None = None,
+        mine: Iterable[str] | None = None,
         status: str = "pending",
         task: int | None = None,
         only: Iterable[int] | None = None,
         after: int | None = None,
         limit: int = 500,
     ) -> list[Asked]:
+        """`mine`: sent to nobody in particular, or to one of these."""
         where, args = ["q.workspace_id = :workspace"], dict[str, Any]()
+        if mine is not None:
+            clause, args = _sent_to(mine)
+            where.append(clause)
+        if blocking is not None:
+            where.append(f"q.blocking = {int(blocking)}")
         if only is not None:
             where.append(f"q.id {self.store.words['these']}")
             args["ids"] = _numbers(only)
@@ -275,6 +283,22 @@ class Reader(Log):
             **args,
         )
         return [Asked(Question._make(row[:_QUESTION]), *row[_QUESTION:]) for row in rows]
+
+    def waits(self, project: str | None, mine: Iterable[str] | None, soon: int) -> tuple[int, int, int]:
+        """How many questions wait for a person: all, those that are sent to one of `mine` or to nobody in particular, and those
+        of them whose time is up before `soon`."""
+        ours, args = _sent_to(mine) if mine is not None else ("1 = 0", dict[str, Any]())
+        within = " AND p.key = :project" if project else ""
+        args |= {"project": project} if project else {}
+        late = f"{ours} AND q.on_timeout <> 'keep' AND q.timeout_at < :soon"
+        rows = self.rows(
+            f"SELECT count(*), count(CASE WHEN {ours} THEN 1 END), count(CASE WHEN {late} THEN 1 END) FROM questions q "
+            "JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
+            f"WHERE q.workspace_id = :workspace AND q.status = 'pending'{within}",
+            soon=soon,
+            **args,
+        )
+        return rows[0][0], rows[0][1], rows[0][2]
 
     def waiting(self, project: str | None = None, search: str | None = None) -> list[Any]:
         """Everything that waits, without its words: id, key, project, kind, form, blocking, urgency, until, then, for, by, how
@@ -312,15 +336,27 @@ class Reader(Log):
         return Question._make(row), key
 
     def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
-        """task, kind, status, asked, responded: questions that were open at some time since then; of closed ones the newest."""
+        """task, kind, status, asked, responded, blocking: questions that were open at some time since then; of closed ones the
+        newest."""
         ours = " AND p.key = :project" if project else ""
         asked = (
-            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at FROM questions q JOIN tasks t ON t.id = q.task_id "
+            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at, q.blocking "
+            "FROM questions q JOIN tasks t ON t.id = q.task_id "
             f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} AND "
         )
         args = {"project": project} if project else {}
         closed = f"{asked} q.responded_at >= :since ORDER BY q.responded_at DESC LIMIT :most"
         return self.rows(f"{asked} q.status = 'pending'", **args) + self.rows(closed, since=since, most=most, **args)
+
+    def closed(self, after: int, until: int) -> list[Any]:
+        """kind, status, how many, how long they waited together: questions that were closed in that time."""
+        return self.rows(
+            "SELECT q.kind, q.status, count(*), CAST(sum(q.responded_at - q.asked_at) AS {big}) FROM questions q "
+            "WHERE q.workspace_id = :workspace AND q.responded_at > :after AND q.responded_at <= :until GROUP BY q.kind, q.status"
+            .format_map(self.store.words),
+            after=after,
+            until=until,
+        )  # fmt: skip
 
     # --- the office -------------------------------------------------------------------------------------------------
 
@@ -369,6 +405,12 @@ def _hanging(these: str, bytewise: str) -> dict[str, str]:
         "open_steps": steps.format("AND s.status <> 'completed' "),
         "parents": f"SELECT id, key FROM tasks WHERE id {these}",
     }
+
+
+def _sent_to(names: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Questions that are sent to one of these, or to nobody in particular."""
+    args = {f"mine{at}": name for at, name in enumerate(sorted(names))}
+    return f"(q.reviewer IS NULL OR q.reviewer IN ({', '.join(f':{name}' for name in args)}))", args
 
 
 def _numbers(ids: Iterable[Any]) -> str:

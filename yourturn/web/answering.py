@@ -127,7 +127,7 @@ def _too_late(visit: Visit, q: Asked, given: dict[str, Any]) -> Shown:
     by = words.name(q["asked_by"])
     context = {
         "here": "inbox", "q": shown, "told": told, "mine": mine, "by": by,
-        "restart": task["state"] in ENDED and "reopen" in visit.client.moves(q["task"]),
+        "restart": task["state"] in ENDED and "restart" in visit.client.moves(q["id"]),
         "key": inbox.new_key(), "around": neighbours(visit, q["id"], now), "note": f"Late answer to {q['id']}: {mine}",
     }  # fmt: skip
     return Page("late.html", context, 409)

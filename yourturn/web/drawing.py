@@ -127,12 +127,12 @@ class Queue(NamedTuple):
 TALL, LONG = 150, 600
 
 
-def queue(found: Sequence[Mapping[str, Any]], before: Sequence[int], days: int) -> Queue:
+def queue(found: Sequence[Mapping[str, Any]], before: Sequence[int], days: int, most: int) -> Queue:
+    """`most` waited at once, perhaps between two points of the line."""
     values = [int(point["waiting"]) for point in found]
-    top = _round_up(max([*values, *before, 1]))
+    top = _round_up(max([*values, *before, most, 1]))
     line, last = _path(values, top), _path(before, top)
     marks = [top * n // 3 for n in (3, 2, 1, 0)] if top % 3 == 0 else [top, top // 2, 0]
-    most = max(values, default=0)
     at = [(shape.local(point["at"]), int(point["waiting"])) for point in found]
     ticks: list[tuple[float, str]] = []
     for i, (then, _) in enumerate(at[:-1]):

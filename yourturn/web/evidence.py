@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..core.questions import EDITABLE
-from ..screen import HIDDEN
+from ..screen import HIDDEN, context_name, spoken
 
 #: Lines of a diff that are shown; and how many are shown unfolded.
 MOST, FLAT = 4000, 200
@@ -115,7 +115,7 @@ def own_words(context: Any, options: Iterable[str] = ()) -> tuple[str, tuple[tup
     taken |= {name for name in CHOICES if str(context.get(name)) in known}
     said = [as_text(context[name]) for name in WORDS if isinstance(context.get(name), str) and context[name].strip()]
     rest = [
-        (name.replace("_", " "), as_text(value))
+        (context_name(name), spoken(value) or as_text(value))
         for name, value in context.items()
         if name not in taken and name not in WORDS and value not in (None, "", [], {})
     ]

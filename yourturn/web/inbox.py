@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ..client import Client
-from ..core.access import GRANTS
+from ..core.access import GRANTS, is_mine
 from ..core.errors import AlreadyClosed, IllegalMove, Invalid, YourturnError
 from ..core.words import iso
 from ..view import GROUPS, SOON, grouped, question_sort
@@ -28,13 +28,6 @@ ABOUT = {"Running out": "answer these first", "Work is waiting": "most unblocked
 URGENCY = {"soon": "Running out", "work": "Work is waiting", "later": "No hurry"}
 SORTS = ("permission", "approval", "review", "content", "checkpoint", "choice", "question", "recovery", "escalation", "work")
 Row = dict[str, Any]
-
-
-def is_mine(q: Row, client: Client) -> bool:
-    """For nobody in particular, for me, or for a role that I have."""
-    to = q["reviewer"]
-    me = client.who.name
-    return to is None or to in (me, me.partition(":")[2]) or to in ("anybody", *GRANTS[client.who.role], client.who.role)
 
 
 def remembered(visit: Visit, name: tuple[Any, ...], make: Callable[[], Any]) -> Any:
@@ -113,12 +106,13 @@ def survey(visit: Visit, wish: Wish, now: int) -> Survey:
 def _survey(visit: Visit, wish: Wish, now: int) -> Survey:
     client = visit.client
     rows: list[Row] = remembered(visit, ("waiting", wish.search), lambda: client.waiting(search=wish.search or None))
-    ours = {q["reviewer"]: is_mine(q, client) for q in rows}
+    ours = {q["reviewer"]: is_mine(client.who, q["reviewer"]) for q in rows}
     mine = [q for q in rows if ours[q["reviewer"]]]
     others: dict[str, int] = {}
     for q in rows if len(mine) < len(rows) else ():
         if not ours[q["reviewer"]]:
-            others[q["reviewer"]] = others.get(q["reviewer"], 0) + 1
+            whom = q["reviewer"] or "people who answer"
+            others[whom] = others.get(whom, 0) + 1
     here = mine if wish.whose == "mine" else rows
     groups = grouped(here, iso(now + SOON))
     order = [(name, q) for name in GROUPS for q in groups[name]]
@@ -148,6 +142,8 @@ def show(visit: Visit) -> Shown:
     from .question import words_sent
 
     client, wish = visit.client, wish_of(visit.query)
+    if not _may(client):  # nothing is theirs to answer: they look at all
+        wish = wish._replace(whose="all")
     now = shape.now_of(client)
     found = survey(visit, wish, now)
     slice_ = found.order[wish.start : wish.start + PAGE]

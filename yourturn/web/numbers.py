@@ -41,7 +41,7 @@ def show(visit: Visit) -> Shown:
             "projects": [(p["key"], _url(name, p["key"])) for p in client.projects()],
             "all": _url(name, ""),
             "tiles": tiles(found),
-            "queue": drawing.queue(found["queue"], found["before"]["queue"], days),
+            "queue": drawing.queue(found["queue"], found["before"]["queue"], days, found["peak"]),
             "answers": drawing.answers(kinds),
             "timeouts": drawing.timeouts(kinds),
             "per_task": drawing.per_task(found["questions_per_task"]["spread"]),
@@ -49,8 +49,8 @@ def show(visit: Visit) -> Shown:
             "alert": round(100 * drawing.ALERT / drawing.longest(kinds), 1),
             "days": days,
             "tasks": found["questions_per_task"]["tasks"],
-            "now": found["questions"]["pending"],
-            "any": any(found["questions"].values()),
+            "now": found["waiting"]["all"],
+            "any": any(found["questions"].values()) or found["waiting"]["all"],
         },
     )
 
@@ -61,7 +61,7 @@ def _url(name: str, project: str) -> str:
 
 
 def tiles(found: dict[str, Any]) -> list[Tile]:
-    waiting, median = found["questions"]["pending"], found["answer_seconds"]["median"]
+    waiting, median = found["waiting"]["all"], found["answer_seconds"]["median"]
     oldest = f"oldest {shape.short(found['oldest_pending'])}" if found["oldest_pending"] else "It's not your turn"
     rate, mean = found["timeout_rate"], found["questions_per_task"]["mean"]
     value, unit = shape.parted(median) if median is not None else ("–", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..core.access import GRANTS
+from ..core.access import GRANTS, is_mine
 from ..core.model import ENDED, HUMAN, PENDING
 from . import frame, inbox, shape, words
 from .article import NOTHING, Asked, Draft, find, made
@@ -29,7 +29,7 @@ def show(visit: Visit) -> Shown:
         macro = "row" if part == "row" else "toast"
         wished = visit.client.preferences().get("notify") if visit.client.who.is_person else None
         loud = wished is None or q["urgency"] in wished
-        return Part(frame.part(f"{macro}.html", macro, row, **context, mine=inbox.is_mine(q, visit.client), loud=loud))
+        return Part(frame.part(f"{macro}.html", macro, row, **context, mine=is_mine(visit.client.who, q["reviewer"]), loud=loud))
     return page(visit, named, now)
 
 

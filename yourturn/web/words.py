@@ -139,7 +139,7 @@ def silence(q: Mapping[str, Any], run: str = "", short: bool = False) -> str:
     else:
         found = {
             "default": fails, "fail": fails, "stuck": "then it ends as stuck", "defer": "then it is put aside",
-            "remind": "then you are reminded", "escalate": "then somebody else is asked",
+            "remind": "then its time runs again", "escalate": "then somebody else is asked",
             "accept": "then it is accepted",
         }[what]  # fmt: skip
     return found if short or q["kind"] != "permission" else f"{found}; nothing runs"
