@@ -50,7 +50,7 @@ def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
 
 
 def test_only_the_system_is_left_out():
-    assert sorted(set(VERBS) - set(SAID)) == ["block", "expire", "fence", "parent", "timeout", "unblock"]
+    assert sorted(set(VERBS) - set(SAID)) == ["block", "expire", "fence", "parent", "timeout", "unblock", "unvet"]
 
 
 @pytest.mark.parametrize("verb", SAID)

@@ -275,7 +275,7 @@ def _shown(name: str, value: object) -> str:
     if isinstance(value, int) and value >= MINUTE:
         unit, letter = next((u, c) for u, c in ((DAY, "d"), (HOUR, "h"), (MINUTE, "m")) if value % u == 0)
         return f"{value // unit}{letter}"
-    return "auto" if name == "review" and value == 0 else str(value)
+    return {"review": "auto", "signal_timeout": "none"}.get(name, "0") if value == 0 else str(value)
 
 
 def commands() -> str:

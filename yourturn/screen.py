@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import time
-from typing import Any
 
 COLOUR = False
 #: Controls, and signs that hide or turn text: bidi, zero-width, soft hyphen, line separators, tags.
@@ -162,28 +161,3 @@ def clock(iso: str) -> str:
     here = time.localtime(at)
     today = time.strftime("%Y-%m-%d", here) == time.strftime("%Y-%m-%d")
     return time.strftime("%H:%M" if today else "%Y-%m-%d %H:%M", here)
-
-
-def spoken(value: Any) -> str:
-    """A list as one says it: 'dev, design'; of options, their labels. Empty where that would leave something out."""
-    items = value if isinstance(value, list) else []
-    options = [item for item in items if isinstance(item, dict)]
-    if any(isinstance(item, list) for item in items) or any(not o.get("label") or o.keys() - _OPTION for o in options):
-        return ""
-    return ", ".join(_word(item["label"] if isinstance(item, dict) else item) for item in items)
-
-
-_OPTION = {"id", "label", "value"}
-
-
-def _word(value: Any) -> str:
-    return {True: "yes", False: "no", None: "nothing"}[value] if value is None or isinstance(value, bool) else str(value)
-
-
-def context_name(name: str) -> str:
-    """suggestedOptions and suggested_options are suggested options."""
-    parts = [
-        f" {letter.lower()}" if letter.isupper() and before.islower() else letter
-        for before, letter in zip(" " + name, name, strict=False)
-    ]
-    return "".join(parts).replace("_", " ")

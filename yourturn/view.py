@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
+from .core.prose import told
 from .core.words import iso
-from .screen import NARROW, ago, bold, cells, clock, columns, context_name, cut, dim, left, one_line, pad, safe, spoken, width
+from .screen import NARROW, ago, bold, cells, clock, columns, cut, dim, left, one_line, pad, safe, width
 from .screen import quoted as behind_bar
 
 ICONS = {
@@ -66,17 +67,8 @@ def question_sort(q: dict[str, Any]) -> str:
 
 
 def context_lines(context: Any) -> list[str]:
-    """An agent's context, as text."""
-    if not context:
-        return []
-    if isinstance(context, str):
-        return safe(context).splitlines()
-    lines = []
-    for name, value in context.items():
-        text = value if isinstance(value, str) else spoken(value) or "\n".join(_as_json(value)).strip()
-        first, *more = safe(text).splitlines() or [""]
-        lines += [first if name == "text" else f"{one_line(context_name(name))}: {first}", *more]
-    return lines
+    """An agent's context, as text: the context itself first, then what else was said, behind plain labels."""
+    return safe("\n".join(told(context))).splitlines() if context else []
 
 
 def result(q: dict[str, Any]) -> str:
@@ -94,6 +86,8 @@ def result(q: dict[str, Any]) -> str:
     value = response.get("value")
     if "digest" in response:
         return f"{person(q['responded_by'])} said yes, with changes{words}"
+    if value is None and response.get("type") == "text" and not words:
+        return f"{person(q['responded_by'])} said yes without words"
     if value is None or value is True:
         return f"{person(q['responded_by'])} said yes{words}"
     return f"{person(q['responded_by'])}: {quoted(value)}" + (words if response.get("text") not in ("", value) else "")
@@ -343,9 +337,10 @@ def task(
     for q in t["questions"]:
         if q["status"] == "pending":
             lines += ["", *question(q)]
-    earlier = [f"{q['id']} {result(q)}" for q in reversed(t["questions"]) if q["status"] != "pending"]
+    earlier = [["  " + q["id"], one_line(q["text"]), result(q)] for q in reversed(t["questions"]) if q["status"] != "pending"]
     if earlier:
-        lines += ["", "  Earlier: " + " · ".join(earlier[:6])]
+        left_out = [f"  … {len(earlier) - 6} older: turn show {t['key']} --json"] if len(earlier) > 6 else []
+        lines += ["", "  Earlier", *columns(earlier[:6], last=1), *left_out]
     if t["notes"]:
         lines += ["", "  Notes"]
         for note in t["notes"]:

@@ -244,10 +244,14 @@ _STORED_JSON = frozenset(
 )
 
 
+_TIMED = ("lease", "max_lease", "min_timeout", "max_timeout", "review", "signal_timeout")
+_NO_TIME = {"review": "auto", "signal_timeout": "none"}
+
+
 def settings(values: dict[str, Any]) -> dict[str, Any]:
     """Lengths of time as seconds, so that programs need not know our unit."""
     found = {}
     for name, value in values.items():
-        timed = name in ("lease", "max_lease", "min_timeout", "max_timeout") or (name == "review" and value not in (0, "ask"))
-        found[name] = value / 1_000_000 if timed else "auto" if name == "review" and value == 0 else value
+        timed = name.partition(".")[0] in _TIMED and isinstance(value, int) and value != 0
+        found[name] = value / 1_000_000 if timed else _NO_TIME.get(name.partition(".")[0], value) if value == 0 else value
     return found

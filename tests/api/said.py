@@ -233,6 +233,14 @@ case(
     steps=_STEPS, journal=(row("state"), "done"),
 )  # fmt: skip
 case(
+    "complete", "account", Scene.held, lambda s: {"claim": s.claim, "summary": "All.", "details": "With care.", "issues": ["slow"]},
+    details=(notes, ["With care.\n\nIssues:\n- slow"]), issues=(notes, ["With care.\n\nIssues:\n- slow"]),
+)  # fmt: skip
+case(
+    "fail", "account", Scene.held, lambda s: {"claim": s.claim, "reason": "broken", "details": "With care.", "issues": ["slow"]},
+    details=(notes, ["With care.\n\nIssues:\n- slow"]), issues=(notes, ["With care.\n\nIssues:\n- slow"]),
+)  # fmt: skip
+case(
     "fail", "reason", Scene.held, lambda s: {"claim": s.claim, "reason": "broken", "failure": "stuck"},
     reason=row("reason"), failure=row("failure"),
 )  # fmt: skip
@@ -274,6 +282,10 @@ for _verb in ("ask", "flag"):
 case("ask", "aside", Scene.task, {"text": "Which?", "kind": "input", "default": "left", "blocking": False}, blocking=q("blocking"))
 case("ask", "claim", Scene.held, lambda s: {"text": "Which?", "claim": s.claim}, claim=_HELD)
 case("flag", "run", Scene.run, lambda s: {"text": "Look.", "claim": s.claim, "steps": [STEP], "program": PROGRAM}, steps=_STEPS, program=_PROGRAM)
+case(
+    "flag", "also", Scene.task, {"kind": "input", "text": "Which?", "also": [{"text": "Where?", "options": OPTIONS}]},
+    also=(lambda a: [(one["text"], one["options"]) for one in a.task["questions"]], [("Which?", []), ("Where?", OPTIONS)]),
+)  # fmt: skip
 case("flag", "hold", Scene.held, lambda s: {"text": "Look.", "claim": s.claim, "hold": True}, hold=_HELD)
 case("flag", "once", lambda s: s.asked("review"), {"kind": "review", "text": "Look.", "once": True}, once=(lambda a: len(a.task["questions"]), 1))
 case("flag", "replace", Scene.asked, {"kind": "review", "text": "Look.", "replace": True}, replace=(row("awaiting"), "review"))

@@ -121,7 +121,7 @@ def jobs(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
 
 # --- the command ------------------------------------------------------------------------------------------------------------
 
-_FLAGS = {"worker": "--worker-id", "labels": "--label", "options": "--option", "children": "--child", "scopes": "--scope", "project": "-p"}
+_FLAGS = {"worker": "--worker-id", "labels": "--label", "options": "--option", "children": "--child", "issues": "--issue", "scopes": "--scope", "project": "-p"}
 
 
 def _flags(args: Args) -> list[str]:
@@ -314,6 +314,7 @@ LACKS: dict[tuple[str, str], dict[str, str]] = {
     ("command", "flag"): {
         "steps": _SCRIPT, "program": _SCRIPT, "hold": "in a step it is held without being told",
         "once": "update --awaiting says it where no question is given",
+        "also": "a handoff of several questions is a signal; a command asks one after the other",
     },
     ("command", "answer"): {"signal": _STEPLESS},
     **{("command", verb): {"steps": _SCRIPT, "journal": _SCRIPT} for verb in ("complete", "fail")},
@@ -330,6 +331,7 @@ LACKS: dict[tuple[str, str], dict[str, str]] = {
         **dict.fromkeys(("claim", "worker", "hold"), _SEAT), **dict.fromkeys(("steps", "program"), _SCRIPT),
         **dict.fromkeys(("urgency", "response_type", "options", "multi", "allow_other", "group", "default", "timeout"), _ASK_INSTEAD),
         **dict.fromkeys(("on_timeout", "reviewer", "confidence", "action", "metadata", "once", "replace", "fields"), _ASK_INSTEAD),
+        "also": "an agent that has several questions asks each with ask_question",
     },
     ("mcp", "complete"): {**dict.fromkeys(("claim", "worker"), _SEAT), "steps": _SCRIPT, "journal": _SCRIPT},
     ("mcp", "release"): dict.fromkeys(("claim", "worker"), _SEAT),

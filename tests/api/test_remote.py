@@ -228,3 +228,29 @@ def test_every_filter_crosses_the_wire():
     for method, read in (("list", Reader.tasks), ("inbox", Reader.inbox), ("history", Reader.log)):
         known = _more(method)
         assert known is not None and set(signature(read).parameters) - own - {"limit", "after"} == set(known) - own, method
+
+
+def test_a_handoff_arrives_whole_over_http(site, reach, turn):
+    desk = reach()
+    kept = "JWT\n\nIssues:\n- one flaky test"
+    key = desk.create("Log in", requires="approval")["key"]
+    claim = desk.claim(key, "w1")["claim"]
+    task = desk.complete(claim, "It works", details="JWT", issues=["one flaky test"])
+    assert task["questions"][0]["context"] == {"details": "JWT", "issues": ["one flaky test"]}
+    assert [note["text"] for note in task["notes"]] == [kept]
+    for verb, words in (("complete", "summary"), ("fail", "reason")):
+        key = desk.create("Log out")["key"]
+        token = desk.claim(key, "w1")["claim"]["token"]
+        body = {"claim": token, words: "so", "details": "JWT", "issues": ["one flaky test"]}
+        assert site.call("POST", f"/api/tasks/{key}/{verb}", {**body, "issues": "one"}).status == 422
+        assert site.call("POST", f"/api/tasks/{key}/{verb}", body).status == 200
+        assert [note["text"] for note in site.desk.show(key)["notes"]] == [kept]
+    key = desk.create("By command")["key"]
+    token = desk.claim(key, "w1")["claim"]["token"]
+    turn("complete", key, "--claim", token, "--details", "JWT", "--issue", "one flaky test")
+    assert [note["text"] for note in site.desk.show(key)["notes"]] == [kept]
+    key = desk.create("Ask")["key"]
+    also = [{"text": "Where?", "options": ["eu", "us"]}]
+    found = site.call("POST", f"/api/tasks/{key}/flag", {"text": "Which port?", "kind": "input", "also": also})
+    assert [q["text"] for q in found.json["questions"]] == ["Which port?", "Where?"]
+    assert [q["text"] for q in desk.flag(key, "A?", None, "input", also=also)["questions"]][2:] == ["A?", "Where?"]

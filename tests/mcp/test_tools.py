@@ -417,12 +417,15 @@ def test_a_task_from_beginning_to_end(desk: Client, play: Callable[..., None]) -
         told(await agent.call_tool("report_progress", {"message": "The form is there.", "percent": 50}))
         found = told(await agent.call_tool("get_task", {}))
         assert found["task"]["notes"][-1]["text"] == "Progress (50 %): The form is there."
-        found = told(await agent.call_tool("complete_task", {"task": "1", "summary": "Login."}))
+        found = told(
+            await agent.call_tool("complete_task", {"task": "1", "summary": "Login.", "details": "JWT", "issues": ["slow"]})
+        )
         assert (found["task"], found["state"]) == ("PROJ-1", "done")
         assert "Which task?" in await refused(agent, "complete_task", {"summary": "Again."})
 
     play(story)
     assert desk.show("PROJ-1")["summary"] == "Login."
+    assert desk.show("PROJ-1")["notes"][-1]["text"] == "JWT\n\nIssues:\n- slow"
     assert [event["actor"] for event in desk.history("PROJ-1") if event["action"] == "complete"] == ["agent:claude-code"]
 
 

@@ -28,7 +28,8 @@ _NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "you
 _NAMES, _IMPORTS = "tests/data/test_names.py", "tests/data/test_imports.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
-_SAID = "tests/worker/test_signals.py"
+_SAID, _HANDED = "tests/worker/test_signals.py", "tests/core/test_handoff.py"
+_RICHER = "tests/stories/test_richer_handoff.py"
 _QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/quote.py", "yourturn/worker/brief.py", "tests/worker/test_brief.py"
 _RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("process", "leash", "claude"))
 _PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
@@ -287,8 +288,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("fences need not add up", _SIGNALS, "if not message.unclosed:", "if True:", on(_SAID, "test_a_message", "")),
     Mutant("a tag is closed in a fence", _MESSAGE, "if sum(1 for _ in _EDGE.finditer(body)) % 2:", "if False:", on(_SAID, "test_a_message", "")),
     Mutant("a sentence about the signal is the signal", _SIGNALS, 'if word.what == "done" and piece.aside:', "if False:", on(_SAID, "test_a_message", "")),
-    Mutant("a record is a result", _SIGNALS, "return told and not RECORD_FIELDS & set(found)", "return told", on(_SAID, "test_a_message", "")),
-    Mutant("the first word wins", _SIGNALS, "_contradiction(found[0], found[1]) if found else NOTHING", "found[0] if found else NOTHING", on(_SAID, "test_a_message", "")),
+    Mutant("a record is a result", _SIGNALS, "return said and not RECORD_FIELDS & set(found)", "return said", on(_SAID, "test_a_message", "")),
+    Mutant("the first word wins", _SIGNALS, "return found[0] if len(found) == 1 else _contradiction(found[0], found[1])", "return found[0]", on(_SAID, "test_a_message", "")),
+    Mutant("two ends are two questions", _SIGNALS, "if len(ends) > 1:", "if False:", on(_SAID, "test_a_message", "")),
+    Mutant("a result asks without limit", _SIGNALS, "if len(first.questions) + len(also) > MANY:", "if False:", on(_SAID, "test_a_message", "")),
+    Mutant("what the desk cannot ask is said to it", _TURNS, 'if outcome.what != "ask" or not outcome.fields:', "if True:", on(_RICHER, "test_what_the_desk_cannot_ask_reaches_a_person_with_the_exact_words")),
+    Mutant("an unknown status costs a turn", _TURNS, 'if outcome.what == "nothing" and outcome.status and not self.in_step:', "if False:", on(_RICHER, "test_a_protocol_error_shows_what_was_said_and_not_python")),
+    Mutant("a no among yeses is a yes", "yourturn/flow/agentcall.py", "    if no is not None:\n", "    if False:\n", on(_FLOWS, "test_one_no_among_several_questions_is_a_no_to_the_step", "0-REJECTED")),
+    Mutant("a handoff asks without limit", "yourturn/core/actions.py", "if len(value) >= MANY:", "if False:", on(_HANDED, "test_one_that_does_not_fit_leaves_all_of_them_unasked", "")),
+    Mutant("what people ask runs out", _QUESTIONS, 'and by.startswith("agent:") and', "and", on(_HANDED, "test_what_people_ask_and_tools_have_their_own_times")),
+    Mutant("a project's time goes over the agent's", _QUESTIONS, "if timeout is None and not tool and by", "if not tool and by", on(_HANDED, "test_what_the_agent_says_itself_counts_before")),
     Mutant("the file overrules the message", _SIGNALS, "if not _agree(found[0], other):", "if False:", on(_SAID, "test_sources_agree_or_a_person_looks", "")),
     # --- git care
     Mutant("half a worktree is good enough", _GIT, "path.is_dir() and not mine.half_made", "path.is_dir()", on(_PLACES, "test_a_worktree_that_was_never_finished_making_is_made_again", "False")),
@@ -331,7 +340,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a step forgets its session", _STEPPING, 'self.sit_down(call.session_id, call.seat, call.seat.get("host"))', "pass", on(_FLOWS, "test_the_session_that_asked_goes_on_with_the_answer_in_one_step")),
     Mutant("a step's park is forgotten", _STEPPING, "                self.remember(parked=came.parked)\n                return Turn(\"waiting\")", "                return Turn(\"waiting\")", on(_FLOWS, "test_a_question_by_tool_parks_the_session_and_wakes_it_in_the_very_call")),
     Mutant("questions of other steps are its own", _STEPPING, "asked = self.call.questions()", 'asked = task["questions"]', on(_FLOWS, "test_an_agent_without_a_session_is_told_everything_again")),
-    Mutant("an agent's command ends the run", "yourturn/cli/claims.py", '        if parse.step(mine):\n            return _signalled(a, "DONE", summary=summary)\n', "", on(_FLOWS, "test_in_a_step_complete_and_fail_end_the_step_and_not_the_run")),
+    Mutant("an agent's command ends the run", "yourturn/cli/claims.py", '        if parse.step(mine):\n            return _signalled(a, "DONE", summary=summary, **_account(a))\n', "", on(_FLOWS, "test_in_a_step_complete_and_fail_end_the_step_and_not_the_run")),
     Mutant("a missing agent is the script's", _RUNNING, 'raise self.needs(call, in_words(error), "access_required") from None', 'return Turn("broken", text=in_words(error))', on(_FLOWS, "test_an_agent_that_nobody_has_is_asked_for", "")),
     Mutant("a failed run forgets its work", _RUNNING, "gitwork.lay(place, self.key, body)", "pass", on(_FLOWS, "test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back", "")),
     Mutant("a hanging script keeps its worker", _RUNNING, "if now - since >= 2 * GRACE:", "if False:", on(_FLOWS, "test_a_script_that_hangs_is_left", "asleep")),

@@ -136,11 +136,11 @@ def test_said_with_a_command(crew: Crew) -> None:
 
 
 def test_words_that_cannot_be_understood_reach_a_person(crew: Crew) -> None:
-    keys = crew.tasks("Two at once", "Unknown", "Unclosed", "Nothing asked")
+    keys = crew.tasks("Two at once", "Unknown", "Unclosed", "Asked and finished")
     crew.says(keys[0], "<promise>COMPLETE</promise>\n<promise>EJECT: or not</promise>")
     crew.says(keys[1], "<promise>FINISHED</promise>")
     crew.says(keys[2], '{"status": "completed", "summary": ')
-    crew.says(keys[3], "<promise>INPUT_NEEDED</promise>")
+    crew.says(keys[3], '<promise>INPUT_NEEDED: Which?</promise>\n{"status": "completed", "summary": "x"}')
     crew.work("--turns", "1")
     for key in keys:
         assert crew.waiting(key, "escalation")["reason"] in ("protocol_error", "decision_needed")

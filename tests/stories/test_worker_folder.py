@@ -20,7 +20,7 @@ def test_in_the_checkout_itself(crew: Crew) -> None:
     crew.says(first, half, "$ cat half.txt && echo '<promise>COMPLETE</promise>'")
     told = crew.work("--in-place")
     assert [(row["task"], row["outcome"]) for row in told["results"]] == [(first, "waiting")]
-    assert told["ended"].startswith(f"the checkout holds unfinished work of {first}")
+    assert told["ended"].startswith(f"the checkout holds unfinished work of {first}") and told["ended_code"] == "held_up"
     assert crew.git("status", "--porcelain", "half.txt") == "?? half.txt"
     assert crew.state(second) == "ready"
     crew("respond", first, "The left one")

@@ -164,6 +164,7 @@ def test_tasks_and_turns_run_out(crew: Crew) -> None:
     keys = crew.tasks("A", "B", "C")
     told = crew.work("--budget-tasks", "1")
     assert (told["ended"], told["spent"]["tasks"]) == ("it was to take 1 and no more", 1)
+    assert told["ended_code"] == "budget"
     assert crew.states() == dict(zip(keys, ("done", "ready", "ready"), strict=True))
     crew.says(keys[1], "Hm.", "Hm.", "<promise>COMPLETE</promise>")
     told = crew.work("--budget-iterations", "2")
@@ -179,7 +180,7 @@ def test_the_time_runs_out(crew: Crew) -> None:
     key = crew.tasks("Long")[0]
     crew.plays([{"say": "on it"}, {"hang": True}])
     told = crew.work("--budget-time", "1s", agent=False)
-    assert told["ended"] == "the time is over (1 s)"
+    assert (told["ended"], told["ended_code"]) == ("the time is over (1 s)", "budget")
     task = crew.desk.show(key)
     assert (told["results"][0]["outcome"], task["state"], task["retry_count"]) == ("stopped", "ready", 0)
 
@@ -267,6 +268,7 @@ def test_what_it_prints(crew: Crew) -> None:
     assert lines[5:] == ["Ended: nothing is left to take. 1 done, 1 waiting.", "Next: turn inbox"]
     assert crew.work() == {
         "ended": "nothing is left to take",
+        "ended_code": "drained",
         "results": [],
         "spent": {"tasks": 0, "iterations": 0, "tokens": 0, "cost": 0.0},
     }

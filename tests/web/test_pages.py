@@ -280,8 +280,8 @@ def test_what_an_agent_gives_is_read_as_words(web, ana):
     }  # fmt: skip
     q = web.ask("Which?", context=context)
     text = re.sub(r"<[^>]+>", " ", ana.text(f"/questions/{q}"))
-    assert re.search(r"suggested options\s+dev, design", text) and re.search(r"current step\s+research", text)
-    assert re.search(r"choices\s+Alpha", text) and "suggestedOptions" not in text and "&#34;more&#34;: 1" in text
+    assert re.search(r"Suggested options\s+- dev\s+- design", text) and re.search(r"Current step\s+research", text)
+    assert re.search(r"Choices\s+Alpha", text) and "suggestedOptions" not in text and "&#34;more&#34;: 1" in text
 
 
 def test_nobody_is_told_that_they_will_be_reminded(web, ana):

@@ -213,6 +213,35 @@ def test_the_signal_table_is_the_rules() -> None:
     assert rows.keys() <= SIGNALS.keys()
 
 
+def test_in_a_run_the_table_says_what_the_script_is_told() -> None:
+    text = section(brief(task(), agent="coder", in_run=True), "## Handoff Signals")
+    rows = dict(re.findall(r"^\| `<promise>(\w+)(?:: .*?)?</promise>` \| (.*) \|$", text, re.MULTILINE))
+    assert rows["INPUT_NEEDED"].endswith("| back to you | your step ends as REJECTED, and the script decides")
+    assert rows["APPROVAL_NEEDED"].endswith("| your step is done | back to you")
+    assert rows["EJECT"].endswith("| your step is done | back to you")
+    assert "the task is cancelled" not in text
+
+
+def test_a_yes_without_words_is_told_with_the_newest_note() -> None:
+    wordless = question(response={"type": "text", "value": None, "text": "", "verdict": "approved"})
+    late = note("Use Stripe", at="2026-11-15T15:00:00.000000Z")
+    told = answers(task(questions=[wordless], notes=[note("Before", at="2026-11-14T00:00:00.000000Z"), late]))
+    assert "Approved without words; see the notes" in told and "Use Stripe" in told
+    assert "no person has written a note" in answers(task(questions=[wordless]))
+    yes = question(kind="approval", response={"type": "approval", "value": True, "text": "", "verdict": "approved"})
+    assert "Yes, from human:ana" in answers(task(questions=[yes]))
+
+
+def test_what_is_said_of_several_questions_is_told_once() -> None:
+    shared = {"summary": "The image is built."}
+    both = [
+        question(id="Q1", group="g", context=shared),
+        question(id="Q2", group="g", text="Where?", context={"text": "Two.", **shared}),
+    ]
+    told = brief(task(questions=both), agent="coder")
+    assert told.count("The image is built.") == 1 and "Two." in told
+
+
 @pytest.mark.parametrize(
     ("way", "words"),
     [
@@ -296,7 +325,7 @@ HEADS = (
     "## Your role", "## The task", "### It is done when", "## Notes", "## Earlier tries", "## Questions", "## Human Feedback",
     "## Human Response to Your Question", "## Once more", "## Handoff Signals", "### In your last message",
     "### As a JSON result", "### As a file", "### With the turn command", "### With the tools of the MCP server `yourturn`",
-    "## Ask or assume",
+    "### The fields of a question", "## Ask or assume",
 )  # fmt: skip
 
 

@@ -133,6 +133,54 @@ def test_the_session_that_asked_goes_on_with_the_answer_in_one_step(shop: Flow) 
     assert shop.git("show", f"{task['branch']}:whole.txt") == "half\n"
 
 
+def test_a_step_asks_several_questions_and_goes_on_when_all_are_answered(lone: Flow) -> None:
+    questions = json.dumps(
+        {"status": "NEEDS_HUMAN", "questions": ["Which port?", {"question": "Where?", "options": ["eu", "us"]}]}
+    )
+    lone.plays_as("coder", f"signal '{questions}'", "echo '<promise>COMPLETE: both</promise>'")
+    key = lone.begin('return run("coder").summary')
+    assert lone.go_on()[0] == "waiting"
+    port, where = lone.show(key)["questions"]
+    assert (port["step"], where["step"], port["group"] == where["group"] is not None) == ("1", "1", True)
+    assert "your step ends as REJECTED" in lone.told("coder")
+    lone.desk.respond(port["id"], "8080")
+    lone.desk.answer(where["id"], "eu")
+    assert lone.go_on() == ("done", "both")
+    assert "8080" in lone.told("coder", 2) and "eu" in lone.told("coder", 2)
+
+
+@pytest.mark.parametrize(("no", "status"), [(0, "REJECTED"), (1, "REJECTED"), (None, "DONE")])
+def test_one_no_among_several_questions_is_a_no_to_the_step(lone: Flow, no: int | None, status: str) -> None:
+    lone.plays_as(
+        "coder", "echo '<promise>INPUT_NEEDED: a?</promise> <promise>INPUT_NEEDED: b?</promise>'", 'signal \'{"status": "DONE"}\''
+    )
+    key = lone.begin('return run("coder").status')
+    lone.go_on()
+    for n, q in enumerate(lone.show(key)["questions"]):
+        lone.desk.reject(q["id"], "no") if n == no else lone.desk.respond(q["id"], "so")
+    assert lone.go_on() == ("done", status)
+
+
+def test_a_step_signs_off_only_if_all_say_yes(lone: Flow) -> None:
+    lone.plays_as(
+        "coder",
+        "echo '<promise>APPROVAL_NEEDED: a</promise> <promise>APPROVAL_NEEDED: b</promise>'",
+        'signal \'{"status": "FAILED", "reason": "again"}\'',
+    )
+    key = lone.begin('return run("coder").status')
+    lone.go_on()
+    first, second = lone.show(key)["questions"]
+    lone.desk.reject(first["id"], "not like that")
+    lone.desk.approve(second["id"])
+    assert lone.go_on() == ("done", "FAILED")
+
+
+def test_a_word_of_its_own_in_json_is_the_scripts(lone: Flow) -> None:
+    lone.plays_as("coder", """echo '{"status": "NEEDS_REVIEW", "summary": "look"}'""")
+    lone.begin('said = run("coder")\nreturn f"{said.status} {said.summary}"')
+    assert lone.go_on() == ("done", "NEEDS_REVIEW look")
+
+
 def test_a_scripted_agent_asks_in_its_step(shop: Flow) -> None:
     script = shop.folder / "script.json"
     script.write_text(json.dumps([{"ask": "Left or right?", "wait": 0}, {"say": "so {answer}"}, {"signal": {"status": "DONE"}}]))

@@ -94,7 +94,7 @@ def test_a_result_keeps_everything_that_was_said():
         "needs_input",
         "input",
         "q?",
-        {"summary": "s", "details": "d", "questionContext": "c", "issues": ["i"]},
+        {"text": "c", "summary": "s", "details": "d", "issues": ["i"]},
         None,
         "json",
     )
@@ -113,10 +113,18 @@ def test_a_file_keeps_reasons_and_words_of_workflows():
 def test_what_is_broken_says_why_and_shows_it():
     unknown = from_message("<promise>FINISHED: x</promise>")
     assert unknown.text.startswith("There is no signal 'FINISHED'. There are: COMPLETE, EJECT,")
-    assert unknown.context == {"said": "FINISHED: x"}
-    both = from_message(f"{COMPLETE}\n<promise>EJECT: no key</promise>")
+    assert unknown.context == {"final_message": "<promise>FINISHED: x</promise>"}
+    both = from_message(f"I wonder.\n{COMPLETE}\n<promise>EJECT: no key</promise>\n")
     assert both.text == "The agent contradicts itself: it says 'COMPLETE' and 'EJECT' (the tags)."
-    assert [said["text"] for said in both.context["said"]] == ["", "no key"]
+    assert both.context == {"final_message": f"I wonder.\n{COMPLETE}\n<promise>EJECT: no key</promise>"}
+    file = from_file(b'{"status": "DONE", ')
+    assert file.context == {"signal_file": '{"status": "DONE",'}
+
+
+def test_of_a_long_message_the_end_is_shown_and_what_was_wrong_before():
+    long = from_message(f"<promise>FINISHED: x</promise>\n{'word ' * 2000}the end")
+    assert long.context["said"] == "FINISHED: x"
+    assert long.context["final_message"].endswith("word the end") and len(long.context["final_message"]) == 4001
 
 
 # --- several sources

@@ -64,9 +64,9 @@ def _page(name: str, of: str) -> Schema:
 
 #: How the arguments of the verbs look; what is not here is any JSON.
 _FIELDS: dict[str, Schema] = {
-    **dict.fromkeys(("title", "description", "acceptance", "summary", "role", "branch", "worker", "claim", "reviewer"), _text),
+    **dict.fromkeys(("title", "description", "acceptance", "summary", "details", "role", "branch", "worker", "claim"), _text),
     **dict.fromkeys(("group", "by", "digest", "workflow", "external_id", "parent", "question", "to", "host", "epic"), _text),
-    **dict.fromkeys(("step", "session_id"), _text), **dict.fromkeys(("once", "replace", "hold"), _flag),
+    **dict.fromkeys(("step", "session_id", "reviewer"), _text), **dict.fromkeys(("once", "replace", "hold"), _flag),
     "text": _text, "reason": _text, "type": _words(*TYPES), "complexity": _words(*COMPLEXITIES), "requires": _words(*REQUIRES),
     "priority": _s("integer", minimum=0, maximum=4), "labels": _list_of_text, "max_retries": _s("integer", minimum=1, maximum=100),
     "depends_on": _list_of_text, "needs": _list_of_text, "draft": _flag, "awaiting": _words(*KINDS), "kind": _words(*KINDS),
@@ -75,8 +75,8 @@ _FIELDS: dict[str, Schema] = {
     "context": _object, "metadata": _object, "options": _s("array", items={"anyOf": [_text, _object]}),
     "confidence": _s("number", minimum=0, maximum=1), "verdict": _words(*VERDICTS), "restart": _flag, "spare": _flag,
     "failure": _words(*FAILURES), "until": _text, "children": _s("array", items={"anyOf": [_text, _object]}),
-    "steps": _s("array", items=_object), "journal": _whole, "program": _object,
-    "fields": _object, "seat": _object, "signal": _object,
+    "issues": _list_of_text, "also": _s("array", items=_object), "steps": _s("array", items=_object), "journal": _whole,
+    "program": _object, "fields": _object, "seat": _object, "signal": _object,
 }  # fmt: skip
 
 

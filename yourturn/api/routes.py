@@ -130,7 +130,7 @@ DEEDS: dict[str, Deed] = {
 }  # fmt: skip
 
 #: What a method wants as text; everything else is checked where the verb is said.
-_TEXTS = ("reason", "text", "summary", "reviewer", "by", "digest", "worker", "claim", "verdict", "failure", "kind")
+_TEXTS = ("reason", "text", "summary", "details", "reviewer", "by", "digest", "worker", "claim", "verdict", "failure", "kind")
 _NEEDED = {
     "claim": ("worker",), "decompose": ("children",), "ask": ("text",), "flag": ("text",), "use": ("by",), "assign": ("reviewer",),
     "note": ("text",), "dep_add": ("needs",), "dep_remove": ("needs",),
@@ -157,7 +157,7 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
     for name in _NEEDED.get(action, ()):
         if name not in body:
             raise Invalid(f"{action} needs {'an' if name[0] in 'aeiou' else 'a'} {name}")
-    for name in ("steps", "children", "options"):
+    for name in ("steps", "children", "options", "issues", "also"):
         if name in body and not isinstance(body[name], list):
             raise Invalid(f"{name} must be a list")
     if action == "answer" and not body.keys() & {"value", "text", "verdict", "signal"}:

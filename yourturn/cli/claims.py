@@ -67,7 +67,17 @@ def complete_args(p: Any) -> None:
     _held_args(p)
     p.add_argument("words", nargs="?", metavar="SUMMARY")
     p.add_argument("--summary", metavar="TEXT", help="what was done; - reads standard input")
+    _account_args(p)
     parse.keyed(p)
+
+
+def _account_args(p: Any) -> None:
+    p.add_argument("--details", metavar="TEXT", help="what a reviewer should know; - reads standard input")
+    p.add_argument("--issue", action="append", default=[], metavar="TEXT", help="a problem that you saw (again for more)")
+
+
+def _account(a: Namespace) -> dict[str, Any]:
+    return {"details": parse.given(a.details) or "", "issues": a.issue}
 
 
 def complete(a: Namespace) -> int:
@@ -75,8 +85,8 @@ def complete(a: Namespace) -> int:
         summary = parse.given(a.summary) or parse.given(a.words) or ""
         mine = held(desk, a.task, a)
         if parse.step(mine):
-            return _signalled(a, "DONE", summary=summary)
-        task = desk.complete(a.task, summary, key=a.idempotency_key, **mine)
+            return _signalled(a, "DONE", summary=summary, **_account(a))
+        task = desk.complete(a.task, summary, key=a.idempotency_key, **_account(a), **mine)
     return out(a, task, lambda: _said(task, "Completed"))
 
 
@@ -132,18 +142,19 @@ def fail_args(p: Any) -> None:
         metavar="WORD",
         help="error, stuck or timeout",
     )
+    _account_args(p)
 
 
 def fail(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.task, a)
         if parse.step(mine):
-            return _signalled(a, "FAILED", reason=reason(a))
-        task = desk.fail(a.task, reason(a), failure=a.failure, **mine)
+            return _signalled(a, "FAILED", reason=reason(a), **_account(a))
+        task = desk.fail(a.task, reason(a), failure=a.failure, **_account(a), **mine)
     return out(a, task, lambda: _said(task, "Failed"))
 
 
-def _signalled(a: Namespace, status: str, **fields: str) -> int:
+def _signalled(a: Namespace, status: str, **fields: Any) -> int:
     """In a step of a run: its script goes on when the turn has ended."""
     from ..worker.tool import signal
 

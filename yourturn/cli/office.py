@@ -50,7 +50,7 @@ def project_args(p: Any) -> None:
 
 
 def project(a: Namespace) -> int:
-    from ..core.settings import SETTINGS
+    from ..core.settings import SETTINGS, row
     from ..screen import columns, one_line
 
     with connect(a) as desk:
@@ -74,7 +74,7 @@ def project(a: Namespace) -> int:
                 from ..core.errors import NotFound
 
                 raise NotFound(f"There is no project {wanted}", hint="See them with: turn project list")
-            rows = [[f"  {name}", _value(value), SETTINGS[name].about] for name, value in one["settings"].items()]
+            rows = [[f"  {name}", _value(value), about.about] for name, value in one["settings"].items() if (about := row(name))]
             return out(a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)])
     return out(a, found, lambda: columns([[p["key"], one_line(p["name"]), f"{p['open_tasks']} open"] for p in found]))
 

@@ -91,7 +91,8 @@ def work(a: Namespace) -> int:
             print(f"Worker {worker.name}: {', '.join(agents)}. Ctrl+C stops it.", flush=True)
         why = worker.run()
         done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
-        parse.show(a, {"ended": why, "results": done, "spent": worker.budget.spent}, lambda: _goodbye(why, worker))
+        said = {"ended": why, "ended_code": worker.ended_code, "results": done, "spent": worker.budget.spent}
+        parse.show(a, said, lambda: _goodbye(why, worker))
         return YourturnError.exit_code if worker.trouble else 0
 
 

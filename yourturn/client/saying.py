@@ -177,11 +177,16 @@ class Saying(Names):
         worker: str | None = None,
         proof: str | None = None,
         key: str | None = None,
+        details: str = "",
+        issues: Iterable[str] = (),
         steps: Iterable[dict[str, Any]] = (),
         journal: int | None = None,
     ) -> dict[str, Any]:
-        """`journal`: a run ends when its script says so, and that is who knows the journal."""
-        held = self._hold(claim, worker, proof)
+        """`details`: what a reviewer should know; `issues`: problems that were seen. Both are kept as a note.
+
+        `journal`: a run ends when its script says so, and that is who knows the journal.
+        """
+        held = {**self._hold(claim, worker, proof), **_account(details, issues)}
         return self._say("complete", key=key, summary=summary, steps=list(steps) or None, journal=journal, **held)
 
     def fail(
@@ -190,13 +195,15 @@ class Saying(Names):
         reason: str = "",
         *,
         failure: str = "error",
+        details: str = "",
+        issues: Iterable[str] = (),
         worker: str | None = None,
         proof: str | None = None,
         steps: Iterable[dict[str, Any]] = (),
         journal: int | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        held = self._hold(claim, worker, proof)
+        held = {**self._hold(claim, worker, proof), **_account(details, issues)}
         return self._say("fail", key=key, reason=reason, failure=failure, steps=list(steps) or None, journal=journal, **held)
 
     def stop(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
@@ -240,13 +247,15 @@ class Saying(Names):
         found = self._ask("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
         return self.wait_for(found, wait) if wait else found
 
-    def check_question(self, text: str, kind: str = "input", options: Iterable[Any] = (), **fields: Any) -> None:
-        """Would `ask` take this, about some task of the default project? Raises what `ask` would."""
+    def check_question(
+        self, text: str, kind: str = "input", options: Iterable[Any] = (), *, project: str | None = None, **fields: Any
+    ) -> None:
+        """Would `ask` take this, about some task of that project? Raises what `ask` would."""
         from ..core.questions import trial
 
         args = law.say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
         rows = self.desk.look(lambda r: r.projects())
-        own, shared = next(row[2:4] for row in rows if row[0] == self.project)
+        own, shared = next(row[2:4] for row in rows if row[0] == (project or self.project))
         settings = self.desk.store.settings(own, shared)
         trial(args, settings)
         if self.who.role == "agent":
@@ -367,6 +376,10 @@ class Saying(Names):
     def hand_back(self, task: Named, *, fields: dict[str, Any] | None = None, key: str | None = None) -> dict[str, Any]:
         """Return a task to agents without an answer. `fields` are changed with it, as `update` does."""
         return self._say("hand_back", key=key, task=self._task(task), fields=fields)
+
+
+def _account(details: str, issues: Iterable[str]) -> dict[str, Any]:
+    return {"details": details or None, "issues": ([issues] if isinstance(issues, str) else list(issues)) or None}
 
 
 def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:

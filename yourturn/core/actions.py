@@ -35,6 +35,7 @@ class Verb(NamedTuple):
 _reason = {"reason": f.text()}
 _proof = {"claim": f.line(200), "worker": f.name}
 _claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name}
+_account: dict[str, f.Checker] = {"details": f.text(), "issues": f.texts}
 _used: dict[str, f.Checker] = {"by": f.line(), "digest": f.line(64)}
 _value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag, "signal": f.mapping}
 _task = {
@@ -118,6 +119,23 @@ _journal: dict[str, f.Checker] = {"steps": _steps, "program": _source}
 _script: dict[str, f.Checker] = {**_journal, "journal": f.integer(0, 2**31)}
 
 _flag = {name: checker for name, checker in _question.items() if name != "blocking"}
+#: How many questions one handoff may ask.
+MANY = 20
+
+
+def _also(field: str, value: Any) -> list[dict[str, Any]]:
+    """More questions of the same handoff, as objects with the fields of a question."""
+    if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) for item in value):
+        raise Invalid(f"{field} must be a list of questions")
+    if len(value) >= MANY:
+        raise Invalid(f"{field} has too many questions", reason=f"{len(value) + 1} in one handoff; at most {MANY}")
+    known = {name: checker for name, checker in _flag.items() if name not in ("group", "step")}
+    for item in value:
+        if wrong := [name for name in item if name not in known]:
+            raise Invalid(f"A question of {field} takes no {wrong[0]!a}", hint=f"It takes: {', '.join(known)}.")
+        if not item.get("text"):
+            raise Invalid(f"A question of {field} needs a text")
+    return [{name: known[name](name, given) for name, given in item.items() if given is not None} for item in value]
 
 
 def _as_is(_: str, value: Any) -> Any:
@@ -198,7 +216,7 @@ VERBS: dict[str, Verb] = {
     "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
     "flag": Verb(
         "Stop and hand the task to a person, with a reason.",
-        {**_flag, **_proof, **_journal, "once": f.flag, "replace": f.flag, "hold": f.flag, "fields": _fields},
+        {**_flag, **_proof, **_journal, "also": _also, "once": f.flag, "replace": f.flag, "hold": f.flag, "fields": _fields},
     ),
     "answer": Verb("Answer a question. The first answer wins.", _value),
     "approve": Verb("Say yes: to a question, or to finished work.", _value),
@@ -208,10 +226,12 @@ VERBS: dict[str, Verb] = {
     "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {"fields": _fields}),
     "assign": Verb("Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",)),
     "resolve": Verb("Settle a waiting task yourself: it is done.", _reason),
-    "complete": Verb("Say that the claimed work is finished.", {**_proof, **_script, "summary": f.text()}),
+    "complete": Verb("Say that the claimed work is finished.", {**_proof, **_script, **_account, "summary": f.text()}),
     "accept": Verb("Accept finished work: it is done.", _reason),
     "decompose": Verb("Split a task into children and wait for them.", {**_proof, "children": _children}, ("children",)),
-    "fail": Verb("End a task as failed.", {**_proof, **_script, **_reason, "failure": f.choice(*FAILURES)}),
+    "fail": Verb(
+        "End a task as failed.", {**_proof, **_script, **_account, **_reason, "failure": f.choice(*FAILURES)}
+    ),
     "step": Verb("Write down how far the calls of a run's script are, and what came of them.", {**_proof, **_journal}),
     "rewind": Verb(
         "Let a run go on: from a step, on what was done before it, or from where it was.",

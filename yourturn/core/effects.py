@@ -11,7 +11,7 @@ from .errors import Invalid, Precondition
 from .journal import rewind as rewind
 from .journal import settle, write
 from .journal import step as step
-from .landing import close, end, finished, leave, open_question, review
+from .landing import close, end, finished, given, leave, open_question, review
 from .landing import drop_claim as drop_claim
 from .landing import rest as rest
 from .model import (
@@ -40,6 +40,7 @@ from .model import (
     Question,
     Ref,
 )
+from .prose import account
 
 # --- claims ---------------------------------------------------------------------------------------------------------
 
@@ -144,7 +145,11 @@ def flag(d: Draft) -> None:
     if d.args.get("replace"):
         _replace(d)
     update(d)
-    open_question(d, d.args)
+    also = d.args.get("also", ())
+    group = d.args.get("group") or (f"{d.key}/{d.get('event_count') + 1}" if also else None)
+    shared: dict[str, object] = {name: d.args[name] for name in ("step", "steps") if name in d.args}
+    for said in (d.args, *also):
+        open_question(d, {**shared, **said, "group": group})
     if not (d.args.get("hold") and d.holds_claim):
         drop_claim(d)
 
@@ -336,11 +341,19 @@ def complete(d: Draft) -> None:
     said = (d.args.get("summary") or "").strip()
     d.put(summary=said or d.get("summary"))
     write(d)
+    _account(d)
     if d.get("workflow"):
         end(d, DONE, f"{d.key} is done")
         return
     drop_claim(d)
     _finished(d, said or f"{d.get('title')} is finished.")
+
+
+def _account(d: Draft) -> None:
+    """What the agent says about the work beside its summary is kept for whoever looks at it."""
+    text = account(d.args.get("details", ""), d.args.get("issues", ()))
+    if text:
+        d.notes.append(Note(d.action.who.name, text, d.now))
 
 
 def gather(d: Draft) -> None:
@@ -352,7 +365,7 @@ def _finished(d: Draft, text: str) -> None:
     """The task names a kind of sign-off, or the project decides whether a person looks at it."""
     if d.get("requires"):
         d.put(state=READY, return_state=None, outcome=None)
-        open_question(d, {"kind": d.get("requires"), "text": text})
+        open_question(d, {"kind": d.get("requires"), "text": text, "context": given(d)})
     else:
         review(d, text)
 
@@ -369,6 +382,7 @@ def cancel(d: Draft) -> None:
 
 def fail(d: Draft) -> None:
     write(d)
+    _account(d)
     end(d, FAILED, f"{d.key} failed")
     d.put(failure=d.args.get("failure") or "error", reason=d.args.get("reason") or "")
 

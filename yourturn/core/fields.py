@@ -187,6 +187,14 @@ def names(field: str, value: Any) -> list[str]:
     return list(_sized(field, list(dict.fromkeys(name(field, item) for item in value))))
 
 
+def texts(field: str, value: Any) -> list[str]:
+    """Several texts, none of them blank; one text is a list of one."""
+    given = [value] if isinstance(value, str) else value
+    if not isinstance(given, (list, tuple)):
+        raise Invalid(f"{field} must be a list of texts")
+    return list(_sized(field, [text(blank=False)(field, item) for item in given]))
+
+
 def numbers(field: str, value: Any) -> list[int]:
     """Row ids, already looked up."""
     return list(dict.fromkeys(integer(0, 2**63 - 1)(field, item) for item in value))

@@ -34,7 +34,12 @@ def finished(d: Draft, text: str = "") -> dict[str, object]:
     policy = d.settings["review"]
     waits = {"on_timeout": "keep"} if policy == "ask" else {"on_timeout": "accept", "timeout": policy}
     words = text or d.get("summary") or f"{d.get('title')} is finished. Accept it?"
-    return {"kind": "approval", "reason": FINISHED, "text": words, **waits}
+    return {"kind": "approval", "reason": FINISHED, "text": words, "context": given(d), **waits}
+
+
+def given(d: Draft) -> dict[str, object] | None:
+    """What the agent says about the work beside its summary, for the person who looks at it."""
+    return {name: d.args[name] for name in ("details", "issues") if d.args.get(name)} or None
 
 
 def back(d: Draft) -> None:

@@ -35,6 +35,9 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
         timeout = min(max(duration(row.timeout), d.settings["min_timeout"]), d.settings["max_timeout"])
     elif timeout is not None and not ("steps" in args and d.script):  # a script is a person's word
         _within_limits(d, timeout)
+    on_timeout = args.get("on_timeout")
+    if timeout is None and not tool and by.startswith("agent:") and not d.get("workflow"):
+        timeout, on_timeout = _patience(d, kind, args)
     action = args.get("action")
     q = Question(
         id=0, task_id=d.id, kind=kind, blocking=int(blocking), text=text,
@@ -43,13 +46,23 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
         response_type=response_type, options=json.dumps(options),
         multi=int(args.get("multi", False)), allow_other=int(args.get("allow_other", False)), grp=args.get("group"),
         default_value=None, timeout_at=d.now + timeout if timeout and blocking else None,
-        timeout=timeout if blocking else None, on_timeout=args.get("on_timeout") or row.on_timeout,
+        timeout=timeout if blocking else None, on_timeout=on_timeout or row.on_timeout,
         reviewer=args.get("reviewer"), confidence=args.get("confidence"), action=_json(action),
         digest=digest(action if action is not None else text) if kind == "permission" else None,
         metadata=_json(args.get("metadata")), status=PENDING, response=None, close_reason=None,
         asked_by=by, asked_at=d.now, responded_by=None, responded_at=None, step=_step(d, args.get("step")),
     )  # fmt: skip
     return _with_default(_checked(q, options), args, row.default)
+
+
+def _patience(d: Draft, kind: str, args: dict[str, Any]) -> tuple[int | None, str | None]:
+    """The project's word on what agents ask at the end of a turn. In a run the script decides."""
+    from .settings import of_kind
+
+    said, timeout = args.get("on_timeout"), of_kind(d.settings, "signal_timeout", kind)
+    if not timeout or said == "keep":
+        return None, said
+    return timeout, said or ("default" if args.get("default") is not None else of_kind(d.settings, "signal_on_timeout", kind))
 
 
 def _step(d: Draft, path: str | None) -> str | None:

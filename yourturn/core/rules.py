@@ -199,7 +199,7 @@ class Kind(NamedTuple):
     signals: tuple[str, ...]
     response_type: str
     urgency: str
-    timeout: str | None  #: for questions by tool and API; signals and flags have none
+    timeout: str | None  #: for questions by tool and API; signals and flags wait as the project's signal_timeout says
     on_timeout: str
     default: bool  #: may silence be answered by a default? Never where that would approve something
     gate: bool  #: a project can reserve the answer for approvers

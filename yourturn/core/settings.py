@@ -26,6 +26,10 @@ def _review(field: str, value: Any) -> Any:
         raise Invalid("review must be auto, ask, or a length of time", hint="Like: turn project set review 2h") from None
 
 
+def _patience(field: str, value: Any) -> int:
+    return 0 if value in ("none", 0) else _timeout(field, value)
+
+
 def _timeout(field: str, value: Any) -> int:
     length = fields.span(field, value)
     if length > CEILING:
@@ -34,6 +38,7 @@ def _timeout(field: str, value: Any) -> int:
 
 
 CEILING = 30 * DAY
+_SILENCE = ("fail", "stuck", "defer", "remind", "escalate", "keep")
 
 SETTINGS: dict[str, Setting] = {
     "vetting": Setting(False, fields.flag, "new tasks wait in 'created' until a person vets them"),
@@ -46,6 +51,10 @@ SETTINGS: dict[str, Setting] = {
     ),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
     "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
+    "signal_timeout": Setting(0, _patience, "how long what agents ask at the end of a turn waits: none, or a time up to 30d"),
+    "signal_on_timeout": Setting(
+        "remind", fields.choice(*_SILENCE), "what happens then, and again if it is a reminder: " + ", ".join(_SILENCE), _SILENCE
+    ),
     "question_rate": Setting(60, fields.integer(1, 100_000), "how many questions agents may ask about one task in an hour"),
     "question_rate_actor": Setting(600, fields.integer(1, 100_000), "how many questions one agent may ask in an hour"),
     "question_rate_workspace": Setting(
@@ -65,7 +74,20 @@ def defaults() -> dict[str, Any]:
     return {name: setting.default for name, setting in SETTINGS.items()}
 
 
+def row(name: str) -> Setting | None:
+    """The setting of that name; `signal_timeout.input` is the one of a kind of question."""
+    from .rules import KINDS
+
+    base, dot, kind = name.partition(".")
+    return SETTINGS.get(base) if not dot or (base.startswith("signal_") and kind in KINDS) else None
+
+
+def of_kind(values: dict[str, Any], name: str, kind: str) -> Any:
+    return values.get(f"{name}.{kind}", values[name])
+
+
 def check(name: str, value: Any) -> Any:
-    if name not in SETTINGS:
+    setting = row(name)
+    if setting is None:
         raise Invalid(f"There is no setting {name!a}", hint=f"Choose one of: {', '.join(SETTINGS)}.")
-    return SETTINGS[name].check(name, value)
+    return setting.check(name, value)

@@ -34,6 +34,7 @@ class Turn(NamedTuple):
     kind: str = ""
     reason: str | None = None
     context: dict[str, Any] = {}
+    fields: dict[str, Any] = {}  #: how the question is asked, and `also`: the other ones
 
 
 class Host(Protocol):
@@ -96,9 +97,13 @@ def conduct(call: AgentCall, human: bool) -> Signal:
         raise _wait(call)
     if turn.what in ("ask", "broken") and human:
         call.journal.host.leave()
+        patience = {name: value for name, value in call.patience.items() if value is not None}  # the script's word comes first
+        fields = {"context": turn.context or None, **turn.fields, **patience}
+        if "also" in fields:
+            fields["also"] = [{**question, **patience} for question in fields["also"]]
         raise call.journal.ask(
-            call.scope, call.entry, turn.text, turn.kind or "escalation", reason=turn.reason, context=turn.context or None,
-            seat={**call.seat, "by_signal": True}, session_id=call.session_id, desk=call.desk, **call.patience,
+            call.scope, call.entry, turn.text, turn.kind or "escalation", reason=turn.reason,
+            seat={**call.seat, "by_signal": True}, session_id=call.session_id, desk=call.desk, **fields,
         )  # fmt: skip
     return signal_of(turn)
 
@@ -108,16 +113,14 @@ def _settled(call: AgentCall) -> Signal | None:
     asked = call.questions()
     if not call.entry.waiting or not asked or not call.seat.get("by_signal"):
         return None
-    q = asked[-1]
-    verdict = (q["response"] or {}).get("verdict")
-    if verdict is None:
-        return None
-    words = (q["response"] or {}).get("text") or ""
-    comes_to = outcome(q["kind"], verdict)
-    if comes_to == "done":
-        return Signal(status="DONE", summary=q["text"], message=words, by=q["responded_by"])
-    if comes_to == "cancelled":
-        return Signal(status="REJECTED", reason=words, by=q["responded_by"])
+    group = [q for q in asked if q["group"] and q["group"] == asked[-1]["group"]] or asked[-1:]
+    ends = [(q, outcome(q["kind"], verdict)) for q in group if (verdict := (q["response"] or {}).get("verdict"))]
+    no = next((q for q, comes_to in ends if comes_to == "cancelled"), None)
+    if no is not None:
+        return Signal(status="REJECTED", reason=no["response"].get("text") or "", by=no["responded_by"])
+    if len(ends) == len(group) and all(comes_to == "done" for _, comes_to in ends):
+        q = ends[-1][0]
+        return Signal(status="DONE", summary=q["text"], message=q["response"].get("text") or "", by=q["responded_by"])
     return None
 
 
@@ -138,7 +141,7 @@ def signal_of(turn: Turn) -> Signal:
     if turn.what == "broken":
         return Signal({**turn.context, "status": "ERROR", "reason": turn.text})
     if turn.what == "ask":
-        return Signal({**turn.context, "status": _asks(turn), "reason": turn.text})
+        return Signal({**turn.context, **turn.fields, "status": _asks(turn), "reason": turn.text})
     return Signal({"message": turn.text, **turn.context, "status": turn.status})
 
 

@@ -224,6 +224,8 @@ TOOLS: dict[str, Tool] = {
             _object(
                 ("summary",),
                 summary=_text("What was done, how it was checked, what was assumed."),
+                details=_text("What a reviewer should know beyond the summary."),
+                issues={"type": "array", "items": {"type": "string"}, "description": "Problems that you saw and left."},
                 task=_TASK,
             ),
         ),

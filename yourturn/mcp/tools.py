@@ -239,13 +239,13 @@ class Tools(Seat):
         return self._moved(self.desk.note(self.must(given.get("task")), given["text"], key=_key(call, "note")), "Written down.")
 
     def _complete_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.get("task"))
+        task = self.must(given.pop("task", None))
         proof = self.proof(task)
         if step_of(self._env, proof):
-            said = signal(self._env, "DONE", summary=given["summary"])
+            said = signal(self._env, "DONE", **given)
             message = "Your step is done. End your turn now: the script of the run goes on."
             return Reply(message, {"task": task, **said, "message": message})
-        return self._moved(self.desk.complete(task, given["summary"], proof=proof, key=_key(call, "complete")))
+        return self._moved(self.desk.complete(task, **given, proof=proof, key=_key(call, "complete")))
 
     def _flag_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.pop("task", None))

@@ -9,8 +9,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from ..core.prose import label, option_label, snake
 from ..core.questions import EDITABLE
-from ..screen import HIDDEN, context_name, spoken
+from ..screen import HIDDEN
 
 #: Lines of a diff that are shown; and how many are shown unfolded.
 MOST, FLAT = 4000, 200
@@ -110,16 +111,24 @@ def own_words(context: Any, options: Iterable[str] = ()) -> tuple[str, tuple[tup
         return "", ()
     if not isinstance(context, dict):
         return as_text(context), ()
+    context = {snake(name): value for name, value in context.items()}
     taken = {next((n for n in names if context.get(n)), "") for names in (ERRORS, DIFFS)}
     known = set(options)
     taken |= {name for name in CHOICES if str(context.get(name)) in known}
     said = [as_text(context[name]) for name in WORDS if isinstance(context.get(name), str) and context[name].strip()]
     rest = [
-        (context_name(name), spoken(value) or as_text(value))
+        (label(name), _listed(value) if isinstance(value, list) else as_text(value))
         for name, value in context.items()
         if name not in taken and name not in WORDS and value not in (None, "", [], {})
     ]
     return "\n".join(said), tuple(rest)
+
+
+def _listed(value: list[Any]) -> str:
+    """One entry on a line, where the entries are words or options."""
+    items = [option_label(item) or item for item in value]
+    words = items and all(isinstance(item, str) for item in items)
+    return "\n".join(f"- {item}" for item in items) if words and len(items) > 1 else items[0] if words else as_text(value)
 
 
 def diff(text: str, source: str) -> Diff:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ..core.prose import account
 from .guide import WAYS, asking, handoff
 from .quote import clean, inline, plain, quote, say, size
 
@@ -28,20 +29,20 @@ T = TypeVar("T")
 
 def brief(
     task: Task, *, agent: str, role: str = "", ways: tuple[str, ...] = WAYS, signals: str = ".agents/signals", again: str = "",
-    more: Sequence[str] = (),
+    more: Sequence[str] = (), in_run: bool = False,
 ) -> str:  # fmt: skip
-    """`more`: sections that stand behind the task."""
+    """`more`: sections that stand behind the task. `in_run`: a script decides what becomes of a verdict."""
     key = task["key"]
     top = [*_opening(task, agent, role), *_about(task), *more]
     tries, news = _tries(task), _response(task)
-    end = [*_again(again, key), handoff(key, agent, ways, signals), asking(key, ways)]
+    end = [*_again(again, key), handoff(key, agent, ways, signals, in_run), asking(key, ways)]
     room = TOTAL - size("\n\n".join([*top, *tries, *news, *end])) - 400
     people, agents = _notes(task)
     feedback = _section("## Human Feedback", _FEEDBACK, people, lambda note: _note(note, task), room // 2, "words", key)
     room -= size("\n\n".join(feedback))
     told = {q["id"] for q in _latest(task)}
     earlier = [q for q in task["questions"] if q["id"] not in told]
-    questions = _section("## Questions", "", earlier, lambda q: _question(q, key), room * 2 // 3, "questions", key)
+    questions = _section("## Questions", "", earlier, lambda q: _question(q, task), room * 2 // 3, "questions", key)
     room -= size("\n\n".join(questions))
     notes = _section("## Notes", "", agents, lambda note: _note(note, task), room, "notes", key)
     return "\n\n".join([*top, *notes, *tries, *questions, *feedback, *news, *end]) + "\n"
@@ -51,7 +52,7 @@ def answers(task: Task, after: str | None = None) -> str:
     """What a session has to hear when it goes on: what was answered, and what people said, since a moment (ISO 8601)."""
     key = task["key"]
     closed = [q for q in _closed(task) if after is None or q["responded_at"] >= after]
-    told: list[tuple[str, dict[str, Any], Callable[[dict[str, Any], str], str]]]
+    told: list[tuple[str, dict[str, Any], Callable[[dict[str, Any], Task], str]]]
     told = [(str(q["responded_at"]), q, _answer) for q in closed]
     told += [
         (str(note["at"]), note, _said)
@@ -59,7 +60,7 @@ def answers(task: Task, after: str | None = None) -> str:
         if (after is None or note["at"] >= after) and not any(_same(note, q) for q in closed)
     ]
     told.sort(key=lambda item: item[0])
-    kept = _newest(told, lambda item: item[2](item[1], key), TOTAL // 2, "answers", key)
+    kept = _newest(told, lambda item: item[2](item[1], task), TOTAL // 2, "answers", key)
     on = f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says."
     return "\n\n".join([*(kept or ["Nobody has added anything since you stopped."]), on]) + "\n"
 
@@ -216,10 +217,17 @@ def _at(moment: str | None) -> str:
 
 
 def _notes(task: Task) -> tuple[list[Note], list[Note]]:
-    """By people, and by others; without the notes that only repeat a question."""
-    asked = {q["text"] for q in task["questions"]}
+    """By people, and by others; without the notes that only repeat a question or what stands in its context."""
+    asked = {q["text"] for q in task["questions"]} | {_account(q["context"]) for q in task["questions"]}
     people = [note for note in task["notes"] if note["author"].partition(":")[0] == "human"]
     return people, [note for note in task["notes"] if note["author"].partition(":")[0] != "human" and note["text"] not in asked]
+
+
+def _account(context: Any) -> str:
+    """The note in which an agent's details and issues were kept, too."""
+    if not isinstance(context, dict) or not context.keys() <= {"details", "issues"}:
+        return ""
+    return account(context.get("details", ""), context.get("issues", ()))
 
 
 def _note(note: Note, task: Task) -> str:
@@ -227,8 +235,8 @@ def _note(note: Note, task: Task) -> str:
     return say(f"- {inline(note['author'])}, {_at(note['at'])}{about}:", note["text"], _NOTE, task["key"])
 
 
-def _said(note: Note, key: str) -> str:
-    return say(f"{inline(note['author'])} said:", note["text"], _ANSWER, key)
+def _said(note: Note, task: Task) -> str:
+    return say(f"{inline(note['author'])} said:", note["text"], _ANSWER, task["key"])
 
 
 def _same(note: Note, q: Question) -> bool:
@@ -255,13 +263,13 @@ def _response(task: Task) -> list[str]:
     spoken = any(q["status"] == "answered" for q in latest)
     head = "## Human Response to Your Question" if spoken else "## Nobody Answered Your Question"
     last = "Go on with the task on this ground." if spoken else "Silence is neither a yes nor a no."
-    return [head, *_newest(latest, lambda q: _settled(q, key), _RESPONSE, "answers", key), last]
+    return [head, *_newest(latest, lambda q: _settled(q, task), _RESPONSE, "answers", key), last]
 
 
-def _settled(q: Question, key: str) -> str:
-    label = "**Human's answer:**" if q["status"] == "answered" else "**No answer:**"
+def _settled(q: Question, task: Task) -> str:
+    label, key = "**Human's answer:**" if q["status"] == "answered" else "**No answer:**", task["key"]
     asked = say("**Question asked:**", q["text"], _NOTE, key)
-    return "\n\n".join([asked, *_details(q, key), say(label, _words(q), _ANSWER, key), f"({_by(q)})"])
+    return "\n\n".join([asked, *_details(q, task), say(label, _words(q, task), _ANSWER, key), f"({_by(q)})"])
 
 
 def _by(q: Question) -> str:
@@ -274,7 +282,7 @@ def _late(q: Question) -> str:
     return "" if q["blocking"] else f"; you had gone on with {inline(_value(q, q['default']))}"
 
 
-def _words(q: Question) -> str:
+def _words(q: Question, task: Task) -> str:
     """What was answered, in the person's words."""
     response = q["response"] or {}
     value, text = response.get("value"), str(response.get("text") or "").strip()
@@ -285,9 +293,19 @@ def _words(q: Question) -> str:
         return f"No. {text}" if text else "No"
     if value is None or isinstance(value, bool):
         said = "No" if value is False else "Yes"
+        if value is None and not text and response.get("type") == "text":
+            return _without_words(q, task)
         return said if not text else text if response.get("type") == "text" else f"{said}. {text}"
     shown = _value(q, value)
     return shown if text in ("", shown, str(value)) else f"{shown}\n{text}"
+
+
+def _without_words(q: Question, task: Task) -> str:
+    """A yes to a question that wants words: they stand in a note, or there are none."""
+    notes = [note for note in _notes(task)[0] if note["at"] >= q["asked_at"]] or _notes(task)[0]
+    if not notes:
+        return "Approved without words, and no person has written a note. Decide it yourself, and write down how."
+    return f"Approved without words; see the notes. The newest, by {inline(notes[-1]['author'])}:\n{notes[-1]['text']}"
 
 
 def _value(q: Question, value: Any) -> str:
@@ -299,18 +317,28 @@ def _value(q: Question, value: Any) -> str:
     return f"{value} ({labels[0]})" if labels else str(value)
 
 
-def _details(q: Question, key: str) -> list[str]:
+def _details(q: Question, task: Task) -> list[str]:
     from ..view import context_lines
 
-    context = "\n".join(context_lines(q["context"])).strip()
+    known = _first_of_group(q, task)["context"]
+    shared = known if isinstance(known, dict) and isinstance(q["context"], dict) and known is not q["context"] else {}
+    own = {n: v for n, v in q["context"].items() if n not in shared or shared[n] != v} if shared else q["context"]
+    context = "\n".join(context_lines(own)).strip()
     options = ", ".join(_value(q, o["value"]) for o in q["options"])
-    return [*([quote(context, _CONTEXT, key)] if context else []), *([f"Options: {inline(options, 400)}"] if options else [])]
+    shown = [quote(context, _CONTEXT, task["key"])] if context else []
+    return [*shown, *([f"Options: {inline(options, 400)}"] if options else [])]
 
 
-def _question(q: Question, key: str) -> str:
+def _first_of_group(q: Question, task: Task) -> Question:
+    """What is said about several questions of one handoff is told with the first."""
+    return next((other for other in task["questions"] if q.get("group") and other["group"] == q["group"]), q)
+
+
+def _question(q: Question, task: Task) -> str:
     """One of the earlier questions, in full."""
+    key = task["key"]
     head = f"**{q['id']}** ({q['kind']}, asked by {inline(q['asked_by'])}, {_at(q['asked_at'])}):"
-    parts = [say(head, q["text"], _NOTE, key), *_details(q, key)]
+    parts = [say(head, q["text"], _NOTE, key), *_details(q, task)]
     if q["status"] == "pending":
         default = f"; until somebody answers, go on with: {inline(_value(q, q['default']))}" if not q["blocking"] else ""
         parts.append(f"Still open{default}.")
@@ -319,17 +347,18 @@ def _question(q: Question, key: str) -> str:
         parts.append(f"Withdrawn by {inline(q['responded_by'])}, {_at(q['responded_at'])}{why}.")
     else:
         who = f"{inline(q['responded_by'])} answered" if q["status"] == "answered" else "Its time was up"
-        parts.append(say(f"{who}, {_at(q['responded_at'])}{_late(q)}:", _words(q), _ANSWER, key))
+        parts.append(say(f"{who}, {_at(q['responded_at'])}{_late(q)}:", _words(q, task), _ANSWER, key))
     return "\n\n".join(parts)
 
 
-def _answer(q: Question, key: str) -> str:
+def _answer(q: Question, task: Task) -> str:
     """One answer for a session that remembers its question."""
+    key = task["key"]
     asked = f"asked: {inline(q['text'], 300)}"
     if q["status"] == "cancelled":
         why = f": {inline(q['close_reason'])}" if q["close_reason"] else ""
         return f"{q['id']} ({asked}) was withdrawn by {inline(q['responded_by'])}{why}. No answer will come."
-    words, who = _words(q), inline(q["responded_by"])
+    words, who = _words(q, task), inline(q["responded_by"])
     if q["status"] == "timeout":
         return say(f"No answer to {q['id']} ({asked}):", words, _ANSWER, key)
     head = f"Answer to {q['id']} ({asked})"

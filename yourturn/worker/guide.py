@@ -22,16 +22,33 @@ _WHEN = {
 }  # fmt: skip
 
 _THEN = {"done": "the task is done", "back": "back to you", "cancelled": "the task is cancelled", "refused": "not possible"}
+#: In a step of a run: what does not come back to the agent goes to the script.
+_THEN_IN_A_RUN = {
+    "done": "your step is done", "back": "back to you", "cancelled": "your step ends as REJECTED, and the script decides",
+    "refused": "back to you",
+}  # fmt: skip
 
 _END = """\
 Before your turn ends, say how it ended: finished, failed, or a person is needed. Say it once. Without a signal the task
-comes back to you, and in the end to a person; two signals that differ are put before a person and close nothing.
+comes back to you, and in the end to a person; signals that contradict each other (finished, and a question) are put before a
+person and close nothing. Several questions are no contradiction: ask all of them, each in a tag of its own or in `questions`.
 When you hand over, your unfinished work stays in the folder as it is. Once a person has answered, you are called again
 with the answer. Only people can answer or approve; for you those commands are refused."""
 
 _TAG = """\
 Write the tag as plain text: inside backticks, a code block or a quote it does not count. (Here it stands in backticks so
-that this page is not taken for your word.) The text may have several lines."""
+that this page is not taken for your word.) The text may have several lines. Instead of words it may be a JSON object with the
+fields of a question, as below."""
+
+#: The fields of a question, in a result, a signal file or a tag: (names, what they say).
+_FIELDS = (
+    (("question",), "what you ask; `question_context`: what the person has to know for it"),
+    (("options",), 'words, or `{"id", "label", "description"}`; `allow_other`: or other words; `multi`: several'),
+    (("response_type",), "`text`, `choice`, `boolean`, `number` or `approval`, where the kind and the options do not say it"),
+    (("default", "timeout", "on_timeout"), "what you would take; how long you wait, like `30m` or `2d`; what happens then"),
+    (("reviewer", "urgency", "confidence"), "who should answer; `low`, `normal` or `high`; how sure you are, from 0 to 1"),
+    (("questions",), "several at once: a list of texts, or of objects with these fields and `kind`"),
+)
 
 _TOOLS = """\
 `ask_question` and `request_permission` ask a person; if the result is `pending`, end your turn. `complete_task` finishes,
@@ -72,13 +89,15 @@ Bad: "How should I do authentication?" It is too wide: no finding, no options, n
 Bad: "Are the tests in test/ or tests/?" The folder itself answers that."""
 
 
-def handoff(key: str, agent: str, ways: tuple[str, ...], signals: str) -> str:
+def handoff(key: str, agent: str, ways: tuple[str, ...], signals: str, in_run: bool = False) -> str:
     """The section about ending a turn, with the ways that this agent has."""
     ways = tuple(way for way in WAYS if way in ways) or ("promise",)
+    then = _THEN_IN_A_RUN if in_run else _THEN
     parts = [
         "## Handoff Signals",
         _END,
-        *(part for way in ways for part in _WAYS[way](key, agent, signals)),
+        *(part for way in ways for part in (_promise(then) if way == "promise" else _WAYS[way](key, agent, signals))),
+        *(_fields() if {"promise", "json", "file"} & set(ways) else ()),
     ]
     if len(ways) > 1:
         parts.append(f"One way is enough. If you use several, {_trust(ways)}, in this order.")
@@ -91,7 +110,12 @@ def _trust(ways: tuple[str, ...]) -> str:
     return f"{order[0]} counts before {' and '.join(', '.join(order[1:]).rsplit(', ', 1))}"
 
 
-def _promise(key: str, agent: str, signals: str) -> list[str]:
+def _fields() -> list[str]:
+    rows = [f"- {', '.join(f'`{name}`' for name in names)}: {words}" for names, words in _FIELDS]
+    return ["### The fields of a question", "\n".join(rows)]
+
+
+def _promise(then: dict[str, str]) -> list[str]:
     rows = [
         "| Signal | When to use it | A person's yes | A person's no |",
         "|---|---|---|---|",
@@ -100,12 +124,8 @@ def _promise(key: str, agent: str, signals: str) -> list[str]:
     for kind, (words, when) in _WHEN.items():
         row = KINDS[kind]
         tag = f"`<promise>{row.signals[0]}: {words}</promise>`"
-        rows.append(f"| {tag} | {when} | {_THEN[row.approved]} | {_THEN[row.rejected]} |")
-    return [
-        "### In your last message",
-        "\n".join(rows),
-        _TAG,
-    ]
+        rows.append(f"| {tag} | {when} | {then[row.approved]} | {then[row.rejected]} |")
+    return ["### In your last message", "\n".join(rows), _TAG]
 
 
 def _json(key: str, agent: str, signals: str) -> list[str]:
@@ -115,7 +135,8 @@ def _json(key: str, agent: str, signals: str) -> list[str]:
         '`{"status": "…", "summary": "…", "details": "…", "question": "…", "questionContext": "…", "issues": []}`',
         "- `status`: `completed`, `failed`, `blocked` (something out of your reach is in the way) or `needs_input`\n"
         "- `summary`: what you did, in a sentence or two; `details`: what a reviewer should know; `issues`: problems you saw\n"
-        "- `question`, `questionContext`: with `needs_input`, what you ask and what the person has to know for it",
+        "- `question`, `questionContext`: with `needs_input`, what you ask and what the person has to know for it; or "
+        '`questions`, like `[{"question": "…", "options": ["…", "…"]}]`',
     ]
 
 
@@ -138,7 +159,7 @@ def _cli(key: str, agent: str, signals: str) -> list[str]:
         f'turn note {key} "I assumed UTC everywhere"       # write something down\n'
         f'turn ask {key} "JWT or sessions?" --option jwt --option sessions --wait 45\n'
         f'turn flag {key} --reason risk_assessment "This would delete data. Go on?"\n'
-        f'turn complete {key} --summary "Login with JWT, with tests"\n'
+        f'turn complete {key} --summary "Login with JWT, with tests" --details "…" --issue "…"\n'
         "```",
         "`turn ask` ends with exit code 7 when nobody has answered yet. Then end your turn.",
     ]
@@ -151,7 +172,7 @@ def _mcp(key: str, agent: str, signals: str) -> list[str]:
     ]
 
 
-_WAYS = {"promise": _promise, "json": _json, "file": _file, "cli": _cli, "mcp": _mcp}
+_WAYS = {"json": _json, "file": _file, "cli": _cli, "mcp": _mcp}
 
 
 def asking(key: str, ways: tuple[str, ...]) -> str:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from .holder import Holder, Result
 
 LEASE, BEAT, CARRY = "90s", 30.0, 0.3
+_NOTHING_LEFT = "nothing is left to take"
 
 
 @dataclass
@@ -66,7 +67,8 @@ class Worker:
         self._stop = threading.Event()
         self._begun = False
         self._beside: list[threading.Thread] = []
-        self.idle = "nothing is left to take"
+        self.idle = _NOTHING_LEFT
+        self.ended_code = ""  #: why it ended, for programs: unable, budget, stopped, drained, held_up
         self.next = ""  #: what the person can do about it
         self.trouble = ""  #: why none of its agents can work
         self._unable: set[str] = set()
@@ -94,16 +96,19 @@ class Worker:
                 thread.start()
             self._look_back()
             while True:
-                over = self.trouble or self.budget.over() or ("it was told to stop" if self._stop.is_set() else "")
+                spent = self.budget.over()
+                over = self.trouble or spent or ("it was told to stop" if self._stop.is_set() else "")
                 if self.budget.late():
                     self.stop()
                 self._bury()
                 if over and not self._sittings:
+                    self.ended_code = "unable" if self.trouble else "budget" if spent else "stopped"
                     return over
                 taken = None if over or len(self._sittings) >= self.parallel else self._take()
                 if taken:
                     continue
                 if self.drain and taken is False and not self._sittings:
+                    self.ended_code = "drained" if self.idle == _NOTHING_LEFT else "held_up"
                     return self.idle
                 self._merge_what_was_accepted()
                 left = self.budget.left()

@@ -78,6 +78,7 @@ class Piece(NamedTuple):
     aside: bool = False  #: talked about rather than said: "I will not print … yet"
     whole: bool = False  #: there is nothing else in the message
     shaky: bool = False  #: between fences, so it counts only if all of them are closed in the end
+    last: bool = False  #: on lines of its own, and nothing stands behind it
 
 
 class Message:
@@ -166,7 +167,8 @@ class Message:
         start, begin, _ = self._inside
         content = self.text[begin:end].strip()
         if content.startswith("{"):
-            yield Piece("object", content, aside=self._aside(start, after), whole=self._alone(start, after), shaky=self.closed)
+            aside, whole, last = self._aside(start, after), self._alone(start, after), after >= self._last
+            yield Piece("object", content, "", aside, whole, self.closed, last)
 
     # --- prose
 
@@ -261,7 +263,8 @@ class Message:
                 at = found.start("run") + depth
                 if text[here] == "[" or self._quoted(here, at):
                     return None, at
-                return Piece("object", text[here:at], "", self._aside(here, at), self._alone(here, at), self.closed), at
+                last = at >= self._last and not text[self._line : here].strip()
+                return Piece("object", text[here:at], "", self._aside(here, at), self._alone(here, at), self.closed, last), at
         for token in _LOOSE.finditer(text, at, end):
             mark = token[0][0]
             if mark == "\n":

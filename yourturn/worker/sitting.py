@@ -14,8 +14,9 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ClaimLost, YourturnError
+from ..core.prose import account
 from ..core.rules import KINDS
-from . import gitwork
+from . import gitwork, signals
 from .holder import Holder, Result
 from .turns import Came, Turns, question
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from ..client import Client
     from .agents.base import Agent
     from .loop import Worker
+
+
+_BODY = 10_000  #: characters of each part of a commit's message
 
 
 class Sitting(Holder):
@@ -58,9 +62,9 @@ class Sitting(Holder):
     def _say(self, came: Came) -> Result:
         match came.what:
             case "done":
-                return self._complete(came.text)
+                return self._complete(came.text, signals.account(came.context))
             case "failed":
-                return self._fail(came.text)
+                return self._fail(came.text, signals.account(came.context))
             case "moved":
                 return self._moved()
             case "released":
@@ -78,12 +82,16 @@ class Sitting(Holder):
 
     # --- what is said about it ----------------------------------------------------------------------------------------
 
-    def _complete(self, summary: str) -> Result:
-        title = self.task["title"]
-        gitwork.finish(self.place, f"{self.key}: {title}\n\n{summary}".strip() + "\n")
-        self.task = self.desk.complete(self.claim, summary)
+    def _complete(self, summary: str, said: dict[str, Any]) -> Result:
+        gitwork.finish(self.place, self._message(summary, account(**said)))
+        self.task = self.desk.complete(self.claim, summary, **said)
         self.worker.finished(self.key, self.place, self.task)
         return self._finished(summary or "finished")
+
+    def _message(self, *said: str) -> str:
+        """Of the commit: what was done, and what the agent says about it."""
+        title = " ".join(self.task["title"].split())
+        return "\n\n".join([f"{self.key}: {title}", *(text.strip()[:_BODY] for text in said if text.strip())]) + "\n"
 
     def _finished(self, words: str) -> Result:
         if self.task["awaiting"]:
@@ -97,19 +105,21 @@ class Sitting(Holder):
         """The signal's text becomes the question and a note."""
         self.turns.remember()
         self._keep()
-        text = came.text
-        if text:
-            self.desk.note(self.key, text)
-        else:
-            text = KINDS[came.kind].prompt.format(title=self.task["title"])
-        self.desk.flag(self.key, text, came.reason or None, came.kind, claim=self.claim, context=came.context or None)  # type: ignore[arg-type]
+        also = came.fields.get("also", ())
+        for said in (came.text, *(other["text"] for other in also)):
+            if said:
+                self.desk.note(self.key, said)
+        text = came.text or KINDS[came.kind].prompt.format(title=self.task["title"])
+        fields = {"context": came.context or None, **came.fields}
+        self.desk.flag(self.key, text, came.reason or None, came.kind, claim=self.claim, **fields)  # type: ignore[arg-type]
         self.worker.waits(self.key, self.place)
-        return Result("waiting", f"waits for a person ({came.kind}): {text.splitlines()[0]}")
+        more = f" (and {len(also)} more)" if also else ""
+        return Result("waiting", f"waits for a person ({came.kind}): {text.splitlines()[0]}{more}")
 
-    def _fail(self, reason: str) -> Result:
+    def _fail(self, reason: str, said: dict[str, Any]) -> Result:
         ref = gitwork.roll_back(self.place, self.key)
         kept = f" (its work is kept as {ref})" if ref else ""
-        self.desk.fail(self.claim, f"{reason}{kept}")
+        self.desk.fail(self.claim, f"{reason}{kept}", **said)
         return Result("failed", f"{reason}{kept}")
 
     def _release(self, reason: str) -> Result:
@@ -134,9 +144,11 @@ class Sitting(Holder):
         since = next(event["seq"] for event in reversed(claims) if event["data"]["set"]["epoch"] == self.claim["epoch"])
         told = self._events(since)
         ours = takewhile(lambda event: event["action"] not in ("claim", "expire"), told)  # then it was somebody else's
-        own = [event["action"] for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)]
+        did = {event["action"]: event for event in ours if event["actor"] == self.desk.who.name and _lets_go(event)}
+        own = list(did)
         if "complete" in own:
-            made = gitwork.finish(self.place, f"{self.key}: {self.task['title']}\n\n{self.task['summary']}".strip() + "\n")
+            said = [note["text"] for note in did["complete"]["data"].get("notes", ())]
+            made = gitwork.finish(self.place, self._message(self.task["summary"], *said))
             self.worker.finished(self.key, self.place, self.task)
             return self._finished(self.task["summary"] or made["words"])
         if "fail" in own:

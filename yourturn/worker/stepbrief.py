@@ -19,7 +19,7 @@ def brief(
     signals: str,
 ) -> str:  # fmt: skip
     more = [*_before(steps, path, task["key"]), *_own(task, path, prompt, agent)]
-    return briefs.brief(task, agent=agent, role=role, again=again, signals=signals, more=more)
+    return briefs.brief(task, agent=agent, role=role, again=again, signals=signals, more=more, in_run=True)
 
 
 def _own(task: dict[str, Any], path: str, prompt: str | None, agent: str) -> list[str]:

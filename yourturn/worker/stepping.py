@@ -69,7 +69,7 @@ class Step(Turns):
                 return Turn("waiting")
             case "ask" | "silent":
                 text = came.text or KINDS[came.kind].prompt.format(title=self.task["title"])
-                return Turn("ask", text=text, kind=came.kind, reason=came.reason, context=came.context)
+                return Turn("ask", text=text, kind=came.kind, reason=came.reason, context=came.context, fields=came.fields)
         return Turn(came.what, came.status, came.text, came.kind, came.reason, came.context)
 
     # --- in its own way ------------------------------------------------------------------------------------------------

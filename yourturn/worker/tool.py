@@ -46,7 +46,7 @@ def step_of(env: Mapping[str, str], proof: str | None) -> str | None:
     return env.get("YOURTURN_STEP") or None if proof and proof == env.get("YOURTURN_CLAIM") else None
 
 
-def signal(env: Mapping[str, str], status: str, **fields: str) -> dict[str, str]:
+def signal(env: Mapping[str, str], status: str, **fields: Any) -> dict[str, Any]:
     """Say how a step ended. The run goes on by its script, so nothing is ended at the desk: it is what the turn came to."""
     import json
     from pathlib import Path

@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.errors import YourturnError
+from ..core.errors import Invalid, YourturnError
 from . import brief as briefs
 from . import gitwork, signals
 from .agents import make
@@ -52,6 +52,7 @@ class Came(NamedTuple):
     kind: str = ""
     reason: str | None = None
     context: dict[str, Any] = {}
+    fields: dict[str, Any] = {}  #: how the question is asked, and `also`: the other ones
     status: str = ""
     parked: bool = False  #: the session waits inside a tool call
 
@@ -217,8 +218,25 @@ class Turns:
                 return briefs.answers(task, self.told)
             self.remember(parked=True)  # it is still parked; each attempt to wake it costs a try
             return Came("released", ending.error)
-        outcome = signals.read(ending.text, self.signal.read())
+        written = self.signal.read()
+        outcome = self._fit(signals.read(ending.text, written), signals.exact(ending.text, written))
         return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
+
+    def _fit(self, outcome: signals.Outcome, said: dict[str, Any]) -> signals.Outcome:
+        """What the desk would not take is for a person to look at, with the exact words."""
+        if outcome.what == "nothing" and outcome.status and not self.in_step:
+            return signals.Outcome("broken", text=signals.unknown(outcome.status), context=said)
+        if outcome.what != "ask" or not outcome.fields:
+            return outcome
+        own = {name: value for name, value in outcome.fields.items() if name != "also"}
+        for question in ({**outcome.questions[0], **own}, *outcome.fields.get("also", ())):
+            fields = {name: value for name, value in question.items() if value}
+            try:
+                self.desk.check_question(fields.pop("text", "?"), project=self.key.rpartition("-")[0], **fields)
+            except Invalid as trouble:
+                why = f"'{outcome.status}' cannot be asked like that: {trouble}.{' ' + trouble.hint if trouble.hint else ''}"
+                return signals.Outcome("broken", text=why, context={"question": question["text"], **said})
+        return outcome
 
     def _was_answered(self, outcome: signals.Outcome) -> bool:
         """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
@@ -228,7 +246,7 @@ class Turns:
             if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of
         ]
         if outcome.what == "ask":
-            return outcome.text.strip() in new
+            return all(question["text"].strip() in new for question in outcome.questions)
         return bool(new) and outcome.what == "nothing" and not (self.in_step and outcome.status)
 
     def _read(self, ending: Ending, outcome: signals.Outcome) -> Came | str:
@@ -238,7 +256,7 @@ class Turns:
             text = f"{name} ended its turn in a way that cannot be understood: {said or 'no words'}"
             return Came("broken", text, "escalation", "protocol_error", outcome.context)
         if outcome.what == "ask":
-            return Came("ask", said, outcome.kind, outcome.reason, outcome.context)
+            return Came("ask", said, outcome.kind, outcome.reason, outcome.context, outcome.fields)
         if outcome.what == "failed":
             return Came("failed", said or ending.error or "the agent gave no reason", context=outcome.context)
         if outcome.what == "done" and well:

@@ -1,0 +1,70 @@
+"""Fields in plain lines: what agents give beside their words, as people, notes, briefs and commit messages show it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any
+
+_CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
+
+
+def snake(name: str) -> str:
+    """questionContext and question_context are the same."""
+    return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
+
+
+def label(name: str) -> str:
+    """question_context, questionContext: Question context."""
+    words = " ".join(snake(name).replace("_", " ").split())
+    return words[:1].upper() + words[1:]
+
+
+def told(fields: Any) -> list[str]:
+    """A context as lines. `text` is the context itself: it stands first and needs no label."""
+    if not isinstance(fields, dict):
+        return _lines(fields)
+    own = _lines(fields.get("text"))
+    return [*own, *(line for name, value in fields.items() if name != "text" for line in _labelled(label(name), value))]
+
+
+def _labelled(name: str, value: Any) -> list[str]:
+    lines = _lines(value)
+    if not lines:
+        return []
+    if isinstance(value, list) and len(lines) > 1:
+        lines = [f"- {line}" for line in lines]
+    return [f"{name}: {lines[0]}"] if len(lines) == 1 else [f"{name}:", *(f"  {line}".rstrip() for line in lines)]
+
+
+def _lines(value: Any) -> list[str]:
+    if value is None:
+        return []
+    if isinstance(value, dict):
+        return told(value)
+    if isinstance(value, list):
+        return [line for line in (line_of(item) for item in value) if line]
+    if isinstance(value, bool):
+        return ["yes" if value else "no"]
+    return str(value).strip("\n").splitlines()
+
+
+_OPTION = frozenset({"id", "label", "value"})
+
+
+def option_label(value: Any) -> str:
+    """Of an option that says no more than its label, the label; else ''."""
+    return str(value["label"]) if isinstance(value, dict) and value.get("label") and value.keys() <= _OPTION else ""
+
+
+def line_of(value: Any) -> str:
+    """One entry of a list, on one line."""
+    if option := option_label(value):
+        return option
+    return "; ".join(line.strip() for line in _lines(value) if line.strip())
+
+
+def account(details: str = "", issues: Iterable[str] = ()) -> str:
+    """What an agent says about finished or failed work, as one text: the details, then the issues."""
+    seen = "\n".join(f"- {issue}" for issue in issues)
+    return "\n\n".join(part for part in (details.strip(), f"Issues:\n{seen}" if seen else "") if part)
