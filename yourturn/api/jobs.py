@@ -199,8 +199,14 @@ def answer(call: Call, before: dict[str, Any]) -> Answer:
     if given.get("type", before["response_type"]) != before["response_type"]:
         raise Invalid(f"{before['id']} takes a response of type {before['response_type']}", hint="The question is still open.")
     restart = body.get("restart", False)
-    call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
-    return Answer({"success": True, "jobResumed": _resumed(call, before, late=bool(restart) and before["status"] != PENDING)})
+    said = call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
+    resumed = _resumed(call, before, late=bool(restart) and before["status"] != PENDING)
+    return Answer({"success": True, "jobResumed": resumed, "jobStatus": status_of(said["task_state"], _awaited(call, before))})
+
+
+def _awaited(call: Call, before: dict[str, Any]) -> str | None:
+    found: str | None = call.client.show(before["task"])["awaiting"]
+    return found
 
 
 def _resumed(call: Call, before: dict[str, Any], late: bool) -> bool:

@@ -255,6 +255,11 @@ def answer_question(call: Call) -> Answer:
     return Answer(said(call, "answer", before["id"]))
 
 
+def question_answers(call: Call) -> Answer:
+    found = question(call)
+    return Answer({"answers": call.client.effects(found["id"]).get(found["id"], [])})
+
+
 def cancel_question(call: Call) -> Answer:
     before = question(call)
     call.unchanged(before)

@@ -63,6 +63,7 @@ def rows() -> list[Row]:
         Row("GET", "/api/questions", "questions", routes.list_questions, "Questions, filtered; those that wait, unless a status is named.", gives="Questions", query=question_query),
         Row("GET", "/api/questions/pending", "questions", jobs.pending, "What waits for a person, as questions of jobs.", gives="JobQuestions", query=("workspaceId", "type", "projectId", "cursor", "limit")),
         Row("GET", "/api/questions/{id}", "questions", routes.show_question, "A question.", gives="Question", short=True),
+        Row("GET", "/api/questions/{id}/answers", "questions", routes.question_answers, "The ways to answer an open question, and where each leads.", gives="Answers", short=True),
         Row("POST", "/api/questions/{id}/answer", "answer", routes.answer_question, "Answer a question. The first answer wins.", "NewAnswer", "Answered"),
         Row("POST", "/api/questions/{id}/cancel", "withdraw", routes.cancel_question, "Take a question off the desk.", "Cancel", "Question"),
         Row("POST", "/api/questions/{id}/assign", "assign", routes.assign_question, "Send a question to a person or a role.", "Assign", "Question"),
