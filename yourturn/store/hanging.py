@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
-from ..core.model import PENDING, Note, Program, Question, Ref, Step, Task
+from ..core.model import Note, Program, Question, Ref, Step, Task
 from .log import Log
 from .text import QUESTION, STEP
 
@@ -80,8 +80,7 @@ class Hanging(Log):
         """
         task, left = self.task(number), self.left
         if left is not None:
-            questions = [q for q in left.questions if q.status == PENDING or q.id in left.changed or q.id == question]
-            made = Details(questions, left.notes, [], None, left.steps, [])
+            made = Details(left.questions, left.notes, [], None, left.steps, [])
         else:
             made = self._made(task, question, at)
         if left is not None and left.alone:

@@ -15,8 +15,7 @@ class Left(NamedTuple):
 
     task: Task
     alone: bool  #: it has no neighbours; otherwise a move of one could have changed its row since
-    questions: list[Question]  #: the open ones, and those that the moves have looked at
-    changed: set[int]  #: the questions that were asked, answered or closed
+    questions: list[Question]  #: the open ones, those that the moves were about, and those that they closed
     notes: list[Note]
     steps: list[Step]
 

@@ -68,10 +68,9 @@ class Tx(Docket):
         if not moves:
             return None
         questions = {q.id: q for move in moves for q in move.questions}
-        changed = {q.id for move in moves for q in (*move.opened, *move.closed)}
         steps = {step.place: step for move in moves for step in move.steps}
         return Left(
-            moves[-1].task, moves[-1].case.alone, [questions[number] for number in sorted(questions)], changed,
+            moves[-1].task, moves[-1].case.alone, [questions[number] for number in sorted(questions)],
             [note for move in moves for note in move.notes], [steps[place] for place in sorted(steps)],
         )  # fmt: skip
 
