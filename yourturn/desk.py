@@ -275,10 +275,10 @@ class Desk(Lookout):
         for action in decision.after:
             if action.task is None:
                 child = action._replace(args={"project": case.project.key, **action.args})
-                follows = law.decide(self._new_case(tx, child)[0], child, now)
+                follows = self._save(tx, self._new_case(tx, child)[0], child, now)
             else:
-                follows = law.decide(tx.case(action.task)[0], action, now)
-            touched.update(tx.save(follows).touch)
+                follows = self._save(tx, tx.case(action.task)[0], action, now)
+            touched.update(follows.touch)
         if not decision.after:  # a parent whose children were just created is loaded again, because they touch it
             case = self._pay(tx, case, now, touched)
         self._settle(tx, touched, now)

@@ -178,7 +178,9 @@ def test_a_move_costs_and_answers_the_same_with_a_long_history(desk, agent, near
             return begun(desk, agent)
         need = desk.create("Before")["key"]
         desk.close(need)
-        return begun(desk, agent, parent=desk.create("All of it", type="epic")["key"], depends_on=[need])
+        epic = desk.create("All of it", type="epic")["key"]
+        desk.create("Not begun", parent=epic, draft=True)  # so that it stays open
+        return begun(desk, agent, parent=epic, depends_on=[need])
 
     short = costs(desk, agent, made(), remembered)
     key = made()
