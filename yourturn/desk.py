@@ -48,6 +48,7 @@ class Done(NamedTuple):
     question: int | None = None
     claim: Claim | None = None
     state: str | None = None  #: of the task then; None where the move was made before, and only its reply is given again
+    at: int = 0
 
 
 class _Undo(Exception):
@@ -100,7 +101,7 @@ class Desk(Lookout):
         if look is None:
             return done
         tx.write()
-        return look(Reader(self.store, tx.run, self.workspace, tx.left()), done)
+        return look(Reader(self.store, tx.run, self.workspace, tx.left(done.task)), done)
 
     def claim_next(
         self,
@@ -153,7 +154,7 @@ class Desk(Lookout):
             now = self.now(database)
             done = self._decide(tx, case, action._replace(task=case.task.id), now, database)
             if key is not None:
-                tx.remember(action, request, done.task, None, done.claim.epoch if done.claim else None, now)
+                tx.remember(action, request, done.task, None, done.claim.epoch if done.claim else None, done.at)
             return self._seen(tx, done, look)
 
         for _ in range(_ATTEMPTS):
@@ -205,16 +206,12 @@ class Desk(Lookout):
             before = self._replay(tx, action, request)
             if before is not None:
                 return before
-        done, now = self._first(tx, action)
+        case, database = self._case(tx, action)
+        done = self._decide(tx, case, action, self.now(database), database)
         if action.key is not None:
             epoch = done.claim.epoch if done.claim else None
-            tx.remember(action, request, done.task, done.question, epoch, now)
+            tx.remember(action, request, done.task, done.question, epoch, done.at)
         return done
-
-    def _first(self, tx: Tx, action: Action) -> tuple[Done, int]:
-        case, database = self._case(tx, action)
-        now = self.now(database)
-        return self._decide(tx, case, action, now, database), now
 
     def _case(self, tx: Tx, action: Action) -> tuple[Case, int]:
         if action.task is None:
@@ -255,7 +252,7 @@ class Desk(Lookout):
             case = self._pay(tx, case, now, touched)
         if action.args.get("steps") or action.args.get("signal"):
             case = self._with_steps(tx, case, action)
-        decision = tx.save(law.decide(case, action, now))
+        decision = self._save(tx, case, action, now)
         after = self._follow(tx, decision, now, touched)
         tx.final.append((after, database, known))
         number = decision.opened[0].id if decision.opened else action.question
@@ -264,12 +261,17 @@ class Desk(Lookout):
         if number is None and action.verb in _MAY_BE_LATE and case.questions:
             number = case.questions[-1].id
         state = after.task.state if after.task is not None and not decision.after else None
-        return Done(decision.task.id, number, decision.claim, state)
+        return Done(decision.task.id, number, decision.claim, state, decision.now)
+
+    def _save(self, tx: Tx, case: Case, action: Action, now: int) -> Decision:
+        decision = tx.save(law.decide(case, action, now))
+        tx.decided.append(decision)
+        return decision
 
     def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
         """Make the moves that the system owes this case."""
         while (owed := law.due(case, now)) is not None:
-            decision = tx.save(law.decide(case, owed, now))
+            decision = self._save(tx, case, owed, now)
             touched.update(decision.touch)
             case = decision.case
         return case
@@ -281,10 +283,10 @@ class Desk(Lookout):
         for action in decision.after:
             if action.task is None:
                 child = action._replace(args={"project": case.project.key, **action.args})
-                follows = law.decide(self._new_case(tx, child)[0], child, now)
+                follows = self._save(tx, self._new_case(tx, child)[0], child, now)
             else:
-                follows = law.decide(tx.case(action.task)[0], action, now)
-            touched.update(tx.save(follows).touch)
+                follows = self._save(tx, tx.case(action.task)[0], action, now)
+            touched.update(follows.touch)
         if not decision.after:  # a parent whose children were just created is loaded again, because they touch it
             case = self._pay(tx, case, now, touched)
         self._settle(tx, touched, now)
@@ -301,12 +303,12 @@ class Desk(Lookout):
         row = tx.reply(action)
         if row is None:
             return None
-        before, task, question, epoch = row
+        before, task, question, epoch, at = row
         if before != request:
             raise KeyReused(
                 f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request."
             )
-        return Done(task, question, None if epoch is None else self._same_claim(tx, action, task, epoch))
+        return Done(task, question, None if epoch is None else self._same_claim(tx, action, task, epoch), at=at)
 
     def _same_claim(self, tx: Tx, action: Action, task: int, epoch: int) -> Claim:
         """The claim that this key took, if it still holds. Its token is not stored, so it gets a new one."""

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from .audit import verify
 from .client import Client
 from .core.canon import digest
-from .core.model import BLOCKED, COMPLETED, DONE, ENDED, PENDING, READY, RESOLVED
+from .core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED
 from .core.places import place
 from .desk import Desk
 from .fold import Fold, Row, Story
@@ -70,7 +70,7 @@ class Seen:
 
     def _read(self, client: Client) -> None:
         self.tasks: dict[str, Row] = {}
-        for task in _pages(lambda last: client.list(limit=PAGE, after=last["key"] if last else None)):
+        for task in _pages(lambda last: client.list(limit=PAGE, after=last["key"] if last else None, whole=True)):
             self.tasks[task["key"]] = task
         runs = [task for task in self.tasks.values() if task["workflow"]]
         self.journals = {task["key"]: [client.steps(task["key"], n) for n in range(task["journal"] + 1)] for task in runs}
@@ -226,8 +226,8 @@ def _journals(seen: Seen) -> Iterator[str]:
     for key, task in seen.tasks.items():
         story = seen.fold.tasks.get(key)
         shown = seen.journals.get(key, [[]])
-        if task["steps"] != [step for step in shown[-1] if step["status"] != COMPLETED]:
-            yield f"{key} is listed with other steps than those that have not ended"
+        if task["steps"] != shown[-1]:
+            yield f"{key} is listed with other steps than those of its journal"
         told = [*story.older, story.steps] if story else []
         for number, (steps, said) in enumerate(zip_longest(shown, told, fillvalue=())):
             yield from (f"{words} of {key}, journal {number}" for words in _other_steps(steps, dict(said)))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from .core.model import ENDED, PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
 from .core.places import path
 from .core.words import iso
-from .store.reads import Asked, Details
+from .store.hanging import Details
+from .store.reads import Asked
 
 if TYPE_CHECKING:
     from .core.previews import Effect

@@ -254,3 +254,25 @@ def test_a_handoff_arrives_whole_over_http(site, reach, turn):
     found = site.call("POST", f"/api/tasks/{key}/flag", {"text": "Which port?", "kind": "input", "also": also})
     assert [q["text"] for q in found.json["questions"]] == ["Which port?", "Where?"]
     assert [q["text"] for q in desk.flag(key, "A?", None, "input", also=also)["questions"]][2:] == ["A?", "Where?"]
+
+
+def test_a_reply_is_as_short_after_many_notes(site, reach, turn):
+    """Over HTTP, from Python and from the command; the history is in what `show` gives."""
+    key = site.desk.create("Add login")["key"]
+    far = reach()
+    ways = {
+        "http": lambda: site.post(f"/api/tasks/{key}/note", {"text": "Hm"}).json,
+        "python": lambda: far.note(key, "Hm"),
+        "command": lambda: turn("note", key, "Hm"),
+        "update": lambda: site.post(f"/api/tasks/{key}/update", {"priority": 1}).json,
+    }
+    before = {name: move() for name, move in ways.items()}
+    for _ in range(100):
+        site.desk.note(key, "More")
+        site.desk.answer(site.desk.ask(key, "Which?", default="that", blocking=False), "this")
+    after = {name: move() for name, move in ways.items()}
+    for name, reply in after.items():
+        assert abs(len(json.dumps(reply)) - len(json.dumps(before[name]))) < 50, name
+        assert reply["questions"] == [] and len(reply["notes"]) == (name != "update"), name
+    for shown in (site.get(f"/api/tasks/{key}").json, far.show(key), turn("show", key)):
+        assert len(shown["notes"]) == 106 and len(shown["questions"]) == 100

@@ -160,7 +160,26 @@ def test_what_a_session_leaves_unanswered_goes_on_without_it(desk: Client, agent
     }
     desk.answer("Q1", "jwt")
     got = agent.claim_next("w1")
-    assert got is not None and got["task"]["questions"][0]["response"]["value"] == "jwt"
+    assert got is not None and agent.show(got["task"])["questions"][0]["response"]["value"] == "jwt"
+
+
+def test_the_next_task_comes_with_its_notes_and_answers(desk: Client, play: Callable[..., None]) -> None:
+    key = desk.create("Add login")["key"]
+    desk.note(key, "The form is in forms/login.html.")
+    desk.await_person(key, "input", "JWT or sessions?")
+    desk.answer(key, "jwt")
+
+    async def story(caller: Caller) -> None:
+        found = told(await caller.call_tool("next_task", {}))
+        assert [note["text"] for note in found["task"]["notes"]] == ["The form is in forms/login.html."]
+        assert [q["value"] for q in found["task"]["questions"]] == ["jwt"]
+        assert "forms/login.html" in found["message"] and "jwt" in found["message"]
+        first = told(await caller.call_tool("report_progress", {"message": "Half of it"}))
+        for _ in range(20):
+            desk.note(key, "More")
+        assert told(await caller.call_tool("report_progress", {"message": "Half of it"})) == first
+
+    play(story)
 
 
 def test_an_answer_that_nobody_heard_is_not_lost(desk: Client, agent: Client, play: Callable[..., None]) -> None:
@@ -171,7 +190,7 @@ def test_an_answer_that_nobody_heard_is_not_lost(desk: Client, agent: Client, pl
     play(story)
     got = agent.claim_next("w1")
     assert got is not None and got["task"]["retry_count"] == 0
-    assert got["task"]["questions"][0]["response"]["value"] == "jwt"
+    assert agent.show(got["task"])["questions"][0]["response"]["value"] == "jwt"
 
 
 def test_the_same_call_asks_once(desk: Client, play: Callable[..., None]) -> None:

@@ -10,7 +10,7 @@ _JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/looks.
 _DESK, _OFFICE, _LOOKOUT = (f"yourturn/{name}.py" for name in ("desk", "office", "lookout"))
 _BASE, _DOCKET = "yourturn/store/tx.py", "yourturn/store/docket.py"
 _SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
-_LINK = "yourturn/store/link.py"
+_LINK, _HANGING, _FLAT = "yourturn/store/link.py", "yourturn/store/hanging.py", "tests/store/test_flat.py"
 _SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
 
 _MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
@@ -158,7 +158,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_somebody_waits_for_it_now")),
     Mutant("an ended neighbour is none", "yourturn/store/recent.py", "if not case.alone:", "if case.needs or case.children or case.dependents or case.parent or case.is_parent:", on(_RECENT, "test_an_ended_neighbour_is_one")),
     Mutant("remembered settings are good", _BASE, "(SELECT p.settings = :own FROM projects p WHERE", "(SELECT :own = :own FROM projects p WHERE", on(_RECENT, "test_settings_that_changed")),
-    Mutant("a move tells of what its neighbours have changed since", _BASE, "for case, _, _ in self.final if case.alone]", "for case, _, _ in self.final]", (_MODELS,)),
+    Mutant("a move tells of what its neighbours have changed since", _HANGING, "self.left.alone and self.left.task.id", "self.left.task.id", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-alone")),
+    Mutant("a move forgets the neighbours of its task", _HANGING, "if left is not None and left.alone:", "if left is not None:", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-with neighbours")),
     Mutant("a new task follows old settings", _BASE, 'f" AND settings = :own{_AS_SHARED} AND', 'f" AND :own = :own AND :shared = :shared AND :fence = :fence AND :workspace = :workspace AND', on(_RECENT, "test_a_new_task_follows_the_settings_of_now", "postgres-None")),
     Mutant("a number stands for whatever has it now", "yourturn/store/recent.py", "if self._keys.get(task, key) != key:", "if False:", on(_RECENT, "test_rows_that_a_restore_has_replaced", "")),
     Mutant("old news refuse", _DESK, "if not recalled:  #", "if not recalled or not isinstance(error, Again):  #", on(_RECENT, "test_a_refusal_is_never_old_news")),

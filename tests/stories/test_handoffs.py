@@ -45,7 +45,7 @@ def test_hand_off_and_verdict(turn: Turn, kind: str, said: str, yes: str, no: st
     if no == "ready":
         got = turn.as_agent("next", "--claim", "--worker-id", "w1")
         assert got["task"]["key"] == "PROJ-1"
-        assert got["task"]["notes"][0]["text"] == "Softer, please"
+        assert turn.as_agent("show", "PROJ-1")["notes"][0]["text"] == "Softer, please"
         turn.as_agent("flag", "PROJ-1", said, "--kind", kind, "--claim", got["claim"]["token"])
         assert turn("approve", "PROJ-1")["state"] == yes
 

@@ -41,7 +41,7 @@ def test_from_doubt_to_done(turn: Turn) -> None:
     got = turn.as_agent("next", "--claim", "--worker-id", "w2")
     task = got["task"]
     assert (task["key"], task["session_id"], task["retry_count"]) == ("PROJ-1", "session-7", 0)
-    answered = task["questions"][0]
+    answered = turn.as_agent("show", "PROJ-1")["questions"][0]
     assert answered["response"] == {
         "type": "text",
         "value": "Use JWT tokens. We're mobile first.",

@@ -64,7 +64,7 @@ def everything(client: Client) -> list[Event]:
 
 def _tasks(client: Client) -> Iterator[dict[str, Any]]:
     last = None
-    while page := client.list(after=last, limit=1000):
+    while page := client.list(after=last, limit=1000, whole=True):
         yield from page
         last = page[-1]["key"]
 

@@ -81,7 +81,7 @@ class Stage:
     def dump(self) -> tuple[str, int]:
         """All that the API shows, what it keeps to itself about people, and how long the log is."""
         with strict.as_written(self.desk) as seen:
-            shown = [seen.list(limit=10_000), seen.inbox(limit=10_000), seen.users(), seen.tokens(), seen.projects()]
+            shown = [seen.list(limit=10_000, whole=True), seen.inbox(limit=10_000), seen.users(), seen.tokens(), seen.projects()]
             shown += [[list(row) for row in seen.desk.reader.run(text).fetchall()] for text in _UNSHOWN]
             newest = seen.history(limit=1)
         return json.dumps(shown), newest[0]["seq"] if newest else 0

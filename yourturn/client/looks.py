@@ -26,8 +26,10 @@ class Looks(Names):
         project: str | None = None,
         after: Named | None = None,
         limit: int = 500,
+        whole: bool = False,
         **filters: Any,
     ) -> builtins.list[dict[str, Any]]:
+        """Tasks with their open questions; with `whole`, with everything that `show` has of them."""
         kinds = None if awaiting is None or awaiting is False else () if awaiting is True else _kinds(awaiting)
         within = self._task(epic) if epic is not None else None
         above = self._task(parent) if parent is not None else None
@@ -41,7 +43,7 @@ class Looks(Names):
                     states=_states(state), awaiting=kinds, epic=within, parent=above, after=follows, limit=limit,
                     project=where, expiring=None if expiring is None else r.now + duration(expiring, "expiring"), **filters,
                 ),
-                whole=False,
+                whole=whole,
             )  # fmt: skip
 
         return self.desk.read(look)

@@ -133,8 +133,9 @@ class Names:
         return found
 
     def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
+        """What a move answers: the task, its open questions, and what the move made. The whole history is for `show`."""
         assert done.task is not None
-        return self._encode(r, [r.task(done.task)])[0]
+        return wire.task(*r.reply(done.task, done.question, done.at))
 
     def show(self, named: Named) -> dict[str, Any]:
         """A task with everything that hangs on it; or a question."""
@@ -151,7 +152,7 @@ class Names:
         return self.desk.read(lambda r: wire.question(*r.question(number)))
 
     def _encode(self, r: Reader, tasks: list[Task], whole: bool = True) -> list[dict[str, Any]]:
-        """`whole`: with all steps of runs; else, where there may be many runs, with those that have not ended."""
+        """`whole`: with everything that hangs on them; else, where there may be many, with open questions and steps only."""
         details = r.details(tasks, whole)
         return [wire.task(task, details[task.id]) for task in tasks]
 

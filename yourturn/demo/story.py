@@ -47,7 +47,7 @@ def agent(stage: Stage) -> int:
         if got is None:
             stage.line("agent", f"{me}: nothing to do")
             return 3
-        task, claim = got["task"], got["claim"]
+        task, claim = desk.show(got["task"]), got["claim"]
         stage.line("agent", f"{me} (a new process) claims {task['key']}: {task['title']}")
         stage.pause()
         answered = [q for q in task["questions"] if q["status"] == "answered"]

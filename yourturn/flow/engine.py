@@ -56,6 +56,7 @@ class Engine:
 
     def go(self) -> Ended:
         try:
+            self.task = self.desk.show(self.key)  # a claim tells nothing of steps, answers and notes
             return self._recover() or self._run()
         except (ClaimLost, Interrupted) as error:
             return self._interrupted(error.error if isinstance(error, Interrupted) else error)
@@ -224,9 +225,12 @@ class Engine:
             self.desk.fail(self.claim, words, failure="stuck", journal=self.task["journal"])
             return Ended("stuck", words)
         if word in ("continue", "accept-new-code", "go on"):
-            self.task = self.desk.rewind(self.key, q["step"], spare=True, claim=self.claim)
+            self.desk.rewind(self.key, q["step"], spare=True, claim=self.claim)
         elif found := _FROM.fullmatch(word.removeprefix("from-")):
-            self.task = self.desk.rewind(self.key, found[1], claim=self.claim)
+            self.desk.rewind(self.key, found[1], claim=self.claim)
+        else:
+            return None
+        self.task = self.desk.show(self.key)
         return None
 
     def _words(self, error: YourturnError) -> str:

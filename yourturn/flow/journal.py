@@ -253,9 +253,10 @@ class Journal:
             reason = fields.pop("reason", None)
             with self._taken():
                 held = hold or not scope.alone
-                self.task = desk.flag(
+                task = desk.flag(
                     self.key, text, reason, kind, claim=self.claim, step=entry.path, steps=steps, hold=held, **fields
                 )
+            self._moved(task)
             self._wrote(steps)
         return scope.suspend("person")
 
@@ -264,11 +265,16 @@ class Journal:
             if scope.alone:
                 steps = self.kept(entry.row(WAITING, seat={"until": until}))
                 with self._taken():
-                    self.task = self.desk.park(self.claim, until, steps=steps)
+                    self._moved(self.desk.park(self.claim, until, steps=steps))
                 self._wrote(steps)
             else:
                 self.write(entry, WAITING, seat={"until": until})
         return scope.suspend("sleep", until)
+
+    def _moved(self, task: dict[str, Any]) -> None:
+        """A move answers with the open questions only: other branches still look for answers that were known before."""
+        asked = {q["id"]: q for q in (*self.task["questions"], *task["questions"])}
+        self.task = {**task, "questions": list(asked.values())}
 
     @contextmanager
     def _taken(self) -> Iterator[None]:

@@ -215,8 +215,9 @@ class Tools(Seat):
             return Reply("There is nothing to work on now.", {"task": None, "message": "There is nothing to work on now."})
         self.keep(got)
         also = f"\n\nYou also hold {', '.join(others)}." if others else ""
-        message = f"{got['task']['key']} is yours. When it is finished, call complete_task.\n\n{words.brief(got['task'])}{also}"
-        return Reply(message, {"task": words.task(got["task"]), "message": message})
+        task = self.desk.show(got["task"]["key"])  # with its notes and answers
+        message = f"{task['key']} is yours. When it is finished, call complete_task.\n\n{words.brief(task)}{also}"
+        return Reply(message, {"task": words.task(task), "message": message})
 
     def _get_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))

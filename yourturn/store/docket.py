@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from ..core.errors import NotFound
-from ..core.model import RESOLVED, Action, Case, Decision, Note, Project, Question, Ref, Step, Task
+from ..core.model import RESOLVED, Action, Case, Decision, Project, Question, Ref, Step, Task
 from ..core.naming import Name, Reading, meant
 from .base import DESCENDANTS, FROM_HOME, HOME, OF_PROJECT, Store
 from .recent import Birth
@@ -23,7 +23,7 @@ class Docket:
     """Cases, loaded and locked."""
 
     __slots__ = (
-        "ahead", "asked", "asking", "birth", "counted", "events", "final", "fresh", "known", "last", "moved", "noted", "q",
+        "ahead", "asked", "asking", "birth", "counted", "decided", "events", "final", "fresh", "known", "last", "moved", "q",
         "recalled", "recent", "run", "store", "unasked", "virtual", "workspace",
     )  # fmt: skip
 
@@ -46,7 +46,7 @@ class Docket:
         self.counted: tuple[int, bool] | None = None  #: the number behind those that were given, see recent.py
         self.known = 0.0  #: what this machine's clock showed when the database's showed what was remembered
         self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, the database's time, and when that was
-        self.noted: dict[int, list[Note]] = {}  #: what was written down about which task
+        self.decided: list[Decision] = []  #: the moves that it has made, for the reply
         self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
 
     def write(self) -> None:

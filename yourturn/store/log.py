@@ -4,28 +4,31 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core.model import Case, Event, Note
+from ..core.model import Event, Note, Question, Step, Task
 from .base import Store
 
 _EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash"
 
 
 class Left(NamedTuple):
-    """A task that stands alone, as a move of this transaction left it, and the notes that it has added."""
+    """A task as the moves of this transaction left it, and what they made."""
 
-    case: Case
+    task: Task
+    alone: bool  #: it has no neighbours; otherwise a move of one could have changed its row since
+    questions: list[Question]  #: the open ones, those that the moves were about, and those that they closed
     notes: list[Note]
+    steps: list[Step]
 
 
 class Log:
     """Somebody who looks, in one transaction."""
 
-    def __init__(self, store: Store, run: Any, workspace: int, left: dict[int, Left] | None = None) -> None:
+    def __init__(self, store: Store, run: Any, workspace: int, left: Left | None = None) -> None:
         self.store = store
         self.run = run
         self.workspace = workspace
         self.now = 0
-        self.left = left or {}  #: what the move has left behind that is being made: nobody reads that again
+        self.left = left  #: the task of the move that is being made: what is known of it is not read again
 
     def rows(self, body: str, **args: Any) -> list[Any]:
         rows: list[Any] = self.run(body, {"workspace": self.workspace, **args}).fetchall()

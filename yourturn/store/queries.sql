@@ -44,6 +44,11 @@ SELECT {question} FROM questions q WHERE q.task_id = :id AND coalesce(q.status, 
 -- name: latest
 SELECT {question} FROM questions q WHERE q.task_id = :id ORDER BY q.responded_at DESC, q.id DESC LIMIT 1;
 
+-- name: pending_or_changed
+-- The open questions of a task, the one that a move was about, and those that were closed at that moment.
+SELECT {question} FROM questions q
+WHERE q.task_id = :id AND (coalesce(q.status, '') = 'pending' OR q.id = :question OR q.responded_at = :at) ORDER BY q.id;
+
 -- name: question
 SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = :id;
 
@@ -122,6 +127,9 @@ UPDATE projects SET next_number = :number + 1 WHERE id = :id AND next_number = :
 -- name: insert_note
 INSERT INTO notes (task_id, author, text, at) VALUES (:task, :author, :text, :at);
 
+-- name: notes_written
+SELECT author, text, at FROM notes WHERE task_id = :task AND at = :at ORDER BY id;
+
 -- name: insert_dep
 INSERT INTO deps (task_id, needs_id) VALUES (:task, :needs) ON CONFLICT DO NOTHING;
 
@@ -181,7 +189,7 @@ INSERT INTO patches (task_id, epoch, at, base, body) VALUES (:task, :epoch, :at,
 SELECT epoch, at, base, body FROM patches WHERE task_id = :task;
 
 -- name: reply
-SELECT request, task_id, question_id, epoch FROM replies WHERE workspace_id = :workspace AND actor = :actor AND key = :key;
+SELECT request, task_id, question_id, epoch, at FROM replies WHERE workspace_id = :workspace AND actor = :actor AND key = :key;
 
 -- name: renew_claim
 UPDATE tasks SET claim_hash = :hash, version = version + 1 WHERE id = :id AND epoch = :epoch AND holder IS NOT NULL;
@@ -191,6 +199,10 @@ SELECT {step} FROM steps s WHERE s.task_id = :task AND s.journal = :journal AND 
 
 -- name: steps
 SELECT {step} FROM steps s WHERE s.task_id = :task AND s.journal = :journal ORDER BY s.place {bytewise};
+
+-- name: steps_written
+SELECT {step} FROM steps s WHERE s.task_id = :task AND s.journal = :journal AND (s.started_at = :at OR s.ended_at = :at)
+ORDER BY s.place {bytewise};
 
 -- name: copy_steps
 INSERT INTO steps (task_id, journal, place, name, agent, digest, call, status, session_id, seat, result, started_at, ended_at)

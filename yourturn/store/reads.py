@@ -4,30 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..core.errors import NotFound
-from ..core.model import Case, Note, Program, Question, Ref, Step, Task
+from ..core.model import Case, Question, Task
 from .base import DESCENDANTS, OF_PROJECT
-from .log import Log
-from .text import ENDED_STATES, QUESTION, STEP, TASK, WORKABLE
+from .hanging import Hanging, listed
+from .text import ENDED_STATES, QUESTION, TASK, WORKABLE
 
-_TASK = len(Task._fields)
 _QUESTION = len(Question._fields)
 OURS = "FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
 _RANK = "CASE q.urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END"
-
-
-class Details(NamedTuple):
-    """What hangs on a task."""
-
-    questions: list[Question]
-    notes: list[Note]
-    needs: list[Ref]
-    parent: str | None
-    steps: list[Step]
-    children: list[str]  #: keys; a child is also a need
 
 
 class Asked(NamedTuple):
@@ -40,7 +26,7 @@ class Asked(NamedTuple):
     workflow: str | None  #: the script, where its task is a run
 
 
-class Reader(Log):
+class Reader(Hanging):
     def next_due(self) -> int | None:
         """When time will move something next."""
         found = self.rows(
@@ -116,7 +102,7 @@ class Reader(Log):
             words = "lower(t.title || ' ' || t.description || ' ' || t.key || ' ' || coalesce(t.external_id, ''))"
             only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
         if ids is not None:
-            only(f"t.id {self.store.words['these']}", ids=_numbers(ids))
+            only(f"t.id {self.store.words['these']}", ids=listed(ids))
         if after is not None:
             only("t.id < :after" if newest else _AFTER[workable], after=after)
         order = "t.id DESC" if newest else "t.priority, t.created_at, t.id" if workable else "t.id"
@@ -135,17 +121,6 @@ class Reader(Log):
         found = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
         return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
 
-    def task(self, number: int) -> Task:
-        left = self.left.get(number)
-        if left is not None and left.case.task is not None:
-            return left.case.task
-        rows = self._named("task", id=number)
-        if not rows:
-            raise NotFound(f"There is no task number {number}")
-        task = Task._make(rows[0][:_TASK])
-        self.store.recent.agree(number, task.key)
-        return task
-
     def case(self, number: int) -> Case:
         """A task as a decision sees it, but not locked."""
         from .tx import Tx
@@ -154,7 +129,7 @@ class Reader(Log):
 
     def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
         """(task, what it waits for): of all that wait for these, and all that these wait for."""
-        numbers, these = _numbers(ids), self.store.words["these"]
+        numbers, these = listed(ids), self.store.words["these"]
         rows = self.rows(
             f"SELECT d.task_id, d.needs_id FROM deps d WHERE d.task_id {these} "
             f"UNION SELECT d.task_id, d.needs_id FROM deps d WHERE d.needs_id {these}",
@@ -164,53 +139,11 @@ class Reader(Log):
 
     def keys(self, numbers: Iterable[int]) -> dict[int, str]:
         """What the tasks with these numbers are called."""
-        return dict(self.rows(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=_numbers(numbers)))
-
-    def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
-        """Questions, notes and needs of many tasks, asked for in one go."""
-        if not tasks:
-            return {}
-        found = {task.id: Details([], [], [], None, [], []) for task in tasks}
-        left = self.left.get(tasks[0].id) if len(tasks) == 1 else None
-        if left is not None and not tasks[0].version:  # it was just created
-            found[tasks[0].id] = Details(list(left.case.questions), left.notes, [], None, [], [])
-            return found
-        ids = _numbers(found)
-        about = {
-            "questions": ids,
-            "notes": ids,
-            "needs": "" if left else ids,
-            "steps" if whole else "open_steps": _numbers(task.id for task in tasks if task.workflow),
-            "parents": _numbers({task.parent_id for task in tasks if task.parent_id}),
-        }
-        texts = _hanging(self.store.words["these"], self.store.words["bytewise"])
-        asked = {name: (texts[name], {"ids": those}) for name, those in about.items() if those}
-        rows = dict(zip(asked, self.run.many(*asked.values()), strict=True))
-        for row in rows["questions"]:
-            question = Question._make(row)
-            found[question.task_id].questions.append(question)
-        for task, *note in rows["notes"]:
-            found[task].notes.append(Note._make(note))
-        for task, child, *ref in rows.get("needs", ()):
-            found[task].needs.append(Ref._make(ref))
-            if child:
-                found[task].children.append(ref[1])
-        for row in rows.get("steps", rows.get("open_steps", ())):
-            found[row[0]].steps.append(Step._make(row))
-        keys = dict(rows.get("parents", ()))
-        return {task.id: found[task.id]._replace(parent=keys.get(task.parent_id)) for task in tasks} if keys else found
-
-    def steps(self, task: int, journal: int) -> list[Step]:
-        return [Step._make(row) for row in self._named("steps", task=task, journal=journal)]
-
-    def program(self, task: int) -> Program | None:
-        """The source that a run was last gone on with."""
-        rows = self._named("program", task=task)
-        return Program._make(rows[0]) if rows else None
+        return dict(self.rows(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=listed(numbers)))
 
     def holds_up(self, ids: Iterable[int]) -> dict[int, list[str]]:
         """Who waits for these: keys of open tasks."""
-        numbers = _numbers(ids)
+        numbers = listed(ids)
         found: dict[int, list[str]] = {}
         if numbers:
             for needs, key in self.rows(
@@ -255,7 +188,7 @@ class Reader(Log):
             where.append(f"q.blocking = {int(blocking)}")
         if only is not None:
             where.append(f"q.id {self.store.words['these']}")
-            args["ids"] = _numbers(only)
+            args["ids"] = listed(only)
         if status != "all":
             where.append(f"q.status = '{status}'" if status == "pending" else "q.status = :status")
             args.update({"status": status} if status != "pending" else {})
@@ -323,18 +256,6 @@ class Reader(Log):
             **args,
         )
 
-    def question(self, number: int) -> tuple[Question, str]:
-        """A question, and its task's key."""
-        for left in self.left.values():
-            for q in left.case.questions:
-                if q.id == number and left.case.task is not None:
-                    return q, left.case.task.key
-        found = self._named("question_and_key", id=number)
-        if not found:
-            raise NotFound(f"There is no question Q{number}", hint="See what is open with: turn inbox")
-        *row, key = found[0]
-        return Question._make(row), key
-
     def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
         """task, kind, status, asked, responded, blocking: questions that were open at some time since then; of closed ones the
         newest."""
@@ -386,36 +307,10 @@ _AFTER = {
 }
 
 
-@lru_cache
-def _hanging(these: str, bytewise: str) -> dict[str, str]:
-    """How to ask for what hangs on tasks."""
-    steps = (
-        f"SELECT {STEP} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal "
-        f"WHERE s.task_id {these} {{}}ORDER BY s.task_id, s.place {bytewise}"
-    )
-    return {
-        "questions": f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} ORDER BY q.id",
-        "notes": f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id",
-        "needs": (
-            "SELECT d.task_id, CASE WHEN t.parent_id = d.task_id THEN 1 ELSE 0 END, t.id, t.key, t.state, t.reason "
-            "FROM deps d JOIN tasks t ON t.id = d.needs_id "
-            f"WHERE d.task_id {these} ORDER BY d.task_id, t.id"
-        ),
-        "steps": steps.format(""),
-        "open_steps": steps.format("AND s.status <> 'completed' "),
-        "parents": f"SELECT id, key FROM tasks WHERE id {these}",
-    }
-
-
 def _sent_to(names: Iterable[str]) -> tuple[str, dict[str, Any]]:
     """Questions that are sent to one of these, or to nobody in particular."""
     args = {f"mine{at}": name for at, name in enumerate(sorted(names))}
     return f"(q.reviewer IS NULL OR q.reviewer IN ({', '.join(f':{name}' for name in args)}))", args
-
-
-def _numbers(ids: Iterable[Any]) -> str:
-    """For {these}: a list of ids as one text, so that the statement is the same for any number of them."""
-    return ",".join(str(int(i)) for i in ids)
 
 
 def _words(words: Iterable[str]) -> str:

@@ -52,7 +52,6 @@ class Tx(Docket):
         if decision.used is not None:
             self.run.must(_USE, {"workspace": self.workspace, "id": decision.used.id, "used_by": decision.used.used_by})
         for note in decision.notes:
-            self.noted.setdefault(task.id, []).append(note)
             self.run.later(self.q["insert_note"], {"task": task.id, "author": note.author, "text": note.text, "at": note.at})
         if decision.steps or decision.program or decision.rewound:
             self._save_journal(decision, task.id)
@@ -65,10 +64,17 @@ class Tx(Docket):
             self.events.append((task.id, n, at, who, verb, body, prev, head))
         return decision
 
-    def left(self) -> dict[int, Left]:
-        """What it leaves behind, of tasks that stand alone: a neighbour's move could have changed the others since."""
-        cases = [case for case, _, _ in self.final if case.alone]
-        return {case.task.id: Left(case, self.noted.get(case.task.id, [])) for case in cases if case.task is not None}
+    def left(self, task: int | None) -> Left | None:
+        """How it leaves a task, if it has moved it."""
+        moves = [decision for decision in self.decided if decision.task.id == task]
+        if not moves:
+            return None
+        questions = {q.id: q for move in moves for q in move.questions}
+        steps = {step.place: step for move in moves for step in move.steps}
+        return Left(
+            moves[-1].task, moves[-1].case.alone, [questions[number] for number in sorted(questions)],
+            [note for move in moves for note in move.notes], [steps[place] for place in sorted(steps)],
+        )  # fmt: skip
 
     def _save_journal(self, decision: Decision, task: int) -> None:
         """Compare-and-set: a step that is completed cannot change."""

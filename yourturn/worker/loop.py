@@ -148,7 +148,8 @@ class Worker:
         thread = threading.Thread(target=self._sit, args=(sitting,), daemon=True)
         self._sittings[sitting.key] = (sitting, thread)
         self.progress.begin(sitting.key, name)
-        self.progress.say(sitting.key, f"{name} {'goes on' if got['task']['steps'] else 'begins'}: {got['task']['title']}")
+        again = got["task"]["workflow"] and got["claim"]["epoch"] > 1
+        self.progress.say(sitting.key, f"{name} {'goes on' if again else 'begins'}: {got['task']['title']}")
         thread.start()
         return True
 

@@ -56,7 +56,7 @@ class Sitting(Holder):
     def _sit_down(self) -> None:
         """The folder, and the session that is to be woken, if there is one and it can be."""
         self.place = self.folder(self.desk.patch(self.key))
-        self.turns = Turns(self, self.desk, self.agent, self.place, self.task)
+        self.turns = Turns(self, self.desk, self.agent, self.place)
         self.turns.sit_down(self.task["session_id"], self.task.get("seat") or {}, self.task["host"])
 
     def _say(self, came: Came) -> Result:

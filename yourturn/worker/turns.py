@@ -60,9 +60,7 @@ class Came(NamedTuple):
 class Turns:
     in_step = False  #: of a run: a status that is nobody's word counts too, and where it sits is always remembered
 
-    def __init__(
-        self, holder: Holder, desk: Client, agent: Agent, place: gitwork.Workplace, task: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, holder: Holder, desk: Client, agent: Agent, place: gitwork.Workplace) -> None:
         self.holder, self.worker, self.desk, self.agent, self.place = holder, holder.worker, desk, agent, place
         self.key, self.claim = holder.key, holder.claim
         self.adapter = make(agent)
@@ -72,7 +70,7 @@ class Turns:
         self.again = ""
         self.told: str | None = None  #: when it was last told of answers
         self.heard_of: set[str] = set()  #: questions whose answers this session was told
-        self.task = task or self.look()
+        self.task = self.look()
         self._waiting = (0.0, False)
         self.gate = ""
 
