@@ -109,7 +109,7 @@ def resume_args(p: Any) -> None:
 
 
 def resume(a: Namespace) -> int:
-    from ..runs import about_code, open_questions, status
+    from ..runs import about_run, open_questions, status
     from ..screen import left
 
     with connect(a) as desk:
@@ -127,7 +127,10 @@ def resume(a: Namespace) -> int:
         if a.from_ is not None:
             _known(task, a.from_)
         asked = open_questions(task)
-        recovery = next((q for q in asked if about_code(q)), None)
+        recovery = next((q for q in asked if about_run(q)), None)
+        if recovery is not None and recovery["reason"] == "run_failed" and not a.accept_new_code:
+            word = "retry" if a.from_ is None else f"from-{a.from_.removeprefix('#')}"
+            return after(a, term, desk, task, recovery, desk.answer(recovery["id"], word))
         if recovery is not None:
             return _recover(a, term, desk, task, recovery)
         if asked and a.from_ is None:

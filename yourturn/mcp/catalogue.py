@@ -28,7 +28,7 @@ class Tool(NamedTuple):
 HANDED = tuple(kind for kind, row in KINDS.items() if row.signals)
 #: Reasons that an agent can have; the others are the system's.
 GIVEN = tuple(
-    reason for reason in REASONS if reason not in ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed")
+    reason for reason in REASONS if reason not in ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed", "run_failed")
 )
 
 INSTRUCTIONS = """\

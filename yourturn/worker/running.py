@@ -25,7 +25,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ClaimLost, StoreTrouble, YourturnError
-from ..flow import program
+from ..flow import modules, program
 from ..flow.agentcall import Turn
 from ..flow.engine import Ended, Engine
 from ..flow.journal import Entry, scope
@@ -310,7 +310,7 @@ def _own(frame: FrameType | None) -> bool:
             return True
         if whose is None and code.co_filename.startswith(PACKAGE):
             whose = code.co_filename == _LUA
-        elif whose is None and frame.f_globals.get("__name__") == "workflow":
+        elif whose is None and str(frame.f_globals.get("__name__")).startswith(modules.PREFIX):
             whose = True
         frame = frame.f_back
     return bool(whose)
