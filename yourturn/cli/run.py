@@ -104,7 +104,9 @@ def _ended(task: dict[str, Any]) -> list[str]:
     for q in task["questions"]:
         if q["status"] == "pending":
             asked = screen.safe(q["text"]).splitlines()
-            lines += [f"⏸ {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+            mark = "✗" if q["reason"] == "run_failed" else "⏸"
+            lines += [f"{mark} {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+            lines += [f"  {line}" for line in screen.safe(str((q["context"] or {}).get("traceback") or "")).splitlines()]
     if task["claim"] and not lines:
         lines = [f"{screen.safe(task['claim']['worker'])} works on {key}."]
     lines = lines or [f"{key} is '{task['state']}'."]

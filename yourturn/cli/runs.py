@@ -51,7 +51,7 @@ def _adapter(task: dict[str, Any]) -> str:
 
 def signal_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
-    p.add_argument("--status", required=True, metavar="WORD", help="CONTINUE or STOP; for an agent's step any word, like DONE")
+    p.add_argument("--status", required=True, metavar="WORD", help="CONTINUE or STOP (which ends a run whose agent asks, as turn stop does); for an agent's step any word, like DONE")
     p.add_argument("--message", default="", metavar="TEXT", help="words beside it; - reads standard input")
     parse.keyed(p)
 
@@ -61,7 +61,7 @@ YES, NO = ("CONTINUE", "APPROVED", "DONE"), ("STOP", "REJECTED")
 
 
 def signal(a: Namespace) -> int:
-    from ..runs import open_questions
+    from ..runs import about_run, open_questions
     from ..worker.visit import seat_of
     from .questions import after as where
 
@@ -72,7 +72,9 @@ def signal(a: Namespace) -> int:
         task = desk.show(found["task"]) if "status" in found else found
         asked = [found] if "status" in found else open_questions(task)
         q = asked[0] if len(asked) == 1 else None
-        if q is not None and task["workflow"] and q["response_type"] == "choice":
+        if word == "STOP" and task["workflow"] and not (q and (about_run(q) or _checkpoint(task, q))):
+            desk.stop(task["key"], message, key=a.idempotency_key)
+        elif q is not None and task["workflow"] and q["response_type"] == "choice":
             desk.answer(q["id"], word.lower() if word in ("CONTINUE", "STOP") else a.status, message, key=a.idempotency_key)
         elif q is not None and word not in ("CONTINUE", "STOP") and seat_of(task, q).settles:
             _settle(desk, q, a.status.strip(), message, a.idempotency_key)
@@ -81,7 +83,17 @@ def signal(a: Namespace) -> int:
         else:
             raise Invalid(f"There is no signal {a.status[:40]!a} to answer with", hint="Say CONTINUE or STOP.")
         task = desk.show(task["key"])
-    return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}"])
+    more = [f"The script decides what that means. To end the run: turn stop {task['key']}"]
+    told = word == "STOP" and task["workflow"] and not task["ended_at"] and q is not None and not about_run(q)
+    return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}", *(more if told else [])])
+
+
+def _checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
+    """The script asks by itself, and hears the no."""
+    from ..runs import asking
+
+    step = asking(task, q)
+    return step is not None and step["name"] in ("pause", "ask")
 
 
 def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | None) -> None:

@@ -87,9 +87,10 @@ class Running(Holder):
                 self.worker.finished(self.key, place, task)
             more = "" if task["ended_at"] else " (a person looks at it before it counts)"
             return Result("done", f"{ended.words}{more}")
-        if ended.what == "waiting" and place is not None:
+        if (ended.what == "waiting" or ended.person) and place is not None:
             self.worker.waits(self.key, place)
-        return Result(*ended)
+        words = f"{ended.words}; a person is asked" if ended.what == "failed" and ended.person else ended.words
+        return Result(ended.what, words, ended.person)
 
     def _gone(self, words: str) -> Result:
         """Somebody ended the run meanwhile, or somebody else has it."""
