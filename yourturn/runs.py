@@ -266,7 +266,8 @@ def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
     session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
     if about_run(q):
         new = [f"Use 'turn resume {typed} --accept-new-code' to go on with it."] if _choices(q, "continue") else []
-        new += [f"Use 'turn resume {typed}' to try it again, 'turn stop {typed}' to end it."] if q["reason"] == "run_failed" else []
+        if q["reason"] == "run_failed":
+            new = [f"Use 'turn resume {typed}' to try it again, 'turn stop {typed}' to end it."]
         return [*new, f"Use 'turn continue {name}' to choose."]
     if session and adapter in PROGRAMS:
         return [f"Use 'turn continue {name}' to open the {PROGRAMS[adapter]} session."]

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 import time
+from contextlib import suppress
 from enum import Enum, IntEnum
 
 import pytest
@@ -14,7 +15,7 @@ from yourturn.core.errors import Invalid
 from yourturn.flow import StepFailed, parallel, pause, run, step
 from yourturn.flow.engine import SWALLOWED
 from yourturn.flow.thread import ROUNDS
-from yourturn.testing import Stage, done
+from yourturn.testing import done
 
 DONE: list[str] = []
 
@@ -63,7 +64,7 @@ def test_an_error_that_cannot_be_recorded_as_it_is(stage, words):
     assert s.summary == "ValueError" and DONE == ["once"] and len(json.dumps(s.steps[0]["result"])) < 30_000
 
 
-class Color(str, Enum):
+class Color(str, Enum):  # noqa: UP042
     RED = "red"
 
 
@@ -81,11 +82,12 @@ def test_values_are_the_same_at_first_and_on_replay(stage):
 
     def work(prompt):
         found = step(lambda: {"z": Color.RED, "a": Level.HIGH, "m": Odd(b=(1, True), a=1.0)})
-        seen.append([(type(found), list(found)), [type(found[k]) for k in found], type(found["m"]), list(found["m"]), repr(found)])
+        seen.append([type(found), [type(found[k]) for k in found], type(found["m"]), list(found["m"]), repr(found)])
         pause("Go on?")
 
     assert stage(work).run().approve().state == "done"
-    assert seen[0] == seen[1] and seen[0][1] == [int, dict, str] and seen[0][4] == "{'a': 3, 'm': {'a': 1.0, 'b': [1, True]}, 'z': 'red'}"
+    assert seen[0] == seen[1] and seen[0][1] == [int, dict, str]
+    assert seen[0][4] == "{'a': 3, 'm': {'a': 1.0, 'b': [1, True]}, 'z': 'red'}"
 
 
 def test_signals_are_the_same_at_first_and_on_replay(stage):
@@ -178,18 +180,17 @@ def test_a_loop_that_swallows_the_way_out_ends(stage, script):
     assert s.state == "done" and s.summary == "ended" and time.process_time() - spent < 5
 
 
-def test_a_loop_on_its_way_out_of_a_sleep_too():
-    def work(prompt):
-        for _ in range(10 * ROUNDS):
-            try:
-                run("coder", "x")
-            except BaseException:  # noqa: S112
-                continue
-        raise AssertionError("nothing gets so far")
+def test_what_is_swallowed_is_counted(stage):
+    rounds = []
 
-    s = Stage(work, {"coder": "fine"}, strict=False)
-    s.crash_at(3).run()
-    assert s.state != "failed"
+    def work(prompt):
+        for _ in range(3 * ROUNDS):
+            with suppress(BaseException):
+                pause("ok?")
+            rounds.append(1)
+
+    s = stage(work).run()
+    assert s.state == "human" and len(rounds) == ROUNDS + 1
 
 
 # --- a failed run asks --------------------------------------------------------------------------------------------------

@@ -30,13 +30,19 @@ def test_two_scripts_with_a_helper_of_the_same_name(stage, tmp_path):
     assert "helpers" not in sys.modules and str(a) not in sys.path
 
 
-LAZY = "def workflow(prompt):\n    import helpers.deep as deep\n    from helpers import deep as again\n    return deep.WHO + again.WHO\n"
+LAZY = """
+def workflow(prompt):
+    import helpers.deep as deep
+    from helpers import deep as again
+    return deep.WHO + again.WHO
+"""
 
 
 def test_packages_and_late_imports_too(stage, tmp_path):
     for name in ("a", "b"):
         lay(tmp_path / name, main=LAZY)
-        lay(tmp_path / name / "helpers", __init__="", deep="from .other import WHO\n", other=f"import words\nWHO = words.W + '{name}'\n")
+        other = f"import words\nWHO = words.W + '{name}'\n"
+        lay(tmp_path / name / "helpers", __init__="", deep="from .other import WHO\n", other=other)
         lay(tmp_path / name, words=f"W = '{name.upper()}'\n")
     assert [stage(tmp_path / name / "main.py").run().summary for name in ("a", "b")] == ["AaAa", "BbBb"]
 
@@ -51,7 +57,8 @@ def test_a_helper_that_was_changed_is_read_again(stage, tmp_path):
 
 
 def test_a_helper_that_was_not_changed_is_loaded_once(stage, tmp_path):
-    folder = lay(tmp_path / "a", main=MAIN, helpers=f"from pathlib import Path\nPath({str(tmp_path / 'log')!r}).open('a').write('x')\nWHO = 1\n")
+    helpers = f"from pathlib import Path\nPath({str(tmp_path / 'log')!r}).open('a').write('x')\nWHO = 1\n"
+    folder = lay(tmp_path / "a", main=MAIN, helpers=helpers)
     stage(folder / "main.py").run().approve()
     assert (tmp_path / "log").read_text() == "x"
 
@@ -67,7 +74,8 @@ def test_nothing_is_left_behind(stage, tmp_path):
 
 
 def test_a_script_in_a_package(stage, tmp_path):
-    lay(tmp_path / "flows", __init__="", main="from .helpers import WHO\nfrom flows.helpers import WHO as W2\n\ndef workflow(p):\n    return WHO + W2\n", helpers="WHO = 'x'\n")
+    main = "from .helpers import WHO\nfrom flows.helpers import WHO as W2\n\ndef workflow(p):\n    return WHO + W2\n"
+    lay(tmp_path / "flows", __init__="", main=main, helpers="WHO = 'x'\n")
     assert stage(tmp_path / "flows" / "main.py").run().summary == "xx"
 
 

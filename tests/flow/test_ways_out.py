@@ -179,7 +179,8 @@ def test_recursion_fails_with_words(stage):
 
 
 def test_an_error_fails_the_run_with_its_line(stage):
-    s = stage('def helper():\n    return {}["x"]\n\ndef workflow(prompt):\n    run("a")\n    helper()\n', {"a": "ok"}).run().answer("stop")
+    body = 'def helper():\n    return {}["x"]\n\ndef workflow(prompt):\n    run("a")\n    helper()\n'
+    s = stage(body, {"a": "ok"}).run().answer("stop")
     assert s.reason == "workflow.py: line 2: KeyError: 'x'" and [x["status"] for x in s.steps] == ["completed"]
 
 

@@ -112,9 +112,18 @@ def test_exit_codes_and_json(alone: Flows) -> None:
     assert alone.desk.show("PROJ-2")["title"] == "no"
     (alone.folder / "bad.py").write_text("def workflow(prompt):\n    return 1 / 0\n")
     done = alone.run("run", "bad.py", "--json")
-    assert done.returncode == 1
-    task = json.loads(done.stdout)
-    assert (task["state"], task["reason"]) == ("failed", "bad.py: line 2: ZeroDivisionError: division by zero")
+    assert done.returncode == 7, "it waits for a person who says how it goes on"
+    (q,) = json.loads(done.stdout)["questions"]
+    assert (q["reason"], q["context"]["error"]) == ("run_failed", "bad.py: line 2: ZeroDivisionError: division by zero")
+    assert "bad.py\", line 2, in workflow" in q["context"]["traceback"]
+    shown = alone.text("show", "PROJ-3")
+    assert "division by zero" in shown and "line 2, in workflow" in shown
+    assert "division by zero" in alone.text("log", "PROJ-3") and "Nothing waits for you" not in alone.text()
+    shown = alone.text("run", "bad.py", exit=7)
+    assert "✗ PROJ-4 waits for a person" in shown and "line 2, in workflow" in shown and "turn respond PROJ-4 retry" in shown
+    alone("answer", "PROJ-4", "stop")
+    done = alone.run("resume", "4")
+    assert (done.returncode, "✗ PROJ-4 is failed: bad.py: line 2: ZeroDivisionError" in done.stdout) == (1, True)
     (alone.folder / "wait.py").write_text('def workflow(prompt):\n    pause("Go?")\n    sleep("2d")\n')
     found = alone("run", "wait.py", "-", exit=7, input="Read from\nstandard input")
     assert (found["title"], found["description"], found["awaiting"]) == ("Read from", "Read from\nstandard input", "checkpoint")
@@ -333,8 +342,26 @@ def test_what_failed_for_good_is_done_anew_from_its_step(alone: Flows) -> None:
         and "T" not in shown.split("until ")[1][:12]
     )
     done = alone.run("resume", "1")
+    assert "✗ PROJ-1 waits for a person" in done.stdout and "bad.py: line 3: StepFailed: ValueError" in done.stdout
+    alone("answer", "PROJ-1", "stop")
+    done = alone.run("resume", "1")
     assert "✗ PROJ-1 is failed: bad.py: line 3: StepFailed" in done.stdout
     assert done.stdout.endswith("Next: turn resume PROJ-1 --from 2\n")
+
+
+def test_a_worker_without_agents_takes_runs(flows: Flows) -> None:
+    (flows.folder / ".yourturn" / "config.toml").write_text("")
+    assert flows("work", "--drain", exit=3)["message"].startswith("There is no agent 'coder'"), "there is nothing to do"
+    (flows.folder / "ok.py").write_text('def workflow(prompt):\n    return f"made {prompt}"\n')
+    (flows.folder / "calls.py").write_text('def workflow(prompt):\n    return run("coder")\n')
+    flows("run", "ok.py", "this", "--detach")
+    flows("run", "calls.py", "--detach")
+    flows("create", "Plain")
+    shown = flows.text("work", "--drain")
+    assert "no agent, runs only (PROJ-3 waits for an agent" in shown
+    assert flows.desk.show("PROJ-1")["summary"] == "made this" and flows.desk.show("PROJ-3")["state"] == "ready"
+    (q,) = flows.desk.inbox()
+    assert q["task"] == "PROJ-2" and q["reason"] == "access_required" and "There is no agent 'coder'" in q["text"]
 
 
 def test_who_could_not_be_called_is_tried_again(alone: Flows) -> None:

@@ -141,6 +141,8 @@ class Run:
             self.stage.lay(self.text.changed)
         if q["reason"] == "code_changed":
             ana.answer(q["id"], self.text.recovery)
+        elif q["reason"] == "run_failed":
+            ana.answer(q["id"], "stop")
         elif q["reason"] == "retry_exhausted":
             ana.approve(q["id"])
         elif q["kind"] in ("checkpoint", "approval"):

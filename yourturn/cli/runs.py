@@ -51,7 +51,8 @@ def _adapter(task: dict[str, Any]) -> str:
 
 def signal_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
-    p.add_argument("--status", required=True, metavar="WORD", help="CONTINUE or STOP (which ends a run whose agent asks, as turn stop does); for an agent's step any word, like DONE")
+    words = "CONTINUE or STOP (which ends a run whose agent asks, as turn stop does); for an agent's step any word, like DONE"
+    p.add_argument("--status", required=True, metavar="WORD", help=words)
     p.add_argument("--message", default="", metavar="TEXT", help="words beside it; - reads standard input")
     parse.keyed(p)
 
@@ -72,7 +73,7 @@ def signal(a: Namespace) -> int:
         task = desk.show(found["task"]) if "status" in found else found
         asked = [found] if "status" in found else open_questions(task)
         q = asked[0] if len(asked) == 1 else None
-        if word == "STOP" and task["workflow"] and not (q and (about_run(q) or _checkpoint(task, q))):
+        if word == "STOP" and task["workflow"] and asked and not (q and (about_run(q) or _checkpoint(task, q))):
             desk.stop(task["key"], message, key=a.idempotency_key)
         elif q is not None and task["workflow"] and q["response_type"] == "choice":
             desk.answer(q["id"], word.lower() if word in ("CONTINUE", "STOP") else a.status, message, key=a.idempotency_key)

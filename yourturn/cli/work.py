@@ -113,7 +113,7 @@ def _agents(a: Namespace) -> tuple[dict[str, Any], str]:
 
 
 def _only_runs(desk: Any) -> str:
-    """Without any agent a worker takes runs only, if there are some: their scripts may call none. Returns what is said of that."""
+    """Without any agent a worker takes runs only, if there are some: their scripts may call none. What is said of that."""
     from ..config import file
     from ..worker.agents import agent_for
 

@@ -1,7 +1,7 @@
 """After a change of the script: which of its calls are those that the older script made.
 
-The older calls lie aside, from the call at which the scripts differ. They are aligned with the new ones in order, one line of calls
-with one line of calls, as a diff aligns lines of text:
+The older calls lie aside, from the call at which the scripts differ. They are aligned with the new ones in order, one line of
+calls with one line of calls, as a diff aligns lines of text:
 
     run, step, sleep            the next older call that is the same. If the only one in the journal stood elsewhere, a deed
                                 (run, step) is taken over from there: a deed is not done again because two lines were swapped

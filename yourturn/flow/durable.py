@@ -127,9 +127,11 @@ def _patience(here: Scope, options: dict[str, Any]) -> dict[str, Any]:
 def pause(message: str, *, kind: str = "checkpoint", **options: Any) -> Pause:
     """Wait until a person lets the run go on, or stops it there."""
     if options.get("on_timeout") == "default" or "default" in options:
-        raise Invalid("pause() takes no default", reason="silence never approves anything", hint="Use ask() for what may go on by itself.")
+        hint = "Use ask() for what may go on by itself."
+        raise Invalid("pause() takes no default", reason="silence never approves anything", hint=hint)
     if unknown := options.keys() - ASKED | options.keys() & _CHOICE:
-        raise Invalid(f"pause() takes no {min(unknown)!a}", reason="it is answered with yes or no", hint="Use ask() for anything else.")
+        why = "it is answered with yes or no"
+        raise Invalid(f"pause() takes no {min(unknown)!a}", reason=why, hint="Use ask() for anything else.")
     q = _asked("pause", message, kind, options, response_type="approval")
     words = q["text"]
     if q["status"] == "answered" and q["verdict"] == "approved" and q["value"] is not False:

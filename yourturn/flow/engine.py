@@ -67,8 +67,8 @@ class Engine:
         thread = ScriptThread(self._go, f"{threading.current_thread().name}/script")
         thread.start()
         thread.wait()
-        if thread.left is not None:
-            return self._lost_or(lambda: self._way_out(thread.left, None))
+        if (left := thread.left) is not None:
+            return self._lost_or(lambda: self._way_out(left, None))
         raised, thread.raised = thread.raised, None
         if raised is not None:
             raise raised
@@ -235,7 +235,7 @@ class Engine:
             for path, step in reversed(list(self.journal.steps.items())):
                 result = step["result"] if step["name"] == "step" and isinstance(step["result"], dict) else {}
                 if result.get("error") and result["error"] in str(error):
-                    return path
+                    return str(path)
         return ""
 
     def _times(self) -> str:
@@ -243,7 +243,7 @@ class Engine:
         return f" again ({before + 1} times now)" if before else ""
 
     def _last(self) -> str:
-        return max((path.partition(".")[0] for path in self.journal.steps), key=int, default="1")
+        return str(max((int(path.partition(".")[0]) for path in self.journal.steps), default=1))
 
     def _diverged(self, other: Diverged) -> Ended:
         expected, actual = calls(other.expected, other.actual)

@@ -191,7 +191,8 @@ class Journal:
         """Nothing is said any more, and the time is that of the call beside it."""
         entry = Entry("", name, call, None)
         beside = self.steps.get(scope.path(scope.next - 1)) or self.steps[scope.path()]
-        entry.step = {"status": COMPLETED, "result": beside.get("ended_at") or beside.get("started_at") or self.task["created_at"]}
+        at = beside.get("ended_at") or beside.get("started_at") or self.task["created_at"]
+        entry.step = {"status": COMPLETED, "result": at}
         return entry
 
     def leave(self, way_out: BaseException) -> BaseException:

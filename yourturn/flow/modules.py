@@ -1,9 +1,9 @@
 """The modules beside a script: its own, and as they are now.
 
 Two scripts may each have a `helpers.py` beside them, and one worker runs both. So what lies beside a script is imported under a
-name that only this folder has (`yourturn_script_3.helpers`), by an `__import__` that only the script and its helpers see. Standard
-and installed modules are imported as always. When one of the files was changed, the next load begins with fresh modules;
-runs under way keep theirs.
+name that only this folder has (`yourturn_script_3.helpers`), by an `__import__` that only the script and its helpers see.
+Standard and installed modules are imported as always. When one of the files was changed, the next load begins with fresh
+modules; runs under way keep theirs.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ file is run in a module of its own, in which the functions of durable.py are the
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path

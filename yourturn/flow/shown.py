@@ -9,7 +9,10 @@ from .align import PATIENCE
 LONG = 60
 Step = dict[str, Any]
 #: What is said first, without its name.
-_FIRST = {"run": ("agent", "prompt"), "pause": ("text",), "ask": ("text",), "sleep": ("seconds",), "log": ("text",), "parallel": ("branches",)}
+_FIRST = {
+    "run": ("agent", "prompt"), "pause": ("text",), "ask": ("text",), "sleep": ("seconds",), "log": ("text",),
+    "parallel": ("branches",),
+}  # fmt: skip
 #: What is not worth a word.
 _USUAL = {("pause", "kind"): "checkpoint", ("ask", "kind"): "input"}
 

@@ -1,7 +1,7 @@
 """The thread in which a script runs, or one branch of it, and which can be left behind.
 
-A script that catches what leaves it, in a loop, would never end. After some rounds its thread is left where it is: it stays in the
-call that it made, for good, and whoever waits for it goes on.
+A script that catches what leaves it, in a loop, would never end. After some rounds its thread is left where it is: it stays in
+the call that it made, for good, and the engine goes on without it.
 """
 
 from __future__ import annotations

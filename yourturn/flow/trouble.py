@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import traceback
 from pathlib import Path
 from typing import Any
@@ -38,8 +37,7 @@ def _lines(error: BaseException) -> list[str]:
 
 def _file(name: str) -> str:
     """From the current folder, if it lies there."""
-    here = os.getcwd() + os.sep
-    return name.removeprefix(here)
+    return name.removeprefix(f"{Path.cwd()}/")
 
 
 def _kept(text: str, most: int) -> str:
