@@ -19,8 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.answers import verdict_of
 from ..core.errors import ClaimLost, Invalid, YourturnError
-from ..core.questions import NO
 from ..runs import about_run, retried
 from ..screen import clock
 from . import program
@@ -290,8 +290,8 @@ class Engine:
             return None
         q, response = said[-1], said[-1]["response"]
         word = str(response["value"] or response["text"] or "").strip().lower()
-        if response["verdict"] == "rejected" or word in NO:
-            return self._stopped(q, response["text"] if response["text"].strip().lower() not in NO else "")
+        if response["verdict"] == "rejected" or _no(word):
+            return self._stopped(q, "" if _no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
             to = place_in_doubt(self.task["steps"], int(q["step"]))
             self.task = self.desk.rewind(self.key, to, spare=True, claim=self.claim)
@@ -324,6 +324,10 @@ class Engine:
 
     def _words(self, error: YourturnError) -> str:
         return "\n".join(error.lines()).removeprefix("Error: ")
+
+
+def _no(word: str) -> bool:
+    return word.strip().lower() == "stop" or verdict_of(word) is False
 
 
 def _told(error: BaseException) -> dict[str, Any]:

@@ -229,12 +229,12 @@ def _results(value: Any) -> tuple[Any, ...]:
 
 def _approved(answer: Answer) -> bool:
     """Lua has no error for whoever takes words for a yes: so a no in words is none."""
-    from ..core.questions import NO
+    from ..core.answers import verdict_of
 
     if answer.approved is not None:
         return answer.approved
     given = answer.verdict == "approved" or (answer.status == "timeout" and answer.value is not None)
-    return given and str(answer).strip().lower() not in NO
+    return given and verdict_of(str(answer)) is not False
 
 
 def _values(*values: Any) -> bytes:
