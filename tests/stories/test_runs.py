@@ -127,7 +127,7 @@ def test_exit_codes_and_json(alone: Flows) -> None:
     (alone.folder / "wait.py").write_text('def workflow(prompt):\n    pause("Go?")\n    sleep("2d")\n')
     found = alone("run", "wait.py", "-", exit=7, input="Read from\nstandard input")
     assert (found["title"], found["description"], found["awaiting"]) == ("Read from", "Read from\nstandard input", "checkpoint")
-    assert "turn approve PROJ-4" in alone.text("show", "PROJ-4")
+    assert "turn approve PROJ-5" in alone.text("show", "PROJ-5")
     made = alone("run", "wait.py", "Later", "--detach", "--title", "Ahead", "--priority", "1", "--label", "x")
     assert (made["state"], made["title"], made["priority"], made["labels"]) == ("ready", "Ahead", 1, ["x"])
 
@@ -350,7 +350,6 @@ def test_what_failed_for_good_is_done_anew_from_its_step(alone: Flows) -> None:
 
 
 def test_a_worker_without_agents_takes_runs(flows: Flows) -> None:
-    (flows.folder / ".yourturn" / "config.toml").write_text("")
     assert flows("work", "--drain", exit=3)["message"].startswith("There is no agent 'coder'"), "there is nothing to do"
     (flows.folder / "ok.py").write_text('def workflow(prompt):\n    return f"made {prompt}"\n')
     (flows.folder / "calls.py").write_text('def workflow(prompt):\n    return run("coder")\n')
