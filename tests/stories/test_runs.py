@@ -305,7 +305,7 @@ end
 def test_who_asks_has_the_scripts_name_and_what_an_answer_does_is_true(alone: Flows) -> None:
     (alone.folder / "gate.lua").write_text(GATE)
     shown = alone.go("gate.lua", "Add login", exit=7)
-    assert "turn approve PROJ-1       gate.lua goes on with it" in shown and 'turn reject PROJ-1 "why"  gate.lua gets' in shown
+    assert "turn approve PROJ-1       gate.lua goes on" in shown and 'turn reject PROJ-1 "why"  gate.lua is told no' in shown
     assert "asked by gate.lua" in alone.text("show", "1") and "gate.lua" in alone.text("inbox")
     alone.plays_as("coder", """signal '{"status": "NEEDS_HUMAN", "reason": "JWT or sessions?"}'""")
     shown = alone.go("feature.py", exit=7)
@@ -381,7 +381,7 @@ def test_changed_code_is_no_agents_question(alone: Flows) -> None:
     (alone.folder / "gate.py").write_text('def workflow(prompt):\n    run("tester")\n    pause("Go?")\n')
     alone("approve", "1")
     shown = alone.text("resume", "1", "--exec", alone.command, exit=7)
-    assert "turn respond PROJ-1 continue  gate.py goes on with it" in shown
+    assert "turn respond PROJ-1 continue  gate.py goes on" in shown
     assert 'turn reject PROJ-1 "why"      PROJ-1 ends as stuck' in shown
     shown = alone.text("status", "1")
     assert "Agent: -\n" in shown and "Use 'turn resume 1 --accept-new-code' to go on with it." in shown
