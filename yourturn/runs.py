@@ -306,11 +306,11 @@ def says_to(run: dict[str, Any], q: dict[str, Any]) -> tuple[str, str]:
     if about_run(q):
         return "", f"{run['key']} ends as {'failed' if q['reason'] == 'run_failed' else 'stuck'}"
     step = asking(run, q)
-    if step is None or step["name"] != "run" or not (step["seat"] or {}).get("by_signal"):
+    if step is None or step["name"] != "run":
         return "", ""
-    yes, no = outcome(q["kind"], "approved"), outcome(q["kind"], "rejected")
-    name = called(step)
+    name, by_signal = called(step), (step["seat"] or {}).get("by_signal")
+    yes, no = (outcome(q["kind"], verdict) if by_signal else "back" for verdict in ("approved", "rejected"))
     return (
-        f"{name}'s step is DONE" if yes == "done" else "",
-        f"{name}'s step is REJECTED, and the script goes on" if no == "cancelled" else "",
+        f"{name}'s step is DONE" if yes == "done" else f"{name} goes on with it",
+        f"{name}'s step is REJECTED, and the script goes on" if no == "cancelled" else f"{name} gets your words",
     )
