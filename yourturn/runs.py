@@ -16,7 +16,7 @@ STATUS = {
     "created": "draft", "ready": "ready", "blocked": "blocked", "working": "running", "human": "waiting_human",
     "review": "review", "done": "completed", "failed": "failed", "cancelled": "cancelled", "deferred": "asleep",
 }  # fmt: skip
-MARKS = {"completed": "✓", "waiting": "⏸", "running": "●"}
+MARKS = {"completed": "✓", "waiting": "⏸", "running": "●", "failed": "✗"}
 #: Calls that do nothing: nobody wants to read of each.
 QUIET = ("now", "random", "uuid", "log")
 SHOWN = 30
@@ -41,14 +41,29 @@ def open_questions(task: dict[str, Any]) -> list[dict[str, Any]]:
     return [q for q in task["questions"] if q["status"] == "pending" and q["blocking"]]
 
 
-def about_code(q: dict[str, Any]) -> bool:
-    """The run's own question: its script was changed, or cannot be run."""
-    return bool(q["kind"] == "recovery" and q["reason"] == "code_changed")
+def about_run(q: dict[str, Any]) -> bool:
+    """The run's own question: its script was changed, cannot be run, or failed."""
+    return bool(q["kind"] == "recovery" and q["reason"] in ("code_changed", "run_failed"))
+
+
+def retried(q: dict[str, Any]) -> bool:
+    """The person said to try it again."""
+    said = q["response"] or {}
+    return str(said.get("value") or said.get("text") or "").strip().lower() in ("retry", "try again", "again")
+
+
+def failed_at(run: dict[str, Any]) -> str:
+    """The call of a branch that failed, and is being made again in this journal."""
+    asked = [q for q in run["questions"] if about_run(q)]
+    q = asked[-1] if asked else None
+    if q is None or q["reason"] != "run_failed" or q["journal"] != run["journal"] - 1 or not retried(q):
+        return ""
+    return str((q["context"] or {}).get("step") or "")
 
 
 def asking(run: dict[str, Any], q: dict[str, Any]) -> dict[str, Any] | None:
     """The step that asks."""
-    if q["step"] is None or q["journal"] != run["journal"] or about_code(q):
+    if q["step"] is None or q["journal"] != run["journal"] or about_run(q):
         return None
     return next((step for step in run["steps"] if step["index"] == q["step"] and not step["spare"]), None)
 
@@ -57,7 +72,7 @@ def agent(run: dict[str, Any]) -> str:
     """Who asks, or works: the name of an agent, or nothing."""
     waiting = open_questions(run)
     step = asking(run, waiting[0]) if waiting else None
-    if step is None and not (waiting and about_code(waiting[0])):
+    if step is None and not (waiting and about_run(waiting[0])):
         step = next((s for s in reversed(run["steps"]) if s["agent"] and not s["ended_at"] and not s["spare"]), None)
     return agent_of(step)
 
@@ -105,7 +120,16 @@ def steps(run: dict[str, Any], indent: str = "") -> list[str]:
 
 
 def _row(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> list[str]:
-    return [f"#{step['index']}", called(step), MARKS[step["status"]], _time(step, q, over), cut(came_of(step), 100)]
+    mark = MARKS["failed" if went_wrong(step) else step["status"]]
+    return [f"#{step['index']}", called(step), mark, _time(step, q, over), cut(came_of(step), 100)]
+
+
+def went_wrong(step: dict[str, Any]) -> bool:
+    """It came back, and brought no result: a function that raised, an agent that failed."""
+    result = step["result"] if isinstance(step["result"], dict) else {}
+    if step["name"] == "run":
+        return str(result.get("status") or "").upper() in ("FAILED", "ERROR")
+    return bool(step["name"] == "step" and "error" in result)
 
 
 def _time(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> str:
@@ -139,7 +163,8 @@ def came_of(step: dict[str, Any]) -> str:
         words = one_line(str(result.get("summary") or result.get("reason") or result.get("message") or ""))
         word = one_line(str(result.get("status") or ""))
         return words if word == "DONE" else ": ".join(filter(None, [word, words]))
-    return one_line(str(result["error"])) if "error" in result else ""
+    place = f" ({one_line(str(result['place']))})" if result.get("place") else ""
+    return one_line(str(result["error"])) + place if "error" in result else ""
 
 
 def told(event: dict[str, Any]) -> list[str]:
@@ -239,8 +264,10 @@ def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
     name = typed if len(waiting) == 1 else q["id"]
     step = asking(task, q)
     session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
-    if about_code(q):
+    if about_run(q):
         new = [f"Use 'turn resume {typed} --accept-new-code' to go on with it."] if _choices(q, "continue") else []
+        if q["reason"] == "run_failed":
+            new = [f"Use 'turn resume {typed}' to try it again, 'turn stop {typed}' to end it."]
         return [*new, f"Use 'turn continue {name}' to choose."]
     if session and adapter in PROGRAMS:
         return [f"Use 'turn continue {name}' to open the {PROGRAMS[adapter]} session."]
@@ -276,14 +303,14 @@ def says_to(run: dict[str, Any], q: dict[str, Any]) -> tuple[str, str]:
     """What a yes and a no do, where it is more than that the asker hears it."""
     from .core.rules import outcome
 
-    if about_code(q):
-        return "", f"{run['key']} ends as stuck"
+    if about_run(q):
+        return "", f"{run['key']} ends as {'failed' if q['reason'] == 'run_failed' else 'stuck'}"
     step = asking(run, q)
-    if step is None or step["name"] != "run" or not (step["seat"] or {}).get("by_signal"):
+    if step is None or step["name"] != "run":
         return "", ""
-    yes, no = outcome(q["kind"], "approved"), outcome(q["kind"], "rejected")
-    name = called(step)
+    name, by_signal = called(step), (step["seat"] or {}).get("by_signal")
+    yes, no = (outcome(q["kind"], verdict) if by_signal else "back" for verdict in ("approved", "rejected"))
     return (
-        f"{name}'s step is DONE" if yes == "done" else "",
-        f"{name}'s step is REJECTED, and the script goes on" if no == "cancelled" else "",
+        f"{name}'s step is DONE" if yes == "done" else f"{name} goes on with it",
+        f"{name}'s step is REJECTED, and the script goes on" if no == "cancelled" else f"{name} gets your words",
     )

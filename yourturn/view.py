@@ -368,7 +368,10 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
         known = (effects or {}).get(q["id"])
         rows += answers(q, name, known, t) if known is not None else [(line, "") for line in ways(q, name)]
         if t["workflow"]:
-            rows.append((f"turn continue {name}", "in the agent's own session, or here"))
+            from .runs import agent_of, asking
+
+            session = agent_of(asking(t, q))
+            rows.append((f"turn continue {name}", "in the agent's own session, or here" if session else "here"))
     if rows:
         return columns([[line, effect] for line, effect in rows])
     if t["type"] == "epic" and t["state"] == "ready":

@@ -168,6 +168,19 @@ def test_a_lost_claim_in_the_middle(desk, clock, take, given, body):
     assert task["notes"] == []
 
 
+def test_what_an_agent_said_and_nobody_can_record(desk, take):
+    """It is not called again for that."""
+    called = []
+
+    def turns(call):
+        called.append(call.path)
+        return Turn("done", text="ok", context={"huge": "y" * 1_100_000})
+
+    key, claim = take('def workflow(prompt):\n    return run("coder").status\n', turns)
+    assert claim()[0].go().words == "ERROR" and called == ["1"]
+    assert "cannot be recorded" in desk.steps(key)[0]["result"]["reason"]
+
+
 def test_a_claim_lost_while_it_waits(desk, clock, take, given):
     key, claim = take('def workflow(prompt):\n    taking()\n    pause("ok?")\n')
     engine, _ = claim()

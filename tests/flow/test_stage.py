@@ -12,6 +12,7 @@ import pytest
 
 from yourturn.core.errors import NotFound
 from yourturn.flow import log, parallel, pause, run, sleep, stuck
+from yourturn.flow.values import Halted
 from yourturn.testing import OffScript, Stage, approve, asks, crashes, done, needs_human, reject, said, silence
 
 
@@ -179,7 +180,8 @@ def test_an_error_has_the_line_of_the_test():
 
     s = Stage(work).run()
     line = work.__code__.co_firstlineno + 1
-    assert s.reason == f"work.py: line {line}: ValueError: here"
+    assert f"work.py: line {line}: ValueError: here" in s.waiting.text
+    assert s.answer("stop").reason == f"work.py: line {line}: ValueError: here"
 
 
 def test_two_runs_on_one_stage():
@@ -191,7 +193,7 @@ def test_two_runs_on_one_stage():
 
 def test_going_round_in_circles():
     def work(prompt):
-        raise KeyboardInterrupt
+        raise Halted
 
     with pytest.raises(OffScript, match="goes round in circles"):
         Stage(work).run()

@@ -153,37 +153,40 @@ def test_crashes_cost_tries_and_then_a_person_is_asked(stage):
 
 @pytest.mark.parametrize("end", ["sys.exit(3)", "exit('bye')", "raise SystemExit", "raise GeneratorExit"])
 def test_leaving_the_process_fails_the_run(stage, end):
-    s = stage(f"import sys\ndef workflow(prompt):\n    {end}\n").run()
+    s = stage(f"import sys\ndef workflow(prompt):\n    {end}\n").run().answer("stop")
     assert (s.state, s.failure) == ("failed", "error") and s.reason.startswith("workflow.py: line 3: ")
 
 
-def test_ctrl_c_stops_the_worker_and_not_the_run(stage):
+def test_an_interrupt_of_the_scripts_own_is_a_failure(stage):
+    """Only the worker says that it is time to go."""
     pressed = []
 
     def work(prompt):
         step(len, "abc")
-        if not pressed:
-            pressed.append(1)
+        pressed.append(1)
+        if len(pressed) == 1:
             raise KeyboardInterrupt
         return "went on"
 
     s = stage(work).run()
-    assert s.state == "done" and s.summary == "went on" and s.task["retry_count"] == 0
+    assert pressed == [1] and "KeyboardInterrupt" in s.waiting.text
+    assert s.answer("retry").summary == "went on" and s.task["retry_count"] == 0
 
 
 def test_recursion_fails_with_words(stage):
-    s = stage("def workflow(prompt):\n    workflow(prompt)\n").run()
+    s = stage("def workflow(prompt):\n    workflow(prompt)\n").run().answer("stop")
     assert s.failure == "error" and "RecursionError" in s.reason and "line 2" in s.reason
 
 
 def test_an_error_fails_the_run_with_its_line(stage):
-    s = stage('def helper():\n    return {}["x"]\n\ndef workflow(prompt):\n    run("a")\n    helper()\n', {"a": "ok"}).run()
+    body = 'def helper():\n    return {}["x"]\n\ndef workflow(prompt):\n    run("a")\n    helper()\n'
+    s = stage(body, {"a": "ok"}).run().answer("stop")
     assert s.reason == "workflow.py: line 2: KeyError: 'x'" and [x["status"] for x in s.steps] == ["completed"]
 
 
 def test_a_failed_run_goes_on_where_it_failed(stage):
     body = 'def workflow(prompt):\n    a = run("a")\n    return a.sumary.upper()\n'
-    s = stage(body, {"a": [done("ok")]}).run()
+    s = stage(body, {"a": [done("ok")]}, strict=False).run().answer("stop")
     assert s.state == "failed"
     s.edit(body.replace("sumary", "summary")).rewind()
     assert s.state == "done" and s.summary == "OK" and len(s.calls) == 1
@@ -239,5 +242,5 @@ def test_sys_exit_inside_a_step(stage):
     def leave():
         sys.exit("bye")
 
-    s = stage(lambda prompt: step(leave)).run()
+    s = stage(lambda prompt: step(leave)).run().answer("stop")
     assert (s.state, s.failure) == ("failed", "error") and "SystemExit: bye" in s.reason

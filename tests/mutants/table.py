@@ -43,7 +43,10 @@ _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwo
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
 _PLACES, _SORTS, _DELIVERED = (f"tests/worker/git/test_{name}.py" for name in ("places", "sorts", "delivery"))
 _REPLAY, _DURABLE, _ENGINE = (f"yourturn/flow/{name}.py" for name in ("journal", "durable", "engine"))
-_CHANGED, _WAYS, _CLAIMED, _BESIDE = (f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel"))
+_CHANGED, _WAYS, _CLAIMED, _BESIDE, _ALIGNED, _TRUTH, _FAILURES = (
+    f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel", "alignment", "truth", "failures")
+)
+_ALIGN = "yourturn/flow/align.py"
 _PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
 
 
@@ -351,15 +354,25 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("branches stay at home", _RUNNING, "if place.own or not name:", "if not name:", on(_FLOWS, "test_waiting_branches_move_to_another_machine_with_their_work", "")),
     Mutant("other machines do not wait", _DOCKET, "- 60000000)", "+ 60000000)", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),
     # --- workflows
-    Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_code(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),
+    Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_run(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),
     Mutant("a swallowed pause goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.journal.out", on(_WAYS, "test_a_swallow_to_the_end_is_noted_once")),
     Mutant("a swallowed divergence goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.left", on(_CHANGED, "test_a_swallowed_divergence_goes_no_further")),
     Mutant("a changed branch is recorded unseen", _REPLAY, 'if scope.alone and not entry.done and entry.name != "parallel":', "if not entry.done:", on(_BESIDE, "test_a_branch_that_changed")),
-    Mutant("a parallel is taken over whole", _REPLAY, '[] if entry.name == "parallel" else self', "self", on(_CHANGED, "test_a_parallel_is_taken_over_branch_by_branch")),
+    Mutant("a parallel is taken over whole", _REPLAY, 'if entry.name == "parallel":\n', "if False:\n", on(_CHANGED, "test_a_parallel_is_taken_over_branch_by_branch")),
     Mutant("everything is kept", _REPLAY, "if len(self._kept) >= KEPT:", "if False:", on("tests/flow/test_durable.py", "test_many_of_them_do_not_wait_for_one_commit")),
-    Mutant("a spare serves twice", _REPLAY, "            self.spares[mark].remove(spare)\n", "", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-at once")),
-    Mutant("chance is taken from anywhere", _REPLAY, "if entry.call is None:", "if False:", on(_CHANGED, "test_chance_is_taken_over_where_it_stood")),
-    Mutant("a spare serves again after a wait", _REPLAY, ', "spare": [self.number, spare["index"]]}', "}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
+    Mutant("a spare serves twice", _REPLAY, '            self.spares.taken.add(spare["index"])\n', "", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-at once")),
+    Mutant("chance is taken from anywhere", _ALIGN, "if number(s[\"index\"]) == cursor + 1), None)", "), None)", on(_CHANGED, "test_chance_is_taken_over_where_it_stood")),
+    Mutant("an answer has two places", _ALIGN, "if not found or len(known) > 1:", "if not found:", on(_ALIGNED, "test_the_yes_of_one_checkpoint_does_not_approve_another")),
+    Mutant("an answer goes to the first place", _ALIGN, ' or _places(call["text"], body) <= 1 else None', " or True else None", on(_ALIGNED, "test_one_answer_and_two_places_for_it")),
+    Mutant("an answer that was kept is not doubted", _ALIGN, 'if latest != place and own[place]["index"] in asked:', "if False:", on(_ALIGNED, "test_nor_does_it_where_the_first_checkpoint_is_gone")),
+    Mutant("results come from anywhere", _ALIGN, 'and number(s["index"]) > cursor and', "and", on(_ALIGNED, "test_results_come_in_order_and_not_from_anywhere")),
+    Mutant("a choice of no is true", "yourturn/flow/values.py", "        if found is None:\n            raise TypeError(", "        if False:\n            raise TypeError(", on(_TRUTH, "test_a_refused_answer_has_no_truth_either")),
+    Mutant("a no is true", "yourturn/flow/values.py", 'return self.value is True and self.verdict != "rejected"', 'return self.verdict == "approved"', on(_TRUTH, "test_a_no_deletes_nothing")),
+    Mutant("a loop never ends", _REPLAY, "if self.rounds > ROUNDS and", "if self.rounds > 10_000 * ROUNDS and", on(_FAILURES, "test_what_is_swallowed_is_counted")),
+    Mutant("a deed whose result is too large is repeated", _DURABLE, "        except Invalid as error:  # too large, say: the deed is done, and its record says so\n", "        except KeyError as error:\n", on(_FAILURES, "test_a_result_that_cannot_be_recorded_is_a_recorded_failure", "sqlite-text")),
+    Mutant("a failure is tried again without its step", _ENGINE, 'self.task = self.desk.rewind(self.key, at, spare="." in at, claim=self.claim)', "pass", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
+    Mutant("an answer is acted upon twice", _ENGINE, "if self._acted_upon(said[-1]):", "if False:", on(_FAILURES, "test_a_stopped_one_can_be_resumed_after_all")),
+    Mutant("a spare serves again after a wait", _REPLAY, 'old = {"spare": [self.number, spare["index"]]}', "old: dict[str, Any] = {}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
     Mutant("a stopped branch is done", _DURABLE, " + [e for e in errors if isinstance(e, Suspended)]", "", on(_CLAIMED, "test_a_host_that_stops_in_the_middle_of_a_turn", "sqlite-True")),
     Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_durable.py", "test_what_happened_before_a_step_is_written_first")),

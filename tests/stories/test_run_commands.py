@@ -108,10 +108,21 @@ def test_a_signal_answers_a_pause(floor: Floor, word: str, verdict: str) -> None
     key = floor.paused()
     assert floor.crew("signal", key, "--status", "MAYBE", exit=6)["hint"] == "Say CONTINUE or STOP."
     said = floor.crew.text("signal", key, "--status", word, "--message", "as agreed")
-    assert said == f"✓ {word.upper()}. {key} is 'ready': a worker picks it up, or turn resume {key} does.\n"
+    assert said == f"✓ {word.upper()}. {key} is 'ready': a worker picks it up, or turn resume {key} does.\n" + (
+        f"The script decides what that means. To end the run: turn stop {key}\n" if word == "stop" else ""
+    )
     (q,) = floor.desk.show(key)["questions"]
     assert (q["response"]["verdict"], q["response"]["text"]) == (verdict, "as agreed")
     assert floor.crew("signal", key, "--status", word, exit=4)["code"] == "already_answered"
+
+
+def test_stop_ends_a_run_whose_agent_asks(both: Floor) -> None:
+    floor = both
+    key = floor.escalated()
+    said = floor.crew.text("signal", key, "--status", "STOP", "--message", "another approach")
+    task = floor.desk.show(key)
+    assert (task["state"], task["failure"], task["reason"]) == ("failed", "stuck", "another approach")
+    assert said.startswith("✓ STOP. ") and "turn stop" not in said
 
 
 def test_a_signal_is_the_result_of_a_step_that_waits(both: Floor) -> None:

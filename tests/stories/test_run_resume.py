@@ -21,9 +21,10 @@ from yourturn.strict import examine
 def test_a_failed_run_goes_on_where_it_was(works: Floor) -> None:
     script = works.crew.folder / "feature.py"
     script.write_text(SCRIPT.replace('run("coder")', "1 / 0"))
-    assert works.crew.run("run", "feature.py", "Add login").returncode == 1 and works.crew.turns("PROJ-1") == 1
+    assert works.crew.run("run", "feature.py", "Add login").returncode == 7 and works.crew.turns("PROJ-1") == 1
     seen = works.crew.text("status", "1")
-    assert seen.startswith("Run 1: failed\nReason: feature.py: line 3: ZeroDivisionError")
+    assert seen.startswith("Run 1: waiting_human\nAgent: -\nReason: PROJ-1 failed. feature.py: line 3: ZeroDivisionError")
+    assert "Use 'turn resume 1' to try it again, 'turn stop 1' to end it." in seen
     script.write_text(SCRIPT)
     assert "✓ PROJ-1 is done: all of it" in works.crew.text("resume", "1")
     assert works.crew.turns("PROJ-1") == 2, "what the architect had done was kept"

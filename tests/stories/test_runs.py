@@ -112,13 +112,22 @@ def test_exit_codes_and_json(alone: Flows) -> None:
     assert alone.desk.show("PROJ-2")["title"] == "no"
     (alone.folder / "bad.py").write_text("def workflow(prompt):\n    return 1 / 0\n")
     done = alone.run("run", "bad.py", "--json")
-    assert done.returncode == 1
-    task = json.loads(done.stdout)
-    assert (task["state"], task["reason"]) == ("failed", "bad.py: line 2: ZeroDivisionError: division by zero")
+    assert done.returncode == 7, "it waits for a person who says how it goes on"
+    (q,) = json.loads(done.stdout)["questions"]
+    assert (q["reason"], q["context"]["error"]) == ("run_failed", "bad.py: line 2: ZeroDivisionError: division by zero")
+    assert "bad.py\", line 2, in workflow" in q["context"]["traceback"]
+    shown = alone.text("show", "PROJ-3")
+    assert "division by zero" in shown and "line 2, in workflow" in shown
+    assert "division by zero" in alone.text("log", "PROJ-3") and "Nothing waits for you" not in alone.text()
+    shown = alone.text("run", "bad.py", exit=7)
+    assert "✗ PROJ-4 waits for a person" in shown and "line 2, in workflow" in shown and "turn respond PROJ-4 retry" in shown
+    alone("answer", "PROJ-4", "stop")
+    done = alone.run("resume", "4")
+    assert (done.returncode, "✗ PROJ-4 is failed: bad.py: line 2: ZeroDivisionError" in done.stdout) == (1, True)
     (alone.folder / "wait.py").write_text('def workflow(prompt):\n    pause("Go?")\n    sleep("2d")\n')
     found = alone("run", "wait.py", "-", exit=7, input="Read from\nstandard input")
     assert (found["title"], found["description"], found["awaiting"]) == ("Read from", "Read from\nstandard input", "checkpoint")
-    assert "turn approve PROJ-4" in alone.text("show", "PROJ-4")
+    assert "turn approve PROJ-5" in alone.text("show", "PROJ-5")
     made = alone("run", "wait.py", "Later", "--detach", "--title", "Ahead", "--priority", "1", "--label", "x")
     assert (made["state"], made["title"], made["priority"], made["labels"]) == ("ready", "Ahead", 1, ["x"])
 
@@ -293,18 +302,22 @@ end
 """
 
 
+def _line(shown: str, words: str) -> str:
+    return next(line for line in shown.splitlines() if line.startswith(words))
+
+
 def test_who_asks_has_the_scripts_name_and_what_an_answer_does_is_true(alone: Flows) -> None:
     (alone.folder / "gate.lua").write_text(GATE)
     shown = alone.go("gate.lua", "Add login", exit=7)
-    assert "turn approve PROJ-1       gate.lua goes on with it" in shown and 'turn reject PROJ-1 "why"  gate.lua gets' in shown
+    assert "turn approve PROJ-1       gate.lua goes on" in shown and 'turn reject PROJ-1 "why"  gate.lua is told no' in shown
     assert "asked by gate.lua" in alone.text("show", "1") and "gate.lua" in alone.text("inbox")
     alone.plays_as("coder", """signal '{"status": "NEEDS_HUMAN", "reason": "JWT or sessions?"}'""")
     shown = alone.go("feature.py", exit=7)
     no = "coder's step is REJECTED, and the script goes on"
-    assert 'turn respond PROJ-2 "…"   coder goes on with it' in shown and no in shown and no in alone.text("show", "Q2")
+    assert "coder goes on with it" in _line(shown, "turn respond PROJ-2") and no in shown and no in alone.text("show", "Q2")
     alone.plays_as("coder", """signal '{"status": "APPROVAL_NEEDED", "reason": "Look at it"}'""")
     shown = alone.go("feature.py", exit=7)
-    assert "turn approve PROJ-3       coder's step is DONE" in shown and "coder gets your words" in shown
+    assert "coder's step is DONE" in _line(shown, "turn approve PROJ-3") and "coder gets your words" in shown
 
 
 def test_a_run_that_was_refused_goes_back_to_that_step_and_one_that_was_stopped_asks_again(alone: Flows) -> None:
@@ -333,8 +346,25 @@ def test_what_failed_for_good_is_done_anew_from_its_step(alone: Flows) -> None:
         and "T" not in shown.split("until ")[1][:12]
     )
     done = alone.run("resume", "1")
+    assert "✗ PROJ-1 waits for a person" in done.stdout and "bad.py: line 3: StepFailed: ValueError" in done.stdout
+    alone("answer", "PROJ-1", "stop")
+    done = alone.run("resume", "1")
     assert "✗ PROJ-1 is failed: bad.py: line 3: StepFailed" in done.stdout
     assert done.stdout.endswith("Next: turn resume PROJ-1 --from 2\n")
+
+
+def test_a_worker_without_agents_takes_runs(flows: Flows) -> None:
+    assert flows("work", "--drain", exit=3)["message"].startswith("There is no agent 'coder'"), "there is nothing to do"
+    (flows.folder / "ok.py").write_text('def workflow(prompt):\n    return f"made {prompt}"\n')
+    (flows.folder / "calls.py").write_text('def workflow(prompt):\n    return run("coder")\n')
+    flows("run", "ok.py", "this", "--detach")
+    flows("run", "calls.py", "--detach")
+    flows("create", "Plain")
+    shown = flows.text("work", "--drain")
+    assert "no agent, runs only (PROJ-3 waits for an agent" in shown
+    assert flows.desk.show("PROJ-1")["summary"] == "made this" and flows.desk.show("PROJ-3")["state"] == "ready"
+    (q,) = flows.desk.inbox()
+    assert q["task"] == "PROJ-2" and q["reason"] == "access_required" and "There is no agent 'coder'" in q["text"]
 
 
 def test_who_could_not_be_called_is_tried_again(alone: Flows) -> None:
@@ -355,7 +385,7 @@ def test_changed_code_is_no_agents_question(alone: Flows) -> None:
     (alone.folder / "gate.py").write_text('def workflow(prompt):\n    run("tester")\n    pause("Go?")\n')
     alone("approve", "1")
     shown = alone.text("resume", "1", "--exec", alone.command, exit=7)
-    assert "turn respond PROJ-1 continue  gate.py goes on with it" in shown
+    assert "turn respond PROJ-1 continue  gate.py goes on" in shown
     assert 'turn reject PROJ-1 "why"      PROJ-1 ends as stuck' in shown
     shown = alone.text("status", "1")
     assert "Agent: -\n" in shown and "Use 'turn resume 1 --accept-new-code' to go on with it." in shown

@@ -141,8 +141,10 @@ class Run:
             self.stage.lay(self.text.changed)
         if q["reason"] == "code_changed":
             ana.answer(q["id"], self.text.recovery)
+        elif q["reason"] == "run_failed":
+            ana.answer(q["id"], "stop")
         elif q["reason"] == "retry_exhausted":
-            ana.approve(q["id"])
+            ana.answer(q["id"], "retry")
         elif q["kind"] in ("checkpoint", "approval"):
             (ana.approve if luck % 3 else ana.reject)(q["id"], f"word {luck % 100}")
         else:

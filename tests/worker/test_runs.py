@@ -401,6 +401,10 @@ def test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back(lo
     lone.plays_as("deployer", f"cat work.txt > deployed.txt; echo '{DONE}'")
     key = lone.begin('run("coder")\nraise ValueError("no such place")\nrun("deployer")')
     assert lone.go_on()[0] == "failed"
+    asked = lone.question(key)
+    assert asked["reason"] == "run_failed" and "flow.py: line 3: ValueError: no such place" in asked["text"]
+    lone.desk.answer(key, "stop")
+    assert lone.go_on()[0] == "failed"
     task = lone.show(key)
     assert task["reason"].startswith("flow.py: line 3: ValueError: no such place (its work is kept as refs/yourturn/failed/")
     folder = lone.root / ".yourturn" / "worktrees" / key

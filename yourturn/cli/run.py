@@ -68,7 +68,9 @@ def _title(prompt: str) -> str:
 def go(a: Namespace, desk: Any, key: str) -> int:
     """Work on a run here until it waits or ends. Says each step, what waits and how to answer it; returns the exit code."""
     task = worked_on(a, desk, key)
-    parse.show(a, task, lambda: _ended(task))
+    asked = [q["id"] for q in task["questions"] if q["status"] == "pending"]
+    effects = desk.effects(*asked) if asked and not a.json else {}
+    parse.show(a, task, lambda: _ended(task, effects))
     if task["state"] == "done":
         return 0
     return 1 if task["ended_at"] else StillWaiting.exit_code
@@ -89,7 +91,7 @@ def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
     return dict(desk.show(key))
 
 
-def _ended(task: dict[str, Any]) -> list[str]:
+def _ended(task: dict[str, Any], effects: dict[str, Any]) -> list[str]:
     from .. import screen
     from ..runs import status
     from ..view import next_steps
@@ -104,8 +106,10 @@ def _ended(task: dict[str, Any]) -> list[str]:
     for q in task["questions"]:
         if q["status"] == "pending":
             asked = screen.safe(q["text"]).splitlines()
-            lines += [f"⏸ {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+            mark = "✗" if q["reason"] == "run_failed" else "⏸"
+            lines += [f"{mark} {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+            lines += [f"  {line}" for line in screen.safe(str((q["context"] or {}).get("traceback") or "")).splitlines()]
     if task["claim"] and not lines:
         lines = [f"{screen.safe(task['claim']['worker'])} works on {key}."]
     lines = lines or [f"{key} is '{task['state']}'."]
-    return [*lines, "", *next_steps(task)]
+    return [*lines, "", *next_steps(task, effects)]

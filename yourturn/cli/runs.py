@@ -51,7 +51,8 @@ def _adapter(task: dict[str, Any]) -> str:
 
 def signal_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
-    p.add_argument("--status", required=True, metavar="WORD", help="CONTINUE or STOP; for an agent's step any word, like DONE")
+    words = "CONTINUE or STOP (which ends a run whose agent asks, as turn stop does); for an agent's step any word, like DONE"
+    p.add_argument("--status", required=True, metavar="WORD", help=words)
     p.add_argument("--message", default="", metavar="TEXT", help="words beside it; - reads standard input")
     parse.keyed(p)
 
@@ -61,7 +62,7 @@ YES, NO = ("CONTINUE", "APPROVED", "DONE"), ("STOP", "REJECTED")
 
 
 def signal(a: Namespace) -> int:
-    from ..runs import open_questions
+    from ..runs import about_run, open_questions
     from ..worker.visit import seat_of
     from .questions import after as where
 
@@ -72,7 +73,9 @@ def signal(a: Namespace) -> int:
         task = desk.show(found["task"]) if "status" in found else found
         asked = [found] if "status" in found else open_questions(task)
         q = asked[0] if len(asked) == 1 else None
-        if q is not None and task["workflow"] and q["response_type"] == "choice":
+        if word == "STOP" and task["workflow"] and asked and not (q and (about_run(q) or _checkpoint(task, q))):
+            desk.stop(task["key"], message, key=a.idempotency_key)
+        elif q is not None and task["workflow"] and q["response_type"] == "choice":
             desk.answer(q["id"], word.lower() if word in ("CONTINUE", "STOP") else a.status, message, key=a.idempotency_key)
         elif q is not None and word not in ("CONTINUE", "STOP") and seat_of(task, q).settles:
             _settle(desk, q, a.status.strip(), message, a.idempotency_key)
@@ -81,7 +84,17 @@ def signal(a: Namespace) -> int:
         else:
             raise Invalid(f"There is no signal {a.status[:40]!a} to answer with", hint="Say CONTINUE or STOP.")
         task = desk.show(task["key"])
-    return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}"])
+    more = [f"The script decides what that means. To end the run: turn stop {task['key']}"]
+    told = word == "STOP" and task["workflow"] and not task["ended_at"] and q is not None and not about_run(q)
+    return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}", *(more if told else [])])
+
+
+def _checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
+    """The script asks by itself, and hears the no."""
+    from ..runs import asking
+
+    step = asking(task, q)
+    return step is not None and step["name"] in ("pause", "ask")
 
 
 def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | None) -> None:
@@ -109,7 +122,7 @@ def resume_args(p: Any) -> None:
 
 
 def resume(a: Namespace) -> int:
-    from ..runs import about_code, open_questions, status
+    from ..runs import about_run, open_questions, status
     from ..screen import left
 
     with connect(a) as desk:
@@ -127,7 +140,10 @@ def resume(a: Namespace) -> int:
         if a.from_ is not None:
             _known(task, a.from_)
         asked = open_questions(task)
-        recovery = next((q for q in asked if about_code(q)), None)
+        recovery = next((q for q in asked if about_run(q)), None)
+        if recovery is not None and recovery["reason"] == "run_failed" and not a.accept_new_code:
+            word = "retry" if a.from_ is None else f"from-{a.from_.removeprefix('#')}"
+            return after(a, term, desk, task, recovery, desk.answer(recovery["id"], word))
         if recovery is not None:
             return _recover(a, term, desk, task, recovery)
         if asked and a.from_ is None:

@@ -84,11 +84,12 @@ def work(a: Namespace) -> int:
             budget=Budget(a.budget_tasks, a.budget_iterations, a.budget_time, a.budget_tokens, a.budget_cost),
             **({"name": a.worker_id} if a.worker_id else {}),
         )  # fmt: skip
+        who = ", ".join(agents) or _only_runs(desk)
         stop_when_told(worker)
         if a.epic:
             desk.show(a.epic)  # before anything is promised
         if not a.json:
-            print(f"Worker {worker.name}: {', '.join(agents)}. Ctrl+C stops it.", flush=True)
+            print(f"Worker {worker.name}: {who}. Ctrl+C stops it.", flush=True)
         why = worker.run()
         done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
         said = {"ended": why, "ended_code": worker.ended_code, "results": done, "spent": worker.budget.spent}
@@ -106,8 +107,21 @@ def _agents(a: Namespace) -> tuple[dict[str, Any], str]:
         return {name: exec_agent(a.command, name, Path.cwd())}, name
     config = file()
     named = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
-    agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named or ["coder"])}
+    agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named)}
+    if not agents:
+        return {}, "worker"
     return agents, a.agent or (next(iter(agents)) if len(agents) == 1 or "coder" not in agents else "coder")
+
+
+def _only_runs(desk: Any) -> str:
+    """Without any agent a worker takes runs only, if there are some: their scripts may call none. What is said of that."""
+    from ..config import file
+    from ..worker.agents import agent_for
+
+    if not desk.list(state="open", only_runs=True, limit=1):
+        agent_for("coder", file(), Path.cwd())
+    tasks = desk.ready(runs=False, limit=1)
+    return "no agent, runs only" + (f" ({tasks[0]['key']} waits for an agent: see docs/agents.md)" if tasks else "")
 
 
 def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> Any:

@@ -269,6 +269,7 @@ REASONS = (
     "code_changed",
     DEPENDENCY_FAILED,
     FINISHED,
+    "run_failed",
 )
 #: Reasons that the system gives by itself: an asker cannot say them.
 SYSTEM_REASONS = (RETRY_EXHAUSTED, DEPENDENCY_FAILED, FINISHED)

@@ -5,21 +5,26 @@ They find the run that they belong to by the thread they are called in. Lua scri
 
 from __future__ import annotations
 
+import inspect
 import threading
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from datetime import datetime, timedelta
-from typing import Any, NoReturn, TypeVar
+from functools import partial
+from typing import Any, NoReturn, ParamSpec, TypeVar
 
 from ..core.actions import VERBS
 from ..core.errors import Invalid, Usage
 from ..core.fields import duration
 from ..runs import no_waiting
 from .agentcall import AgentCall, conduct
-from .journal import Entry, Scope, plain, scope
-from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended
+from .journal import Entry, Scope, plain, recorded, scope
+from .thread import ScriptThread
+from .trouble import failure
+from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended, WayOut
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 #: What silence does: the words of scripts, and the desk's.
 _ON_TIMEOUT = {"notify_again": "remind"}
@@ -40,7 +45,7 @@ class Config:
 
 def _here(name: str) -> Scope:
     found = scope.get()
-    if found is None:
+    if found is None or found.thread != threading.get_ident():
         raise Usage(
             f"{name}() was called outside of a workflow",
             hint="Call it in the function that `turn run` runs, in its own thread, and not inside a step().",
@@ -80,6 +85,8 @@ def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options:
     here = _here("run")
     if not isinstance(agent, str) or not agent.strip():
         raise Invalid("run() needs the name of an agent", hint='Like: run("coder")')
+    if isinstance(prompt, Signal):  # what another agent said
+        prompt = prompt.summary or prompt.message or prompt.reason
     if isinstance(prompt, dict) and not options and human is None:  # as Lua has it
         options = dict(prompt)
         prompt, human = options.pop("prompt", None), options.pop("human", None)
@@ -92,9 +99,14 @@ def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options:
         return Signal(entry.result)
     asking = here.journal.config.human_escalation if human is None else human
     call = AgentCall(here, entry, agent, said["prompt"], _patience(here, options))
-    signal = conduct(call, human=bool(asking))
-    here.journal.complete(entry, dict(signal))
-    return signal
+    said_last = dict(conduct(call, human=bool(asking)))
+    try:
+        signal = recorded(plain(said_last, "run"))
+        here.journal.complete(entry, signal)
+    except Invalid as error:
+        signal = {"status": "ERROR", "reason": f"what {agent} said cannot be recorded: {error}"}
+        here.journal.complete(entry, signal)
+    return Signal(signal)
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -114,44 +126,62 @@ def _patience(here: Scope, options: dict[str, Any]) -> dict[str, Any]:
 
 def pause(message: str, *, kind: str = "checkpoint", **options: Any) -> Pause:
     """Wait until a person lets the run go on, or stops it there."""
-    q = _asked("pause", message, kind, options)
+    if options.get("on_timeout") == "default" or "default" in options:
+        hint = "Use ask() for what may go on by itself."
+        raise Invalid("pause() takes no default", reason="silence never approves anything", hint=hint)
+    if unknown := options.keys() - ASKED | options.keys() & _CHOICE:
+        why = "it is answered with yes or no"
+        raise Invalid(f"pause() takes no {min(unknown)!a}", reason=why, hint="Use ask() for anything else.")
+    q = _asked("pause", message, kind, options, response_type="approval")
     words = q["text"]
-    if q["status"] == "answered" and q["verdict"] == "approved":
+    if q["status"] == "answered" and q["verdict"] == "approved" and q["value"] is not False:
         return Pause(True, "", words, q["by"])
     return Pause(False, words or q["why"], words, q["by"])
 
 
+#: What makes a question one that yes and no do not answer.
+_CHOICE = {"options", "response_type", "multi", "allow_other", "default"}
+
+
 def ask(text: str, options: Iterable[Any] = (), *, kind: str = "input", **fields: Any) -> Answer:
     """Ask a person, and wait for the answer. With `default` and on_timeout="default", silence answers."""
+    if unknown := fields.keys() - ASKED:
+        raise Invalid(f"ask() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASKED))}.")
     q = _asked("ask", text, kind, {**fields, **({"options": list(options)} if options else {})})
-    return Answer(q["value"], q["text"], q["verdict"], q["by"], q["status"])
+    return Answer(q["value"], q["text"], q["verdict"], q["by"], q["status"], q["type"])
 
 
-def _asked(name: str, text: str, kind: str, options: dict[str, Any]) -> dict[str, Any]:
+def _asked(name: str, text: str, kind: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """A question's end, in plain data."""
     here = _here(name)
-    if unknown := options.keys() - ASKED:
-        raise Invalid(f"{name}() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASKED))}.")
     entry = here.call(name, plain({"text": str(text), "kind": kind, **options}, name), "_checkpoint" if name == "pause" else None)
+    journal, wanted = here.journal, _type(kind, {**options, **more})
     if entry.done:
-        return dict(entry.result) if "verdict" in entry.result else _settled(entry.result)
-    journal = here.journal
+        return {"type": wanted, **(entry.result if "verdict" in entry.result else _settled(entry.result, wanted))}
     asked = journal.questions(entry)
     if not asked or journal.cut_off(asked[-1]):
         journal.host.leave()
-        raise journal.ask(here, entry, str(text), kind, **_patience(here, options))
+        raise journal.ask(here, entry, str(text), kind, **_patience(here, {**options, **more}))
     if asked[-1]["status"] == "pending":
         raise here.suspend("person")
     return dict(journal.keep(entry, closed(asked[-1])))
 
 
-def _settled(signal: dict[str, Any]) -> dict[str, Any]:
+def _type(kind: str, options: dict[str, Any]) -> str:
+    """What answers it."""
+    from ..core.rules import KINDS
+
+    own = KINDS[kind].response_type if kind in KINDS else ""
+    return str(options.get("response_type") or ("choice" if options.get("options") else own))
+
+
+def _settled(signal: dict[str, Any], wanted: str) -> dict[str, Any]:
     """A signal in the place of an answer: somebody said CONTINUE or STOP."""
     from ..core.answers import verdict_of
 
     words = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
     verdict = "rejected" if signal.get("status") == "STOP" or verdict_of(signal.get("status", "")) is False else "approved"
-    value = signal.get("value", words if verdict == "approved" else None)
+    value = signal.get("value", verdict == "approved" if wanted == "boolean" else words if verdict == "approved" else None)
     return {"status": "answered", "verdict": verdict, "value": value, "text": words, "by": str(signal.get("by") or ""), "why": ""}
 
 
@@ -159,7 +189,7 @@ def closed(q: dict[str, Any]) -> dict[str, Any]:
     """What came of a question."""
     response = q["response"] or {}
     return {
-        "status": q["status"], "verdict": response.get("verdict"), "value": response.get("value"),
+        "status": q["status"], "verdict": response.get("verdict"), "value": response.get("value"), "type": q["response_type"],
         "text": response.get("text") or "", "by": q["responded_by"] or "", "why": q["close_reason"] or "",
     }  # fmt: skip
 
@@ -170,7 +200,7 @@ def stuck(reason: str = "") -> NoReturn:
     raise here.left or here.journal.leave(Stuck(str(reason)))
 
 
-def step(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """Call a function once, and remember what it returned: for every effect and everything that is not the same twice.
 
     A crash between the call and its record calls it again. If it raises, StepFailed is raised, on every replay the same.
@@ -179,28 +209,36 @@ def step(function: Callable[..., T], *args: Any, **kwargs: Any) -> T:
     if not callable(function):
         raise Invalid("step() needs a function", hint="Like: step(fetch, url), not step(fetch(url)).")
     name = getattr(function, "__qualname__", type(function).__name__).replace("<locals>.", "").replace("<lambda>", "lambda")
+    if inspect.iscoroutinefunction(function):
+        raise Invalid(f"step() needs a plain function, and {name} is async", hint="Like: step(lambda: asyncio.run(fetch(url)))")
     call = plain({"function": name, "args": list(args), **({"kwargs": kwargs} if kwargs else {})}, "step")
     entry = here.call("step", call)
     if entry.done:
         found = entry.result
     else:
         here.journal.flush()
-        found = _outcome(function, args, kwargs, name)
-        here.journal.complete(entry, found)
+        found = _outcome(here, function, args, kwargs, name)
+        try:
+            here.journal.complete(entry, found)
+        except Invalid as error:  # too large, say: the deed is done, and its record says so
+            found = failure(Invalid(f"what {name} returned cannot be recorded", reason=str(error)))
+            here.journal.complete(entry, found)
     if "error" in found:
-        raise StepFailed(found["error"])
+        raise StepFailed(**found, step=entry.path)
     value: T = found["value"]
     return value
 
 
-def _outcome(function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
+def _outcome(here: Scope, function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
     outside, waits = scope.set(None), no_waiting.set(Misplaced)
     try:
-        return {"value": plain(function(*args, **kwargs), name)}
-    except Misplaced:
-        raise  # nothing came of it: so nothing stands in the way of a script that asks elsewhere
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}".rstrip(": ")}
+        return {"value": recorded(plain(function(*args, **kwargs), name))}
+    except (Misplaced, WayOut):
+        raise  # nothing came of it: so nothing stands in the way of a script that asks elsewhere, or of the next worker
+    except BaseException as error:  # also an interrupt: that it is time to go is said by the worker, and nobody else
+        if isinstance(error, KeyboardInterrupt) and here.journal.host.stop.is_set():
+            raise
+        return failure(error)
     finally:
         scope.reset(outside)
         no_waiting.reset(waits)
@@ -277,13 +315,15 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
     if not all(callable(branch) for branch in todo):
         raise Invalid("parallel() needs functions", hint='Like: parallel([lambda: run("a"), lambda: run("b")])')
     entry = here.call("parallel", {"branches": len(todo)})
-    scopes = [Scope(here.journal, f"{entry.path}.{number}") for number in range(len(todo))]
+    older = here.journal.spares.old(entry.path, entry.step)
+    scopes = [Scope(here.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None) for n in range(len(todo))]
     if entry.step is None:
         here.journal.write(entry, "running")
     ends: list[tuple[bool, Any]] = [(False, Halted())] * len(todo)  # one that says nothing of its end was hit by that
 
     def go(number: int) -> None:
         scope.set(scopes[number])
+        scopes[number].thread = threading.get_ident()
         try:
             ends[number] = (True, todo[number]())
             scopes[number].ended()
@@ -296,14 +336,13 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
     else:
         with here.journal.host.beside(entry.path, len(todo)):
             name = threading.current_thread().name
-            threads = [
-                threading.Thread(target=copy_context().run, args=(go, n), name=f"{name}/{n}", daemon=True)
-                for n in range(len(todo))
-            ]
+            threads = [ScriptThread(partial(go, n), f"{name}/{n}") for n in range(len(todo))]
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
+            for number, thread in enumerate(threads):
+                thread.wait()
+                if thread.left is not None:
+                    ends[number] = (False, thread.left)
     return _together(here, entry, scopes, ends)
 
 

@@ -7,24 +7,30 @@ next begins here again. So nothing has to be kept in memory, and nothing is lost
 
 When the script calls something else than the journal says, it was changed while the run waited, or it is not the same twice.
 Nobody can know what was meant, so a person is asked: the run goes on with the new script from there (what it calls again in
-exactly the same way is not done again), goes back to a step, tries again, or stops. The answer that the run was waiting for
-stays where it is.
+the same way and order is not done again), goes back to a step, tries again, or stops. The answer that the run was waiting for
+stays where it is. A script that fails asks in the same way: it is tried again from the call that failed, or ends.
 """
 
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.answers import verdict_of
 from ..core.errors import ClaimLost, Invalid, YourturnError
-from ..runs import about_code
+from ..runs import about_run, retried
 from ..screen import clock
 from . import program
+from .align import place_in_doubt
 from .durable import Config
 from .journal import Entry, Journal, Scope, scope
-from .values import Diverged, Interrupted, Released, Signal, Stuck, Suspended
+from .shown import calls, shown_call
+from .thread import ScriptThread
+from .trouble import failure
+from .values import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -53,11 +59,32 @@ class Engine:
         self.ref = str(self.task["workflow"])
         self.file = program.split(self.ref)[0]
         self.changed = False
+        self.where = ""  #: the script's file, as tracebacks name it
+        self.not_understood = ""  #: what a person said about it, and nobody can act on
 
     def go(self) -> Ended:
+        """In a thread of its own: a script that cannot be left is left behind in it."""
+        thread = ScriptThread(self._go, f"{threading.current_thread().name}/script")
+        thread.start()
+        thread.wait()
+        if (left := thread.left) is not None:
+            return self._lost_or(lambda: self._way_out(left, None))
+        raised, thread.raised = thread.raised, None
+        if raised is not None:
+            raise raised
+        found: Ended = thread.value
+        return found
+
+    def _go(self) -> Ended:
+        return self._lost_or(self._gone_on)
+
+    def _gone_on(self) -> Ended:
+        self.task = self.desk.show(self.key)  # a claim tells nothing of steps, answers and notes
+        return self._recover() or self._run()
+
+    def _lost_or(self, what: Callable[[], Ended]) -> Ended:
         try:
-            self.task = self.desk.show(self.key)  # a claim tells nothing of steps, answers and notes
-            return self._recover() or self._run()
+            return what()
         except (ClaimLost, Interrupted) as error:
             return self._interrupted(error.error if isinstance(error, Interrupted) else error)
 
@@ -66,11 +93,11 @@ class Engine:
     def _run(self) -> Ended:
         try:
             source = self._source()
-            function, where = self._load(source)
+            function, self.where = self._load(source)
         except YourturnError as error:
             return self._ask_recovery("1", self._words(error), {"error": self._words(error)}, runs=False)
         news = {"file": source.file, "body": source.body} if self.changed else None
-        self.journal = Journal(self.desk, {"task": self.task, "claim": self.claim}, self.host, Config(), news)
+        self.journal = Journal(self.desk, {"task": self.task, "claim": self.claim}, self.host, Config(), news, source.body)
         top, value = Scope(self.journal), None
         raised: BaseException | None = None
         token = scope.set(top)
@@ -81,10 +108,12 @@ class Engine:
             raised = error
         finally:
             scope.reset(token)
+            program.unload(function)
         way_out = self.journal.out or top.left or raised
-        if way_out is None:
-            return self._done(value)
-        found = self._left(way_out, where)
+        return self._done(value) if way_out is None else self._way_out(way_out, raised)
+
+    def _way_out(self, way_out: BaseException, raised: BaseException | None) -> Ended:
+        found = self._left(way_out)
         if (way_out is not raised or self.journal.swallowed) and found.what != "lost":
             self._swallowed()
         return found
@@ -108,8 +137,8 @@ class Engine:
 
     # --- how it is left ---------------------------------------------------------------------------------------------
 
-    def _left(self, way_out: BaseException, where: str) -> Ended:
-        if isinstance(way_out, KeyboardInterrupt):
+    def _left(self, way_out: BaseException) -> Ended:
+        if isinstance(way_out, KeyboardInterrupt) and self.host.stop.is_set():
             way_out = Suspended("stop")
         if isinstance(way_out, Suspended):
             return self._suspended(way_out)
@@ -121,7 +150,9 @@ class Engine:
             return self._interrupted(way_out.error)
         if isinstance(way_out, Released):
             return self._released(way_out)
-        return self._fail("failed", f"{self.file}: {program.trouble(way_out, where)}", "error")
+        if isinstance(way_out, program.BadScript):
+            return self._ask_recovery("1", self._words(way_out), {"error": self._words(way_out)}, runs=False)
+        return self._failed(way_out)
 
     def _suspended(self, left: Suspended) -> Ended:
         ended = self._park(left.until if left.why == "sleep" else None)
@@ -184,10 +215,42 @@ class Engine:
         self.desk.fail(self.claim, words, failure=failure, steps=steps, journal=self.task["journal"])
         return Ended(what, words)
 
-    # --- changed code -----------------------------------------------------------------------------------------------
+    # --- what a person decides --------------------------------------------------------------------------------------
+
+    def _failed(self, error: BaseException) -> Ended:
+        """The script raised something. It is tried again from the call that failed, or ends, as a person says."""
+        words, at = f"{self.file}: {program.trouble(error, self.where)}", self._failed_at(error)
+        again = "Try again" + (f", from step {at.partition('.')[0]}" if at else " from where it failed")
+        text = f"{self.key} failed{self._times()}. {words}\nHow should it go on?"
+        context = {"error": words, **({"step": at} if at else {}), **_told(error)}
+        options = {"retry": f"{again}: what it needs is there now, or the script is mended"}
+        options |= {**self._back(None), "stop": "End the run as failed"}
+        self._ask("run_failed", text, context, at or self._last(), options, self.journal.kept())
+        return Ended("failed", words, person=True)
+
+    def _failed_at(self, error: BaseException) -> str:
+        """The call whose failure this is: its record is the same on every replay, so that call has to be made again."""
+        seen: BaseException | None = error
+        while seen is not None:
+            if isinstance(seen, StepFailed):
+                return seen.step
+            seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
+        if isinstance(error, LuaError):  # there it was turned into words
+            for path, step in reversed(list(self.journal.steps.items())):
+                result = step["result"] if step["name"] == "step" and isinstance(step["result"], dict) else {}
+                if result.get("error") and result["error"] in str(error):
+                    return str(path)
+        return ""
+
+    def _times(self) -> str:
+        before = sum(q["reason"] == "run_failed" for q in self.task["questions"])
+        return f" again ({before + 1} times now)" if before else ""
+
+    def _last(self) -> str:
+        return str(max((int(path.partition(".")[0]) for path in self.journal.steps), default=1))
 
     def _diverged(self, other: Diverged) -> Ended:
-        expected, actual = _call(other.expected), _call(other.actual)
+        expected, actual = calls(other.expected, other.actual)
         if self.changed:
             why = f"{self.file} was changed while {self.key} waited."
         else:
@@ -196,63 +259,92 @@ class Engine:
         return self._ask_recovery(other.path, text, {"expected": expected, "actual": actual, "step": other.path})
 
     def _ask_recovery(self, path: str, text: str, context: dict[str, Any], runs: bool = True) -> Ended:
-        at = path.partition(".")[0]
-        back = [s for s in self.desk.steps(self.key) if s["index"].isdigit() and not s["spare"] and int(s["index"]) <= int(at)]
-        options = [{"id": "retry", "label": "Try again, because the script is mended"}, {"id": "stop", "label": "Stop the run"}]
+        options = {"retry": "Try again, because the script is mended", "stop": "Stop the run"}
         if runs:
-            options = [
-                {"id": "continue", "label": f"Go on with the script as it is now, from step {at}"},
-                {"id": "retry", "label": "Try again, because the script is as it was"},
-                *({"id": f"from-{s['index']}", "label": f"Go back to step {s['index']}: {_call(s)}"} for s in back[-SHOWN:]),
-                {"id": "stop", "label": "Stop the run"},
-            ]
-        self.host.leave()
-        self.desk.flag(
-            self.key, text, "code_changed", "recovery", claim=self.claim, options=options, allow_other=True, context=context,
-            step=at, steps=[],
-        )  # fmt: skip
+            at = path.partition(".")[0]
+            options = {
+                "continue": f"Go on with the script as it is now, from step {at}; what it calls in another way is done",
+                "retry": "Try again, because the script is as it was", **self._back(int(at)), "stop": "Stop the run",
+            }  # fmt: skip
+        self._ask("code_changed", text, context, path, options)
         return Ended("waiting", f"waits for a person (recovery): {text.splitlines()[0]}")
 
+    def _back(self, at: int | None) -> dict[str, str]:
+        """The steps to which it can go back."""
+        steps = [s for s in self.desk.steps(self.key) if s["index"].isdigit() and not s["spare"]]
+        found = [s for s in steps if at is None or int(s["index"]) <= at]
+        return {f"from-{s['index']}": f"Go back to step {s['index']}: {shown_call(s)}" for s in found[-SHOWN:]}
+
+    def _ask(self, reason: str, text: str, context: dict[str, Any], path: str, options: dict[str, str], kept: Any = ()) -> None:
+        if self.not_understood:
+            names = ", ".join(options)
+            text = f"“{self.not_understood}” was not understood. Choose one of: {names}.\n{text}"
+        self.host.leave()
+        self.desk.flag(
+            self.key, text, reason, "recovery", claim=self.claim, allow_other=True, context=context, step=path.partition(".")[0],
+            options=[{"id": word, "label": label} for word, label in options.items()], steps=list(kept),
+        )  # fmt: skip
+
     def _recover(self) -> Ended | None:
-        """What a person said about changed code, if they did since."""
-        said = [q for q in self.task["questions"] if about_code(q)]
+        """What a person said about changed code or a failure, if they did since."""
+        said = [q for q in self.task["questions"] if about_run(q)]
         if not said or said[-1]["status"] != "answered" or said[-1]["journal"] != self.task["journal"]:
+            return None
+        if self._acted_upon(said[-1]):
             return None
         q, response = said[-1], said[-1]["response"]
         word = str(response["value"] or response["text"] or "").strip().lower()
-        if response["verdict"] == "rejected" or word == "stop":
-            words = self.close("stuck", response["text"] or f"stopped by {q['responded_by']}")
-            self.desk.fail(self.claim, words, failure="stuck", journal=self.task["journal"])
-            return Ended("stuck", words)
-        if word in ("continue", "accept-new-code", "go on"):
-            self.desk.rewind(self.key, q["step"], spare=True, claim=self.claim)
+        if response["verdict"] == "rejected" or _no(word):
+            return self._stopped(q, "" if _no(response["text"]) else response["text"])
+        if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
+            to = place_in_doubt(self.task["steps"], int(q["step"]))
+            self.desk.rewind(self.key, to, spare=True, claim=self.claim)
         elif found := _FROM.fullmatch(word.removeprefix("from-")):
             self.desk.rewind(self.key, found[1], claim=self.claim)
+        elif retried(q):
+            at = (q["context"] or {}).get("step") if q["reason"] == "run_failed" else None
+            if not at:
+                return None
+            self.desk.rewind(self.key, at, spare="." in at, claim=self.claim)
         else:
+            self.not_understood = word[:80]
             return None
         self.task = self.desk.show(self.key)
         return None
+
+    def _acted_upon(self, q: dict[str, Any]) -> bool:
+        """It was stopped by that answer, and a person lets it go on since."""
+        for event in reversed(self.desk.history(self.key, limit=1000)):
+            if event["action"] == "rewind":
+                return True
+            if any(closed["id"] == q["id"] for closed in event["data"].get("closed", ())):
+                return False
+        return False
+
+    def _stopped(self, q: dict[str, Any], said: str) -> Ended:
+        """A failed run ends with what it failed of, any other one as stuck."""
+        words, what, kind = said or f"stopped by {q['responded_by']}", "stuck", "stuck"
+        if q["reason"] == "run_failed":
+            words, what, kind = f"{q['context']['error']}{f' ({said})' if said else ''}", "failed", "error"
+        words = self.close(what, words)
+        self.desk.fail(self.claim, words, failure=kind, journal=self.task["journal"])
+        return Ended(what, words)
 
     def _words(self, error: YourturnError) -> str:
         return "\n".join(error.lines()).removeprefix("Error: ")
 
 
-def _call(step: dict[str, Any] | None) -> str:
-    """A call as a script would write it."""
-    if step is None:
-        return "the end of the script"
-    name, call = step["name"], step["call"] or {}
-    if name == "run":
-        words = [call.get("agent"), call.get("prompt")]
-    elif name == "step":
-        return f"step({call.get('function')}, …)" if call.get("args") else f"step({call.get('function')})"
-    else:
-        words = [call.get("text") or call.get("seconds") or call.get("branches")]
-    return f"{name}({', '.join(repr(_short(word)) for word in words if word is not None)})"
+def _no(word: str) -> bool:
+    return word.strip().lower() == "stop" or verdict_of(word) is False
 
 
-def _short(word: Any) -> Any:
-    return f"{word[:57]}…" if isinstance(word, str) and len(word) > 60 else word
+def _told(error: BaseException) -> dict[str, Any]:
+    """The failure for whoever has to judge it. What a step raised was written down in the step: that says more."""
+    found = {name: value for name, value in failure(error).items() if name != "error" and value}
+    if isinstance(error, StepFailed) and error.type:
+        trace = f"{error.traceback}\n\nraised in step {error.step}, called here:\n\n{found.get('traceback', '')}"
+        found |= {"type": error.type, "place": error.place or found.get("place", ""), "traceback": trace}
+    return found
 
 
 def _summary(value: Any) -> str:

@@ -13,6 +13,7 @@ written, and goes with it in one commit: nobody outside can have seen it before 
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 from collections.abc import Iterator
@@ -20,10 +21,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from ..core.canon import dumps
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
-from ..runs import about_code
+from ..runs import about_run, failed_at
+from .align import LOOSE, QUIET, Spares, line_of, number, same
+from .thread import ROUNDS, ScriptThread
 from .values import Diverged, Interrupted, Suspended
 
 if TYPE_CHECKING:
@@ -37,14 +41,19 @@ KEPT = 100  #: steps that are kept, at the most
 class Scope:
     """One line of calls."""
 
-    def __init__(self, journal: Journal, prefix: str = "") -> None:
+    def __init__(self, journal: Journal, prefix: str = "", older: str | None = "") -> None:
         self.journal, self.prefix = journal, prefix
         self.next = 0 if prefix else 1  # people count the calls of a script from 1
         self.left: Suspended | None = None  #: it was suspended: whoever swallowed that gets no further
-        self.was = ""  #: where the last call that was taken over from the older script stood there
+        self.rounds = 0  #: times that it was swallowed
+        self.thread = threading.get_ident()
+        self.older = older  #: the line of the older script that this one continues, if any
+        self.cursor = self.next - 1  #: how far that one is
+        self.behind: str | None = ""  #: where the last call stood there; None: it is new
 
-    def path(self) -> str:
-        return f"{self.prefix}.{self.next}" if self.prefix else str(self.next)
+    def path(self, number: int | None = None) -> str:
+        number = self.next if number is None else number
+        return f"{self.prefix}.{number}" if self.prefix else str(number)
 
     @property
     def alone(self) -> bool:
@@ -55,38 +64,45 @@ class Scope:
         """The next call, and what is known of it."""
         way_out = self.journal.out or self.left
         if way_out is not None:
-            raised_here = self.alone or way_out is self.left
-            self.journal.swallowed |= raised_here and sys.exception() is not way_out  # in a finally: it is still on its way
+            if sys.exception() is not way_out:  # in a finally: it is still on its way
+                self.journal.swallowed |= self.alone or way_out is self.left
+                self._swallowed(way_out)
             raise way_out
-        path = self.path()
-        self.next += 1
-        return self.journal.find(self, Entry(path, name, call, agent))
+        return self.journal.find(self, name, call, agent)
+
+    def _swallowed(self, way_out: BaseException) -> None:
+        """Whoever catches it in a loop gets no further, and does not get round for ever."""
+        self.rounds += 1
+        thread = threading.current_thread()
+        if self.rounds > ROUNDS and isinstance(thread, ScriptThread):
+            self.journal.swallowed = True
+            thread.leave(way_out)
 
     def ended(self) -> None:
         """No more calls: nothing may be left in the journal that this line of calls once made."""
-        known = list(self.journal.steps)  # other branches write there
-        rest = [path for path in known if path.rpartition(".")[0] == self.prefix and _number(path) >= self.next]
+        known = list(self.journal.steps.items())  # other branches write there
+        rest = [
+            path for path, step in known
+            if line_of(path) == self.prefix and number(path) >= self.next and step["name"] not in LOOSE
+        ]  # fmt: skip
         if rest and self.left is None and self.journal.out is None:
-            first = min(rest, key=_number)
+            first = min(rest, key=number)
             raise self.journal.leave(Diverged(first, self.journal.steps[first], None))
 
     def suspend(self, why: str, until: str | None = None) -> Suspended:
         self.left = Suspended(why, until)
         return self.left
 
+    def came_by(self, name: str, old: str) -> None:
+        """A call was made that stood there in the older script, or nowhere."""
+        if old and line_of(old) == self.older:
+            self.cursor = max(self.cursor, number(old))
+        if name not in QUIET:
+            self.behind = old or None
+
 
 #: The line of calls that this thread is in.
 scope: ContextVar[Scope | None] = ContextVar("yourturn_scope", default=None)
-
-
-def _number(path: str) -> int:
-    return int(path.rpartition(".")[2])
-
-
-def _next(path: str) -> str:
-    """The call behind that one."""
-    head, dot, number = path.rpartition(".")
-    return f"{head}{dot}{int(number) + 1}" if path else ""
 
 
 class Entry:
@@ -118,19 +134,18 @@ class Entry:
 
 
 class Journal:
-    def __init__(self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None, body: str = ""
+    ) -> None:
         self.desk, self.claim, self.host, self.config = desk, got["claim"], host, config
         self.program = program  #: the source, if it is not the one that is recorded
+        self.body = body  #: the source
         self.task: dict[str, Any] = got["task"]
         self.key: str = self.task["key"]
         self.number: int = self.task["journal"]
         found: list[Step] = self.task["steps"]  # as they were when it was claimed: nobody else writes there
         self.steps = {step["index"]: step for step in found if not step["spare"]}
-        used = {tuple((step["seat"] or {}).get("spare") or ()) for step in self.steps.values()}
-        self.spares: dict[str, list[Step]] = {}  #: by digest
-        for step in found:
-            if step["spare"] and (self.number, step["index"]) not in used:
-                self.spares.setdefault(step["digest"], []).append(step)
+        self.spares = Spares(found, self.number, failed_at(self.task))
         self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
         self.swallowed = False  #: the script has caught that, and gone on to its next call
         self._kept: dict[str, Step] = {}
@@ -138,19 +153,46 @@ class Journal:
 
     # --- looking ----------------------------------------------------------------------------------------------------
 
-    def find(self, scope: Scope, entry: Entry) -> Entry:
-        mark = call_digest(entry.name, entry.call)
+    def find(self, scope: Scope, name: str, call: Any, agent: str | None) -> Entry:
+        place = self._recorded(scope, name, call)
+        if place is None:
+            return self._passed(scope, name, call)
+        entry = Entry(scope.path(place), name, call, agent)
+        scope.next = place + 1
         entry.step = self.steps.get(entry.path)
-        if entry.step is not None and entry.step["digest"] != mark:
-            raise self.leave(Diverged(entry.path, entry.step, entry.row(RUNNING)))
-        if entry.step is None:
-            if self.host.stop.is_set():
-                raise scope.suspend("stop")
-            self._take_over(scope, entry, mark)
-        if entry.seat.get("spare"):
-            scope.was = entry.seat["spare"][1]
+        if entry.step is not None:
+            entry.call = entry.step["call"]  # it may have had another patience
+        elif self.host.stop.is_set():
+            scope.next = place
+            raise scope.suspend("stop")
+        else:
+            self._take_over(scope, entry)
+        scope.came_by(name, self.spares.old(entry.path, entry.step))
         if scope.alone and not entry.done and entry.name != "parallel":  # branches may still come to differ
             self.goes_on()
+        return entry
+
+    def _recorded(self, scope: Scope, name: str, call: Any) -> int | None:
+        """Its number; None: it stands between two calls that were made before it was written into the script.
+
+        A script may come to say more or less, and to look at the time more or less often: that makes it no other script.
+        """
+        digest, place = call_digest(name, call), scope.next
+        while (step := self.steps.get(scope.path(place))) is not None and not same(step, name, call, digest):
+            if step["name"] in LOOSE:
+                place += 1
+            elif name in LOOSE:
+                return None
+            else:
+                raise self.leave(Diverged(scope.path(place), step, Entry(scope.path(place), name, call, None).row(RUNNING)))
+        return place
+
+    def _passed(self, scope: Scope, name: str, call: Any) -> Entry:
+        """Nothing is said any more, and the time is that of the call beside it."""
+        entry = Entry("", name, call, None)
+        beside = self.steps.get(scope.path(scope.next - 1)) or self.steps[scope.path()]
+        at = beside.get("ended_at") or beside.get("started_at") or self.task["created_at"]
+        entry.step = {"status": COMPLETED, "result": at}
         return entry
 
     def leave(self, way_out: BaseException) -> BaseException:
@@ -166,23 +208,25 @@ class Journal:
                     self.desk.record(self.claim, program=self.program)
                 self.program = None
 
-    def _take_over(self, scope: Scope, entry: Entry, mark: str) -> None:
+    def _take_over(self, scope: Scope, entry: Entry) -> None:
         """The same call was made before the script was changed: what came of it still counts.
 
-        A parallel() comes to nothing by itself: its branches may have changed, and their work has to come together. All calls
-        of now(), random() and uuid() look the same: one is the same if it also follows what it followed before.
+        A parallel() comes to nothing by itself: its branches may have changed, and their work has to come together. They only
+        go on with the lines of calls of the one that stood there.
         """
         with self._lock:
-            found = [] if entry.name == "parallel" else self.spares.get(mark, [])
-            if entry.call is None:
-                found = [step for step in found if step["index"] == _next(scope.was)]
-            if not found:
+            spare = self.spares.find(entry.name, entry.call, scope.older, scope.cursor, scope.behind, self.body)
+            if spare is None:
                 return
-            spare = found[0]
-            self.spares[mark].remove(spare)
+            self.spares.taken.add(spare["index"])
+            old = {"spare": [self.number, spare["index"]]}
+            if entry.name == "parallel":
+                self._keep(entry.row(RUNNING, seat=old))
+                entry.step = {**entry.row(RUNNING), "seat": old}
+                return
+            entry.call = spare["call"]
             seat = dict(spare["seat"] or {})
-            asked_as = [*seat.get("asked_as", ()), [self.number - 1, spare["index"]]]
-            seat |= {"asked_as": asked_as, "spare": [self.number, spare["index"]]}
+            seat |= {"asked_as": [*seat.get("asked_as", ()), [self.number - 1, spare["index"]]], **old}
             more = {"result": spare["result"]} if spare["status"] == COMPLETED else {}
             self._keep(entry.row(spare["status"], seat=seat, session_id=spare["session_id"], **more))
             entry.step = {**spare, "seat": seat}
@@ -190,7 +234,7 @@ class Journal:
     def questions(self, entry: Entry) -> list[dict[str, Any]]:
         """What this call has asked, oldest first."""
         ours = [[self.number, entry.path], *entry.seat.get("asked_as", ())]
-        return [q for q in self.task["questions"] if [q["journal"], q["step"]] in ours and not about_code(q)]
+        return [q for q in self.task["questions"] if [q["journal"], q["step"]] in ours and not about_run(q)]
 
     def cut_off(self, q: dict[str, Any]) -> bool:
         """Nobody has said anything about it: it was closed when the run ended, and since then the run goes on."""
@@ -205,7 +249,8 @@ class Journal:
 
     def keep(self, entry: Entry, result: Any) -> Any:
         """Its result, to be written with what comes next."""
-        self._keep(entry.row(COMPLETED, result=plain(result, entry.name)))
+        if entry.path:
+            self._keep(entry.row(COMPLETED, result=plain(result, entry.name)))
         return result
 
     def _keep(self, step: Step) -> None:
@@ -286,6 +331,11 @@ class Journal:
         except YourturnError as error:
             self.leave(lost := Interrupted(error))
             raise lost from None
+
+
+def recorded(value: Any) -> Any:
+    """As it comes back from the journal, whoever asks next: no enum, no tuple, keys in order."""
+    return json.loads(dumps(value))
 
 
 def plain(value: Any, what: str) -> Any:

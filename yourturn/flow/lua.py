@@ -221,10 +221,20 @@ def _results(value: Any) -> tuple[Any, ...]:
         return ({"continue": value.continue_, "reason": value.reason, "message": value.message, "by": value.by},)
     if isinstance(value, Answer):
         said = {name: getattr(value, name) for name in ("value", "verdict", "by", "status")}
-        return ({**said, "text": str(value), "approved": bool(value)},)
+        return ({**said, "text": str(value), "approved": _approved(value)},)
     if isinstance(value, datetime):
         return int(value.timestamp()), value.isoformat()
     return (value,)
+
+
+def _approved(answer: Answer) -> bool:
+    """Lua has no error for whoever takes words for a yes: so a no in words is none."""
+    from ..core.answers import verdict_of
+
+    if answer.approved is not None:
+        return answer.approved
+    given = answer.verdict == "approved" or (answer.status == "timeout" and answer.value is not None)
+    return given and verdict_of(str(answer)) is not False
 
 
 def _values(*values: Any) -> bytes:

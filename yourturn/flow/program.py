@@ -2,12 +2,11 @@
 
 `feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The file that is there
 now is what runs; where it is not at hand, on another machine say, the source that was recorded with the run does. A Python
-file is run in a module of its own, in which the functions of durable.py are there without an import.
+file is run in a module of its own, in which the functions of durable.py are there without an import (modules.py).
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from ..core.canon import digest
 from ..core.errors import Invalid, NotFound
+from . import modules
 from .values import LuaError
 
 LIMIT = 1_000_000
@@ -82,13 +82,14 @@ def read(ref: str, root: Path) -> Source | None:
 
 
 def _module(name: str, root: Path) -> Path | None:
-    sys.path.insert(0, str(root))
+    own = root.joinpath(*name.split("."))
+    for file in (own.with_name(f"{own.name}.py"), own / "__init__.py"):
+        if file.is_file():
+            return file
     try:
         spec = find_spec(name)
     except (ImportError, ValueError, AttributeError):
         return None
-    finally:
-        sys.path.remove(str(root))
     return Path(spec.origin) if spec and spec.origin else None
 
 
@@ -107,23 +108,35 @@ def load(ref: str, source: Source) -> Callable[[str], Any]:
     return _python(ref, source)
 
 
+def unload(function: Callable[..., Any]) -> None:
+    """It has ended: its module is forgotten. Whatever still refers to it goes on with it."""
+    modules.unload(str(getattr(function, "__globals__", {}).get("__name__", "")))
+
+
 def _python(ref: str, source: Source) -> Callable[[str], Any]:
     from .durable import FUNCTIONS
     from .values import StepFailed
 
-    module = ModuleType("workflow")
     where = str(source.path or source.file)
+    above, package = _package(source.path) if source.path is not None else (None, "")
+    folder = modules.beside((str(above), str(source.path.resolve().parent)) if source.path is not None else ())
+    module = folder.script()
     module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
-    if source.path is not None:
-        above, module.__package__ = _package(source.path)
-        sys.path += [folder for folder in (str(above), str(source.path.parent)) if folder not in sys.path]
+    module.__package__ = f"{folder.name}.{package}" if package else folder.name
     try:
-        exec(compile(source.body, where, "exec"), module.__dict__)
+        exec(compile(source.body, where, "exec", dont_inherit=True), module.__dict__)
+        return _chosen(module, split(ref)[1], source.file)
     except SyntaxError as error:
+        modules.unload(module.__name__)
+        if error.filename != where:
+            raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from None
         raise BadScript(f"{source.file} is not Python", reason=f"line {error.lineno}: {error.msg}") from None
+    except BadScript:
+        modules.unload(module.__name__)
+        raise
     except Exception as error:
+        modules.unload(module.__name__)
         raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
-    return _chosen(module, split(ref)[1], source.file)
 
 
 def _package(path: Path) -> tuple[Path, str]:
@@ -150,9 +163,23 @@ def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
     if not callable(found) or getattr(found, "__code__", None) is None:
         wanted = f"function {name}" if name else "def workflow(prompt)"
         raise BadScript(f"{file} has no {wanted}", hint="A workflow is a function that takes the prompt.")
+    if not _takes_a_prompt(found):
+        raise BadScript(f"{found.__name__} in {file} does not take the prompt", hint=f"Like: def {found.__name__}(prompt):")
     if found.__code__.co_flags & 0x2A0:
         raise BadScript(f"{found.__name__} in {file} is async or a generator", hint="A workflow is a plain function.")
     return found  # type: ignore[no-any-return]
+
+
+def _takes_a_prompt(function: Callable[..., Any]) -> bool:
+    import inspect
+
+    try:
+        inspect.signature(function).bind("")
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
 
 
 def trouble(error: BaseException, where: str = "") -> str:
@@ -176,5 +203,5 @@ def must_read(ref: str, root: Path) -> Source:
         why = "it is a folder" if (root / head).is_dir() else ""
         hint = "A script is a file like feature.py or feature.lua, or a module."
         raise NotFound(f"There is no script {head}", reason=why, hint=hint)
-    load(ref, found)
+    unload(load(ref, found))
     return found

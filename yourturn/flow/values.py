@@ -8,7 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 
-class Suspended(BaseException):
+class WayOut(BaseException):
+    """How a script is left. None of them is an error of the script's own."""
+
+
+class Suspended(WayOut):
     """The run waits: for a person, for a date, or because the worker was told to stop. It goes on by being replayed."""
 
     def __init__(self, why: str, until: str | None = None) -> None:
@@ -23,7 +27,7 @@ class Halted(Suspended):
         super().__init__("stop")
 
 
-class Stuck(BaseException):
+class Stuck(WayOut):
     """The script gives up, with a reason."""
 
     def __init__(self, reason: str) -> None:
@@ -31,7 +35,7 @@ class Stuck(BaseException):
         self.reason = reason
 
 
-class Diverged(BaseException):
+class Diverged(WayOut):
     """The script calls something else than the journal says."""
 
     def __init__(self, path: str, expected: dict[str, Any] | None, actual: dict[str, Any] | None) -> None:
@@ -39,11 +43,11 @@ class Diverged(BaseException):
         self.path, self.expected, self.actual = path, expected, actual
 
 
-class Released(BaseException):
+class Released(WayOut):
     """An agent could not go on, and the same again may go well: another try, if there is one."""
 
 
-class Interrupted(BaseException):
+class Interrupted(WayOut):
     """The desk did not take what the run wrote: the claim is lost, or the database cannot be reached."""
 
     def __init__(self, error: Exception) -> None:
@@ -52,7 +56,14 @@ class Interrupted(BaseException):
 
 
 class StepFailed(Exception):
-    """The function of a `step()` raised. The same on every replay, so a script may catch it."""
+    """The function of a `step()` raised, or its result cannot be recorded. The same on every replay, so a script may catch it.
+
+    `type` is the name of the exception's class, `place` the line that raised it, `step` the call's place in the journal.
+    """
+
+    def __init__(self, error: str, type: str = "", place: str = "", traceback: str = "", step: str = "") -> None:
+        super().__init__(error)
+        self.type, self.place, self.traceback, self.step = type, place, traceback, step
 
 
 class LuaError(Exception):
@@ -86,15 +97,32 @@ class Pause:
 
 
 class Answer:
-    """A person's answer. `str()` of it is its words; true unless it was rejected or nobody gave one."""
+    """A person's answer: `value` is what they chose or wrote (None if they refused or gave none), `str()` of it their words.
+
+    The truth of a yes-or-no question is its answer. Any other answer has no truth: a choice of "no" is not a no.
+    """
 
     def __init__(
-        self, value: Any = None, text: str = "", verdict: str | None = None, by: str = "", status: str = "answered"
-    ) -> None:
-        self.value, self.text, self.verdict, self.by, self.status = value, text, verdict, by, status
+        self, value: Any = None, text: str = "", verdict: str | None = None, by: str = "", status: str = "answered",
+        type: str = "text",
+    ) -> None:  # fmt: skip
+        self.value, self.text, self.verdict, self.by, self.status, self.type = value, text, verdict, by, status, type
+
+    @property
+    def approved(self) -> bool | None:
+        """Did they say yes? None where no yes or no was asked for."""
+        if self.type == "boolean":
+            return self.value is True and self.verdict != "rejected"
+        return self.verdict == "approved" if self.type == "approval" else None
 
     def __bool__(self) -> bool:
-        return self.verdict == "approved" or (self.status == "timeout" and self.value is not None)
+        found = self.approved
+        if found is None:
+            raise TypeError(
+                f"an answer of type {self.type} is neither true nor false: compare its .value"
+                ' (None if there is none), or ask with response_type="boolean"'
+            )
+        return found
 
     def __str__(self) -> str:
         return self.text or ("" if self.value is None else str(self.value))

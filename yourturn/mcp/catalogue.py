@@ -27,9 +27,8 @@ class Tool(NamedTuple):
 #: Kinds that an agent hands a task over with; permissions and recoveries have their own way.
 HANDED = tuple(kind for kind, row in KINDS.items() if row.signals)
 #: Reasons that an agent can have; the others are the system's.
-GIVEN = tuple(
-    reason for reason in REASONS if reason not in ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed")
-)
+_OWN = ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed", "run_failed")
+GIVEN = tuple(reason for reason in REASONS if reason not in _OWN)
 
 INSTRUCTIONS = """\
 Yourturn is the desk between you and the people you work for. It keeps the tasks, and carries your questions to a person.

@@ -210,6 +210,12 @@ class Stage:
         return str(self.task["reason"] or "")
 
     @property
+    def error(self) -> str:
+        """Where the script failed, and how it came there: the traceback."""
+        asked = [q for q in self.task["questions"] if q["reason"] == "run_failed"]
+        return str((asked[-1]["context"] or {}).get("traceback") or "") if asked else ""
+
+    @property
     def notes(self) -> list[str]:
         return [note["text"] for note in self.task["notes"]]
 

@@ -35,6 +35,7 @@ REASONS = {
     "retry_exhausted": "All tries are used",
     "protocol_error": "Its last words made no sense",
     "code_changed": "The script has changed",
+    "run_failed": "The run has failed",
     "dependency_failed": "What it waits for has failed",
     "finished": "Finished, to be accepted",
 }

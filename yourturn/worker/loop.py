@@ -69,6 +69,7 @@ class Worker:
         self._beside: list[threading.Thread] = []
         self.idle = _NOTHING_LEFT
         self.ended_code = ""  #: why it ended, for programs: unable, budget, stopped, drained, held_up
+        self._looked_on = ""  #: the worker that has the only one that is to be taken
         self.next = ""  #: what the person can do about it
         self.trouble = ""  #: why none of its agents can work
         self._unable: set[str] = set()
@@ -156,9 +157,9 @@ class Worker:
     def _elsewhere(self) -> bool:
         """The only one that is to be taken is in other hands: what comes of it is waited for."""
         task = self.desk.show(str(self.only))
-        if task["claim"] and self.idle != task["claim"]["worker"]:
-            self.idle = task["claim"]["worker"]
-            self.progress.say(task["key"], f"{self.idle} works on it; it goes on here when that one leaves it")
+        if task["claim"] and self._looked_on != task["claim"]["worker"]:
+            self._looked_on = task["claim"]["worker"]
+            self.progress.say(task["key"], f"{self._looked_on} works on it; it goes on here when that one leaves it")
         return bool(task["claim"])
 
     def _seated(self, got: dict[str, Any]) -> tuple[Holder, str]:
@@ -182,6 +183,8 @@ class Worker:
                 raise refused
             self.idle = str(refused)
             return None
+        if begun is None and self.only is None and not self.agents:
+            return self._next_run(desk)
         if begun is None and self.only is None:
             return desk.claim_next(self.name, epic=self.epic, role=self.agent, host=self.host, lease=LEASE, runs=True)
         try:
@@ -194,6 +197,15 @@ class Worker:
             self.next = f"turn show {begun}"
             return None
 
+    def _next_run(self, desk: Client) -> dict[str, Any] | None:
+        """There is no agent that could take a task."""
+        for run in desk.ready(only_runs=True, epic=self.epic, limit=50):
+            try:
+                return desk.claim(run["key"], self.name, lease=LEASE)
+            except (IllegalMove, Precondition):
+                continue  # somebody was faster
+        return None
+
     def named(self, name: str) -> Agent:
         """The agent that a script names."""
         known = self.agents.get(name)
@@ -201,7 +213,7 @@ class Worker:
             return known
         if self.find is not None:
             return self.find(name)
-        raise NotFound(f"There is no agent {name[:80]!a}", reason=f"this worker has: {', '.join(self.agents)}")
+        raise NotFound(f"There is no agent {name[:80]!a}", reason=f"this worker has: {', '.join(self.agents) or 'none'}")
 
     def _agent_of(self, task: dict[str, Any]) -> str:
         return self.agent or (task["role"] if task["role"] in self.agents else self.default)

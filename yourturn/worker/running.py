@@ -25,7 +25,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ClaimLost, StoreTrouble, YourturnError
-from ..flow import program
+from ..flow import modules, program
 from ..flow.agentcall import Turn
 from ..flow.engine import Ended, Engine
 from ..flow.journal import Entry, scope
@@ -87,9 +87,10 @@ class Running(Holder):
                 self.worker.finished(self.key, place, task)
             more = "" if task["ended_at"] else " (a person looks at it before it counts)"
             return Result("done", f"{ended.words}{more}")
-        if ended.what == "waiting" and place is not None:
+        if (ended.what == "waiting" or ended.person) and place is not None:
             self.worker.waits(self.key, place)
-        return Result(*ended)
+        words = f"{ended.words}; a person is asked" if ended.what == "failed" and ended.person else ended.words
+        return Result(ended.what, words, ended.person)
 
     def _gone(self, words: str) -> Result:
         """Somebody ended the run meanwhile, or somebody else has it."""
@@ -310,7 +311,7 @@ def _own(frame: FrameType | None) -> bool:
             return True
         if whose is None and code.co_filename.startswith(PACKAGE):
             whose = code.co_filename == _LUA
-        elif whose is None and frame.f_globals.get("__name__") == "workflow":
+        elif whose is None and str(frame.f_globals.get("__name__")).startswith(modules.PREFIX):
             whose = True
         frame = frame.f_back
     return bool(whose)

@@ -1,0 +1,87 @@
+"""What an answer is worth in an `if`: a no is never true."""
+
+from __future__ import annotations
+
+import pytest
+
+from yourturn.flow import ask, pause, step
+
+WIPED: list[int] = []
+
+
+@pytest.mark.parametrize(("say", "truth"), [
+    (lambda s: s.answer("no"), False), (lambda s: s.answer("yes"), True), (lambda s: s.answer(False), False),
+    (lambda s: s.reject("never"), False), (lambda s: s.hand_back(), False), (lambda s: s.signal("STOP", "never"), False),
+    (lambda s: s.signal("CONTINUE"), True),
+], ids=["no", "yes", "False", "rejected", "handed back", "STOP", "CONTINUE"])  # fmt: skip
+def test_a_boolean_is_its_value(stage, say, truth):
+    seen = []
+
+    def work(prompt):
+        seen.append(bool(ask("Delete the database?", response_type="boolean")))
+        pause("Sure?")
+
+    s = say(stage(work).run())
+    assert s.approve().state == "done" and seen == [truth, truth], "also on replay"
+
+
+def test_a_no_deletes_nothing(stage):
+    def work(prompt):
+        if ask("Delete the database?", response_type="boolean"):
+            return step(WIPED.append, 1)
+        return "kept"
+
+    assert stage(work).run().answer("no").summary == "kept" and WIPED == []
+
+
+@pytest.mark.parametrize(("word", "truth"), [("approve", True), ("reject", False)])
+@pytest.mark.parametrize("how", [{"kind": "approval"}, {"response_type": "approval"}])
+def test_an_approval_is_its_verdict(stage, how, word, truth):
+    seen = []
+    s = stage(lambda prompt: seen.append(bool(ask("Ship?", **how)))).run()
+    (s.approve if word == "approve" else s.reject)("so be it")
+    assert s.state == "done" and seen == [truth]
+
+
+@pytest.mark.parametrize(("fields", "answer", "type"), [
+    ({"options": ["yes", "no"]}, "no", "choice"), ({"options": ["yes", "no"]}, "yes", "choice"), ({}, "no", "text"),
+    ({"response_type": "number"}, "0", "number"),
+])  # fmt: skip
+def test_other_answers_have_no_truth(stage, fields, answer, type):
+    """A run that takes one for a yes fails with the line and the remedy, and does not go on."""
+
+    def work(prompt):
+        return "went on" if ask("Delete?", **fields) else "kept"
+
+    s = stage(work).run().answer(answer)
+    assert s.state == "human" and f"an answer of type {type} is neither true nor false: compare its .value" in s.waiting.text
+
+
+def test_a_refused_answer_has_no_truth_either(stage):
+    seen = []
+
+    def work(prompt):
+        name = ask("Which name?")
+        with pytest.raises(TypeError, match=r"compare its \.value"):
+            bool(name)
+        seen.append((name.value, name.verdict, name.approved))
+
+    assert stage(work).run().reject("none").state == "done" and seen == [(None, "rejected", None)]
+
+
+@pytest.mark.parametrize("fields", [{"options": ["yes", "no"]}, {"response_type": "boolean"}, {"default": True}, {"multi": True}])
+def test_a_pause_is_answered_with_yes_or_no(stage, fields):
+    s = stage(lambda prompt: pause("Ship?", **fields)).run()
+    assert "pause() takes no " in s.waiting.text and s.waiting.kind == "recovery"
+
+
+def test_a_pause_has_no_silent_yes(stage):
+    s = stage(lambda prompt: pause("Ship?", on_timeout="default")).run()
+    assert "pause() takes no default" in s.waiting.text
+
+
+@pytest.mark.parametrize(("word", "goes_on"), [("no", False), ("yes", True)])
+def test_a_pause_of_a_kind_that_takes_words_is_a_verdict_all_the_same(stage, word, goes_on):
+    seen = []
+    s = stage(lambda prompt: seen.append(bool(pause("Ship?", kind="input")))).run().answer(word)
+    assert s.state == "done" and seen == [goes_on]

@@ -1,0 +1,157 @@
+"""The modules beside a script: its own, and as they are now.
+
+Two scripts may each have a `helpers.py` beside them, and one worker runs both. So what lies beside a script is imported under a
+name that only this folder has (`yourturn_script_3.helpers`), by an `__import__` that only the script and its helpers see.
+Standard and installed modules are imported as always. When one of the files was changed, the next load begins with fresh
+modules; runs under way keep theirs.
+"""
+
+from __future__ import annotations
+
+import builtins
+import importlib
+import importlib.util
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Sequence
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from itertools import count
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+PREFIX = "yourturn_script_"
+_numbers = count(1)
+_lock = threading.Lock()
+_folders: dict[tuple[str, ...], Folder] = {}
+_by_name: dict[str, Folder] = {}
+_INSTALLED = {
+    str(Path(path).resolve())
+    for path in (*map(sysconfig.get_path, ("stdlib", "platstdlib", "purelib", "platlib")), site.getusersitepackages())
+    if path
+}
+
+
+class Folder:
+    """The modules beside the scripts of one folder, as they were when they were loaded."""
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self.name = f"{PREFIX}{next(_numbers)}"
+        self.paths = paths
+        self.files: dict[str, tuple[int, int, int]] = {}  #: what was loaded, and how it was then
+        self.users = 0  #: scripts that are loaded from here
+        self.replaced = False
+        self.package = ModuleType(self.name)
+        self.package.__path__ = list(paths)
+        sys.modules[self.name] = self.package
+        _by_name[self.name] = self
+
+    def changed(self) -> bool:
+        return any(_state(file) != state for file, state in self.files.items())
+
+    def drop(self) -> None:
+        """Nobody uses it any more, and there is a newer one."""
+        for name in [name for name in sys.modules if name == self.name or name.startswith(f"{self.name}.")]:
+            del sys.modules[name]
+        _by_name.pop(self.name, None)
+
+    def builtins(self) -> dict[str, Any]:
+        return {**vars(builtins), "__import__": self._import}
+
+    def script(self) -> ModuleType:
+        """A module for a script, under a name of its own."""
+        module = ModuleType(f"{self.name}.workflow_{next(_numbers)}")
+        module.__dict__["__builtins__"] = self.builtins()
+        sys.modules[module.__name__] = module
+        self.users += 1
+        return module
+
+    def _import(self, name: str, globals: Any = None, locals: Any = None, fromlist: Sequence[str] = (), level: int = 0) -> Any:
+        top = name.partition(".")[0]
+        if level or not top:
+            return builtins.__import__(name, globals, locals, fromlist, level)
+        if not self._has(top):
+            try:
+                return builtins.__import__(name, globals, locals, fromlist, level)
+            except ModuleNotFoundError as error:
+                if error.name != top or not any(Path(path, top).is_dir() for path in self.paths):
+                    raise
+        found = builtins.__import__(f"{self.name}.{name}", globals, locals, fromlist, 0)
+        return found if fromlist else sys.modules[f"{self.name}.{top}"]
+
+    def _has(self, top: str) -> bool:
+        if top in sys.stdlib_module_names or top == "yourturn":
+            return False
+        return any(Path(path, f"{top}.py").is_file() or Path(path, top, "__init__.py").is_file() for path in self.paths)
+
+
+def beside(paths: tuple[str, ...]) -> Folder:
+    """The folder's modules as they are now."""
+    own = tuple(path for path in dict.fromkeys(paths) if path not in _INSTALLED)
+    with _lock:
+        if _finder not in sys.meta_path:
+            sys.meta_path.insert(0, _finder)
+        known = _folders.get(own)
+        if known is not None and not known.changed():
+            return known
+        if known is not None:
+            known.replaced = True
+            if not known.users:
+                known.drop()
+        found = _folders[own] = Folder(own)
+        return found
+
+
+def unload(module_name: str) -> None:
+    """A script has ended."""
+    folder = _by_name.get(module_name.partition(".")[0])
+    with _lock:
+        if folder is not None and sys.modules.pop(module_name, None) is not None:
+            folder.users -= 1
+            if folder.replaced and not folder.users:
+                folder.drop()
+
+
+def _state(file: str) -> tuple[int, int, int]:
+    try:
+        found = Path(file).stat()
+    except OSError:
+        return (0, 0, 0)
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+class _Loader(SourceFileLoader):
+    """Reads the file as it is: nothing is kept beside it, and nothing that was kept is believed."""
+
+    def __init__(self, folder: Folder, fullname: str, path: str) -> None:
+        super().__init__(fullname, path)
+        self.folder = folder
+
+    def get_code(self, fullname: str) -> Any:
+        path = self.get_filename(fullname)
+        self.folder.files[path] = _state(path)
+        return compile(self.get_data(path), path, "exec", dont_inherit=True)
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__dict__["__builtins__"] = self.folder.builtins()
+        super().exec_module(module)
+
+
+class _Finder(MetaPathFinder):
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> ModuleSpec | None:
+        folder = _by_name.get(fullname.partition(".")[0])
+        if folder is None or path is None:
+            return None
+        importlib.invalidate_caches()
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and type(spec.loader) is SourceFileLoader and spec.origin:
+            loader = _Loader(folder, fullname, spec.origin)
+            places = spec.submodule_search_locations
+            spec = importlib.util.spec_from_file_location(fullname, spec.origin, loader=loader, submodule_search_locations=places)
+        return spec
+
+
+_finder = _Finder()
