@@ -5,6 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
+from ..core.answers import allowed, signalled
 from ..core.errors import IllegalMove, Invalid, Precondition, Usage
 from . import parse
 from .continuing import after, onward, onward_args, people_only, still
@@ -57,10 +58,6 @@ def signal_args(p: Any) -> None:
     parse.keyed(p)
 
 
-#: What a person says to a checkpoint, and to anything else that is asked outside of an agent's step.
-YES, NO = ("CONTINUE", "APPROVED", "DONE"), ("STOP", "REJECTED")
-
-
 def signal(a: Namespace) -> int:
     from ..runs import about_run, open_questions
     from ..worker.visit import seat_of
@@ -79,10 +76,13 @@ def signal(a: Namespace) -> int:
             desk.answer(q["id"], word.lower() if word in ("CONTINUE", "STOP") else a.status, message, key=a.idempotency_key)
         elif q is not None and word not in ("CONTINUE", "STOP") and seat_of(task, q).settles:
             _settle(desk, q, a.status.strip(), message, a.idempotency_key)
-        elif word in YES + NO:
-            (desk.approve if word in YES else desk.reject)(a.what, message, key=a.idempotency_key)
+        elif (yes := signalled(word)) is not None:
+            (desk.approve if yes else desk.reject)(a.what, message, key=a.idempotency_key)
         else:
-            raise Invalid(f"There is no signal {a.status[:40]!a} to answer with", hint="Say CONTINUE or STOP.")
+            raise Invalid(
+                f"There is no signal {a.status[:40]!a} to answer with",
+                reason=f"allowed: CONTINUE, DONE, STOP, {allowed()}",
+            )
         task = desk.show(task["key"])
     more = [f"The script decides what that means. To end the run: turn stop {task['key']}"]
     told = word == "STOP" and task["workflow"] and not task["ended_at"] and q is not None and not about_run(q)

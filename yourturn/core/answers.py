@@ -30,6 +30,16 @@ def verdict_of(value: Any) -> bool | None:
     return True if word in YES else False if word in NO else None
 
 
+#: What a person signals to a run or a task, beside a verdict.
+SIGNALS = {"continue": True, "done": True, "stop": False}
+
+
+def signalled(word: Any) -> bool | None:
+    """The yes or no behind a signal: CONTINUE, DONE, STOP, or any word that is a verdict."""
+    known = SIGNALS.get(str(word).strip().lower())
+    return verdict_of(word) if known is None else known
+
+
 def allowed() -> str:
     return f"yes ({', '.join(YES[1:])}) or no ({', '.join(NO[1:])})"
 

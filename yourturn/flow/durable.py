@@ -177,10 +177,10 @@ def _type(kind: str, options: dict[str, Any]) -> str:
 
 def _settled(signal: dict[str, Any], wanted: str) -> dict[str, Any]:
     """A signal in the place of an answer: somebody said CONTINUE or STOP."""
-    from ..core.answers import verdict_of
+    from ..core.answers import signalled
 
     words = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
-    verdict = "rejected" if signal.get("status") == "STOP" or verdict_of(signal.get("status", "")) is False else "approved"
+    verdict = "rejected" if signalled(signal.get("status", "")) is False else "approved"
     value = signal.get("value", verdict == "approved" if wanted == "boolean" else words if verdict == "approved" else None)
     return {"status": "answered", "verdict": verdict, "value": value, "text": words, "by": str(signal.get("by") or ""), "why": ""}
 

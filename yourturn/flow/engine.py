@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..core.answers import verdict_of
+from ..core.answers import signalled
 from ..core.errors import ClaimLost, Invalid, YourturnError
 from ..runs import about_run, retried
 from ..screen import clock
@@ -335,7 +335,7 @@ class Engine:
 
 
 def _no(word: str) -> bool:
-    return word.strip().lower() == "stop" or verdict_of(word) is False
+    return signalled(word) is False
 
 
 def _told(error: BaseException) -> dict[str, Any]:
