@@ -44,7 +44,7 @@ def test_groups_of_two_handoffs_differ(bench):
         bench.desk.answer(q["id"], q["options"][0]["id"] if q["options"] else "so")
     claim = bench.agent.claim(key, "w1")["claim"]
     second = bench.agent.flag(key, "Again?", None, "input", claim=claim, also=ALSO[:1])["questions"]
-    assert len({q["group"] for q in second if q["group"]}) == 2
+    assert len({q["group"] for q in [*first, *second] if q["group"]}) == 2
     assert bench.desk.flag(bench.ready(), "One?", None, "input")["questions"][0]["group"] is None
 
 

@@ -144,8 +144,8 @@ class Names:
             with suppress(NotFound):  # then it is an old id, or nothing
                 return self._shown_question(number)
         about = self._about(named)
-        if "question" in about:
-            return self._shown_question(about["question"])
+        if "question_id" in about:
+            return self._shown_question(about["question_id"])
         return self.desk.read(lambda r: self._encode(r, [r.task(about["task"])])[0])
 
     def _shown_question(self, number: int) -> dict[str, Any]:

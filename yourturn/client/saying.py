@@ -282,7 +282,7 @@ class Saying(Names):
         """The question, answered or not, after at most so many seconds."""
         number = self._question(question)
         if number is None:
-            number = self._about(question).get("question")
+            number = self._about(question).get("question_id")
         if number is None:
             raise NotFound("There is no question to wait for", hint="A question is named like Q17.")
         ends = clock_time.monotonic() + seconds

@@ -86,6 +86,10 @@ def rebuild(store: Store, run: Any) -> None:
     )
 
 
+#: Columns that older schemas had: an export or a backup of that time still names them.
+GONE = {"deps": ("warned",)}
+
+
 def load(store: Store, run: Any, rows: Iterable[Row]) -> dict[str, int]:
     """Write rows into empty tables. Says how many went where."""
     known = {table.name: set(columns(store, run, table)) for table in TABLES}
@@ -105,6 +109,8 @@ def _batches(rows: Iterable[Row], known: dict[str, set[str]]) -> Iterator[tuple[
     waiting: list[dict[str, Any]] = []
     last: tuple[str, tuple[str, ...]] = ("", ())
     for name, row in rows:
+        for column in GONE.get(name, ()):
+            row.pop(column, None)
         if name not in known or not row.keys() <= known[name]:
             raise Invalid(f"This desk has no place for a row of {name[:40]!a}", hint="Was it written by a newer Yourturn?")
         if name == "tasks" and "holder" in row and "claim_hash" not in row:
