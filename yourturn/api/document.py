@@ -147,7 +147,7 @@ def _schemas() -> dict[str, Schema]:
                 _s("object", properties={"response": response, "restart": _flag}, required=["response"], additionalProperties=False),
             ]
         },
-        "Answered": {"anyOf": [_ref("Question"), _record({"success": _flag, "jobResumed": _flag, "jobStatus": status})]},
+        "Answered": {"anyOf": [_ref("Question"), _record({"success": _flag, "jobResumed": _flag}, jobStatus=status)]},
         "Answers": _record({"answers": _s("array", items=_object)}),
         "Cancel": _body((*DEEDS["withdraw"].takes, "claim")),
         "Assign": _body(DEEDS["assign"].takes, ("reviewer",)),

@@ -44,7 +44,7 @@ GIVEN: dict[str, Any] = {
     "GET /api/jobs/{id}": {"id": "PROJ-1", "status": "waiting_for_input", "projectId": "PROJ"},
     "GET /api/me": {"actor": "human:ana", "role": "member", "may": ["any", "holder", "human"], "workspace": "default"},
     "GET /api/changes": {"cursor": "0.1.42"},
-    "POST /api/questions/{id}/answer": {"success": True, "jobResumed": True, "jobStatus": "running"},
+    "POST /api/questions/{id}/answer": {"success": True, "jobResumed": True},
 }
 
 STREAM = (

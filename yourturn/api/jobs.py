@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..core.errors import Invalid, NotFound
-from ..core.model import ANSWERED, HUMAN, PENDING
+from ..core.model import ANSWERED, ENDED, HUMAN, PENDING
 from ..core.rules import KINDS, goes_on
 from .calls import CLAIM, Answer, Call, camel
 
@@ -201,12 +201,8 @@ def answer(call: Call, before: dict[str, Any]) -> Answer:
     restart = body.get("restart", False)
     said = call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
     resumed = _resumed(call, before, late=bool(restart) and before["status"] != PENDING)
-    return Answer({"success": True, "jobResumed": resumed, "jobStatus": status_of(said["task_state"], _awaited(call, before))})
-
-
-def _awaited(call: Call, before: dict[str, Any]) -> str | None:
-    found: str | None = call.client.show(before["task"])["awaiting"]
-    return found
+    ended = {"jobStatus": STATUS[said["task_state"]]} if said["task_state"] in ENDED else {}
+    return Answer({"success": True, "jobResumed": resumed, **ended})
 
 
 def _resumed(call: Call, before: dict[str, Any], late: bool) -> bool:
