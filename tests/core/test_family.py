@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from yourturn.core.actions import say
+from yourturn.core.decide import decide
 from yourturn.core.errors import Invalid, Precondition
 from yourturn.core.model import Ref
 
-from .kit import everything, moves, number, row, state, verbs
+from .kit import case, everything, moves, number, row, state, verbs
 
 
 def states(bench, *keys):
@@ -365,3 +366,34 @@ def test_tries_cannot_be_lowered_below_what_is_used(bench):
     with pytest.raises(Precondition, match="1 of its tries is used already"):
         bench.desk.update(key, max_retries=1)
     assert bench.desk.next()["key"] == key
+
+
+def test_children_inherit_what_says_who_works_on_them(bench):
+    key = bench.working(priority=1, role="backend", labels=["web"])
+    bench.agent.decompose(bench.claims[key], ["A", {"title": "B", "role": "docs", "labels": []}])
+    first, second = (t for t in bench.desk.list(parent=key))
+    assert (first["priority"], first["role"], first["labels"]) == (1, "backend", ["web"])
+    assert (second["priority"], second["role"], second["labels"]) == (1, "docs", [])
+
+
+@pytest.mark.parametrize("complexity", ["medium", "xlarge"])
+@pytest.mark.parametrize("type_", ["task", "epic", "bug"])
+@pytest.mark.parametrize("children", [False, True])
+def test_what_counts_as_work_is_the_same_for_claim_ready_and_next(bench, complexity, type_, children):
+    """The guards of claim and the store's WORKABLE say the same. Rows of older desks may be in any of these shapes."""
+    key = bench.ready(type=type_)
+    if children:
+        bench.desk.close(bench.ready(parent=key))
+    with bench.desk.desk.store.begin() as run:
+        was = {"size": complexity, "key": key}
+        run("UPDATE tasks SET state = 'ready', ended_at = NULL, complexity = :size WHERE key = :key", was)
+    bench.desk.desk.store.recent.forget(number(bench.desk, key))
+    offered = {t["key"] for t in bench.desk.desk.look(lambda r: bench.desk._encode(r, r.tasks(workable=True)))}
+    try:
+        claim = say("claim", bench.agent.who, task=number(bench.desk, key), worker="w", secret="s")
+        decide(case(bench.desk, key), claim, bench.clock())
+        claimable = True
+    except Precondition:
+        claimable = False
+    assert claimable == (key in offered)
+    assert claimable == (type_ != "epic" and (complexity != "xlarge" or children))

@@ -412,7 +412,8 @@ def decompose(d: Draft) -> None:
     drop_claim(d)
     d.put(state=BLOCKED, return_state=None, outcome=None)
     for child in d.args["children"]:
-        fields = {"priority": d.get("priority"), **child, "parent": d.id}
+        inherited = {"priority": d.get("priority"), "role": d.get("role"), "labels": json.loads(d.get("labels"))}
+        fields = {**inherited, **child, "parent": d.id}
         d.after.append(Action("create", d.action.who, fields))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..core.rules import outcome
+from ..core.rules import KINDS, outcome
 from ..screen import micros
 from ..view import goes_on, person, then
 
@@ -175,6 +175,8 @@ def result(q: Mapping[str, Any], me: str, then: bool = True) -> str:
         told = UNDONE.get(q["kind"], "said no")
         return f"{by} {told if ends or told != 'cancelled the task' else 'said no'}{words}."
     value = response.get("value")
+    if value is True and q["response_type"] == "approval" and KINDS[q["kind"]].response_type != "approval":
+        return f"{by} said yes{words}."
     if value is None or (value is True and q["response_type"] == "approval"):
         return f"{by} {DONE[q['kind']]}{words}."
     if "digest" in response:
