@@ -31,6 +31,10 @@ FITS = [
     ({"response_type": "number"}, "42", 42),
     ({"response_type": "number"}, 4.5, 4.5),
     ({"response_type": "number"}, "-1e3", -1000),
+    ({"response_type": "number"}, " 3,5 ", 3.5),
+    ({"response_type": "number"}, "-0,125", -0.125),
+    ({"response_type": "number"}, "1000,25", 1000.25),
+    ({"response_type": "number"}, "3.500", 3.5),
     ({"response_type": "approval"}, "ok", True),
     ({"response_type": "approval"}, None, True),
 ]
@@ -58,6 +62,11 @@ MISFITS = [
     ({"response_type": "number"}, "inf", "takes a number"),
     ({"response_type": "number"}, True, "takes a number"),
     ({"response_type": "number"}, [1], "takes a number"),
+    ({"response_type": "number"}, "1,000", "takes a number: '1,000' may be 1000 or 1.000"),
+    ({"response_type": "number"}, "-12,345", "may be -12345 or -12.345"),
+    ({"response_type": "number"}, "1,000,000", "takes a number"),
+    ({"response_type": "number"}, "1,5.2", "takes a number"),
+    ({"response_type": "number"}, "3,", "takes a number"),
     ({"response_type": "approval"}, "hmm", "takes a yes or a no, not “hmm”: allowed: yes .*approve.* or no .*deny"),
 ]
 

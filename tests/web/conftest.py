@@ -220,10 +220,10 @@ class Windows:
             if other is not page:
                 other.close()
         context.set_offline(False)
+        page.goto("about:blank")  # first: a page that finds itself signed out goes to the door, which would get in the way
         context.clear_cookies()
         page.unroute_all()
         page.emulate_media(color_scheme="null", reduced_motion="null", forced_colors="null")
-        page.goto("about:blank")
         self.free[js].append(page)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.web.conftest import DAY, FLAGS, SIZES, Web, chromium, live
+from tests.web.conftest import DAY, FLAGS, SIZES, Web, chromium, live, until
 from tests.web.sample import fill
 from yourturn.config import init
 from yourturn.testing import FakeClock
@@ -94,23 +94,21 @@ def offline(page: Page, web: Web) -> None:
 
 
 def busy(page: Page, web: Web) -> None:
-    page.goto(f"{web.url}/inbox")
-    page.get_by_placeholder("Search").focus()
+    page.goto(f"{web.url}/questions/{web.q['choice']}")
     live(page)
     web.ask("Which logo goes on the invoice?", options=["Round", "Square"])
     expect(page.locator(".toast")).to_be_visible()
 
 
 def sheet(page: Page, web: Web) -> None:
-    page.goto(f"{web.url}/inbox")
+    page.goto(f"{web.url}/tasks/API-4")
     live(page)
-    page.evaluate("() => { const now = performance.now.bind(performance); performance.now = () => now() + 5000; }")
     web.ask(
         "Delete the old bucket?", "permission", timeout="9m", on_timeout="fail",
         action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old-invoices --force"}, "folder": "worktrees/API-4"},
     )  # fmt: skip
     expect(page.locator("dialog.sheet .say.go")).to_be_visible()
-    expect(page.locator("dialog.sheet > div")).not_to_have_attribute("inert", "")
+    until(page, "!document.querySelector('dialog.sheet').inert")
 
 
 def too_late(page: Page, web: Web) -> None:

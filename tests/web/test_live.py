@@ -15,37 +15,95 @@ def count(page: Page, number: int) -> None:
     expect(page).to_have_title(re.compile(rf"^\({number}\)"))
 
 
-def idle(page: Page) -> None:
-    """As if nobody had touched it for a while."""
-    page.evaluate("() => { const now = performance.now.bind(performance); performance.now = () => now() + 5000; }")
+def answer_all(web) -> None:
+    """Nothing waits for anybody any more."""
+    for name, q in web.q.items():
+        if name == "finished":
+            web.desk.approve(q)
+        else:
+            web.desk.withdraw(q)
 
 
 @widths
-def test_a_new_question_opens_as_a_sheet_when_nobody_is_busy(web, visit, width):
+def test_a_new_question_is_told_quietly_beside_a_list(web, visit, width):
     page = live(visit("ana", width=width))
     count(page, 11)
-    idle(page)
+    page.evaluate(
+        "() => { const now = performance.now.bind(performance); performance.now = () => now() + 5000; }"
+    )  # nobody moves
     order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
+    web.ask(
+        "Delete the old bucket?", "permission", action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old"}, "folder": "."}
+    )
+    expect(page.get_by_role("button", name="1 new question")).to_be_visible()
+    expect(page.locator("#live")).to_have_text("New permission from coder, API-4")
+    count(page, 12)
+    assert page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)") == order, "nothing moves"
+    expect(page.locator(".toast")).to_have_count(1 if width > 1000 else 0)  # on a phone the pill says it
+    expect(page.locator("dialog[open]")).to_have_count(0)
+
+
+@widths
+def test_a_question_opens_as_a_sheet_on_the_page_of_its_task(web, visit, width):
+    page = live(visit("ana", "/tasks/API-4", width=width))
+    web.ask("What about another task?", task="API-7", response_type="boolean")
+    expect(page.locator(".toast")).to_contain_text("What about another task?")
+    web.ask("Is it fine to go on?", options=["yes", "no"], default="yes", blocking=False)
+    count(page, 13)
+    expect(page.locator("dialog[open]")).to_have_count(0)
     q = web.ask(
         "Delete the old bucket?", "permission", action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old"}, "folder": "."}
     )
     sheet = page.locator("dialog.sheet")
-    expect(sheet).to_be_visible()
     expect(sheet.get_by_role("heading", name="Delete the old bucket?")).to_be_visible()
-    expect(page.locator("#live")).to_have_text("New permission from coder, API-4")
-    expect(page.get_by_role("button", name="1 new question", include_hidden=True)).to_have_count(1)
-    assert page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)") == order, "nothing moves"
-    count(page, 12)
-    expect(sheet.locator(":scope > div")).not_to_have_attribute("inert", "")
+    until(page, "!document.querySelector('dialog.sheet').inert")
     page.keyboard.press("Escape")
     expect(sheet).to_have_count(0)
-    assert web.desk.show(q)["status"] == "pending"
+    page.locator("#note").focus()
+    second = web.ask("And the new one?", response_type="boolean")
+    count(page, 15)
+    expect(sheet).to_have_count(0)  # somebody writes
+    assert web.desk.show(q)["status"] == web.desk.show(second)["status"] == "pending"
+
+
+@widths
+def test_an_empty_inbox_shows_what_arrives(web, visit, width):
+    answer_all(web)
+    page = live(visit("ana", width=width))
+    expect(page.get_by_role("heading", name="It's not your turn")).to_be_visible()
+    q = web.ask("Which logo?", options=["round", "square"])
+    sheet = page.locator("dialog.sheet")
+    expect(sheet.get_by_role("heading", name="Which logo?")).to_be_visible()
+    expect(page.locator(f".row[data-id={q}]")).to_have_count(1)
+    expect(page.locator(f"form.q[data-q={q}]")).to_have_count(1)  # once, not in the pane as well
+    until(page, "!document.querySelector('dialog.sheet').inert")
+    page.keyboard.press("Escape")
+    expect(page.locator(f".row[data-id={q}]")).to_be_visible()
+    if width > 1000:
+        expect(page.locator(f"[data-pane] form[data-q={q}] .say").first).to_be_visible()
+    second = web.ask("Which colour?", options=["red", "blue"])
+    expect(page.get_by_role("button", name="1 new question")).to_be_visible()  # now it is a list, and lists do not move
+    expect(page.locator(f".row[data-id={second}]")).to_have_count(0)
+    expect(sheet).to_have_count(0)
+
+
+@widths
+def test_an_empty_inbox_shows_what_it_did_not_hear_of(web, visit, width):
+    """Asked after the page was drawn and before it was live, or while a tab slept; and what never opens by itself."""
+    answer_all(web)
+    page = visit("ana", "/stats", width=width)
+    page.route("**/api/events*", lambda route: route.abort())
+    page.goto(f"{web.url}/inbox")
+    expect(page.get_by_role("heading", name="It's not your turn")).to_be_visible()
+    q = web.ask("Is it fine to go on?", options=["yes", "no"], default="yes", blocking=False)
+    page.unroute_all()
+    expect(page.locator(f".row[data-id={q}]")).to_be_visible()
+    expect(page.locator("dialog[open], .toast")).to_have_count(0)
 
 
 @widths
 def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit, width):
-    page = live(visit("ana", width=width))
-    idle(page)
+    page = live(visit("ana", "/tasks/API-4", width=width))
     page.evaluate("""() => {
         const later = window.setTimeout;
         window.setTimeout = (run, ms, ...more) => ms === 600 ? (window.wakeUp = run, 0) : later(run, ms, ...more);
@@ -66,15 +124,39 @@ def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit, width):
 
 @widths
 def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
-    page = live(visit("ana", width=width))
-    page.get_by_placeholder("Search").focus()
+    page = live(visit("ana", f"/questions/{web.q['text']}", width=width))
+    field = page.get_by_label("Your answer")
+    field.focus()
     q = web.ask("Which logo?", options=["round", "square"])
     toast = page.locator(".toast")
-    expect(toast).to_contain_text("Which logo?")
-    assert page.evaluate("document.activeElement.id") == "search"
+    if width > 1000:
+        expect(toast).to_contain_text("Which logo?")
+    else:
+        expect(page.locator("#live")).to_have_text("New choice from coder, API-4")
+        expect(toast).to_have_count(0)  # there is no room beside what is written
+        field.blur()
+        expect(toast).to_contain_text("Which logo?")
+        field.focus()
+    assert page.evaluate("document.activeElement.name") == "value"
+    covers = """toast => [...document.querySelectorAll('.field, .answer')].some(at => { const a = at.getBoundingClientRect(),
+        b = toast.getBoundingClientRect(); return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; })"""
+    assert not toast.evaluate(covers), "it covers neither the field nor the answers"
     web.as_("human:ben").answer(q, "round")
     expect(toast).to_have_count(0)  # an answer anywhere clears it everywhere
-    second = web.ask("Which colour?", options=["red", "blue"])
+    field.blur()
+    page.evaluate("""() => {
+        const later = window.setTimeout;
+        window.setTimeout = (run, ms, ...more) => ms === 8000 ? (window.goAway = run, 0) : later(run, ms, ...more);
+    }""")
+    web.ask("Which name?", response_type="text")
+    expect(toast).to_contain_text("Which name?")
+    page.mouse.move(600, 300)
+    page.evaluate("() => { window.goAway(); }")
+    expect(toast).to_have_count(0)  # it goes by itself
+    for text in ("Which size?", "Which colour?"):
+        second = web.ask(text, options=["red", "blue"])
+        expect(toast).to_contain_text(text)
+    expect(toast).to_have_count(1)
     page.locator(".toast").get_by_role("link", name="Answer").click()
     sheet = page.locator("dialog.sheet")
     sheet.get_by_text("blue", exact=True).click()
@@ -123,7 +205,12 @@ def test_two_people_answer_at_once(web, visit, width, js):
     ben.get_by_text("JWT", exact=True).click()
     say(ben, "Send")
     sent(ben)
-    say(ana, "Send")
+    if js:  # she hears of it before she sends, and what she wrote is still there
+        expect(ana.locator(".leftover")).to_contain_text("Support has to lock an account at once.")
+        expect(ana.locator(".answer")).to_have_count(0)
+        ana.get_by_role("button", name="What now?").click()
+    else:
+        say(ana, "Send")
     expect(ana.get_by_text("ben was faster:")).to_be_visible()
     expect(ana.locator(".alert")).to_contain_text("“JWT”")
     expect(ana.locator(".mine")).to_contain_text("Support has to lock an account at once.")
@@ -156,8 +243,7 @@ def test_a_restart_with_a_page_open(web, visit, width):
     page.get_by_label("Your answer").fill("Team Plus, I th")
     web.stop()
     expect(page.locator("html")).to_have_attribute("data-live", "lost")
-    if width > 1000:
-        expect(page.get_by_text("Not live, trying again")).to_be_visible()
+    expect(page.get_by_text("Not live, trying again" if width > 1000 else "Not live since")).to_be_visible()
     web.start()
     expect(page.get_by_text("This page is from before the restart.")).to_be_visible()
     page.get_by_role("button", name="Reload").click()
@@ -177,7 +263,8 @@ def test_offline_answers_wait_and_are_sent(web, visit, width):
     page.context.set_offline(True)
     page.get_by_text("JWT", exact=True).click()
     say(page, "Send “JWT”")
-    expect(page.locator(".answer .wrong")).to_have_text("Saved on this device. Sent when you are back.")
+    expect(page.locator(".answer .unsent")).to_contain_text("Saved on this device. Sent when you are back.")
+    expect(page.locator(".answer .unsent .what")).to_have_text("“JWT”")
     expect(page.locator(".strip")).to_contain_text("1 answer waits on this device and is sent when you are back.")
     assert web.desk.show(q)["status"] == "pending"
     page.context.set_offline(False)
@@ -219,7 +306,7 @@ def test_offline_the_pages_that_were_seen_can_be_read(web, visit, width):
     expect(page.get_by_text("This exact action, once")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("data-live", "lost")
     say(page, "Deny")
-    expect(page.get_by_text("Saved on this device. Sent when you are back.").first).to_be_visible()
+    expect(page.locator(".unsent .what")).to_have_text("Deny")
     page.context.set_offline(False)
     page.goto(f"{web.url}/inbox")
     sent(page, f"Sent {web.q['permission']}.")
@@ -239,6 +326,7 @@ def test_nobody_sends_what_somebody_else_has_written(web, visit, width):
     page.context.set_offline(False)
     page.context.clear_cookies()
     page.goto(web.link("ben"))
+    page.wait_for_url("**/inbox")
     page.goto(f"{web.url}/questions/{q}")
     live(page)
     expect(page.get_by_role("radio", name="JWT")).not_to_be_checked()

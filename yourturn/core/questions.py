@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any
 
 from .answers import ANSWERS, FORMS, VERDICT_FORMS, verdict_of, way
@@ -279,7 +280,20 @@ def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
     return Invalid(f"{q.name} takes {which}: {names}{other}", hint="The question is still open.")
 
 
+#: A decimal comma, as many keyboards have it. Three digits after it may also be thousands: that is refused, not guessed.
+_COMMA = re.compile(r"[+-]?\d+,\d+\Z", re.ASCII)
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}\Z", re.ASCII)
+
+
 def _number(q: Question, value: Any, text: str) -> tuple[Any, str]:
+    if isinstance(value, str) and _COMMA.match(value := value.strip()):
+        whole, _, rest = value.partition(",")
+        if _THOUSANDS.match(value):
+            raise Invalid(
+                f"{q.name} takes a number: {value!a} may be {whole}{rest} or {whole}.{rest}",
+                hint=f"The question is still open. Say {whole}{rest} or {whole}.{rest}.",
+            )
+        value = f"{whole}.{rest}"
     try:
         number = float(value) if not isinstance(value, (bool, dict, list)) else math.nan
     except (TypeError, ValueError, OverflowError):

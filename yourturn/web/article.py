@@ -152,7 +152,7 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
         refused,
         q["kind"] == "permission" and evidence.editable(q["action"]) is not None,
         pending and q["kind"] == "work" and not run, pending and q["kind"] == "work",
-        "" if pending else words.result(q, me.name, not sent),
+        "" if pending else words.result(q, me.name, not sent) + shape.fate(q, task),
         sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
         f"{q['confidence']:.0%} sure" if q["confidence"] is not None else "", default,
     )  # fmt: skip

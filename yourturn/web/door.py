@@ -41,6 +41,13 @@ def _door(next: str, name: str = "", wrong: str = "", notice: str = "", tone: st
     return Page("login.html", known, status)
 
 
+def away(visit: Visit) -> Shown:
+    """What a browser keeps for the time without a network, and shows in the place of a page that it has not seen."""
+    text = "This device cannot reach the server, and has not kept this page."
+    hint = "What you answered is saved and sent when you are back. The inbox can be read as it was."
+    return Page("bare.html", {"title": "Not live", "text": text, "hint": hint, "again": True, "csrf": "", "waiting": 0})
+
+
 def _about(visit: Visit) -> str:
     return "".join(c for c in visit.headers.get("user-agent", "") if c.isprintable())[:200]
 

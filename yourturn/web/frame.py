@@ -76,7 +76,7 @@ _ENV = Environment(
 )
 _ENV.globals |= {
     "asset": assets.url, "nav": NAV, "boot": "", "modules": assets.MODULES, "here": "", "csrf": "", "waiting": 0, "theme": "",
-    "keyless": False, "me": None, "desk": "", "follows": False,
+    "keyless": False, "me": None, "desk": "", "follows": False, "drawn": 0, "again": False,
 }  # fmt: skip
 _ENV.filters |= {"plain": plain, "exact": exact}
 

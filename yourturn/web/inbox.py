@@ -22,6 +22,8 @@ from .visit import Data, Page, Shown, Visit
 
 #: Questions on one page; and at most so many answers at once.
 PAGE, BATCH = 25, 50
+#: Questions that a page may ask about at once.
+SHOWN = 200
 #: Seconds for which what was worked out holds, if nothing happens.
 FRESH = 2.0
 ABOUT = {"Running out": "answer these first", "Work is waiting": "most unblocked first", "No hurry": "answers are welcome"}
@@ -205,9 +207,19 @@ def _chips(wish: Wish) -> list[tuple[str, str]]:
 
 
 def counts(visit: Visit) -> Shown:
-    """For a page that is open: how many wait, and is it still the same server?"""
-    found = survey(visit, Wish(), shape.now_of(visit.client))
-    return Data({"mine": found.mine, "all": found.all, "boot": visit.boot})
+    """For a page that is open: how many wait, what time it is, is it still the same server; and, of the questions that the
+    page shows as open, which are closed by now, and until when the others wait."""
+    now = shape.now_of(visit.client)
+    found = survey(visit, Wish(), now)
+    shown = list(dict.fromkeys(filter(None, visit.query.get("shown", "").split(","))))[:SHOWN]
+    rows: list[Row] = remembered(visit, ("waiting", ""), visit.client.waiting) if shown else []
+    ends = {q["id"]: shape.millis(shape.deadline(q)) for q in rows}
+    return Data(
+        {
+            "mine": found.mine, "all": found.all, "boot": visit.boot, "now": now // 1000,
+            "closed": [one for one in shown if one not in ends], "until": {one: ends[one] for one in shown if ends.get(one)},
+        }
+    )  # fmt: skip
 
 
 # --- several at once --------------------------------------------------------------------------------------------------

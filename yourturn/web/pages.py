@@ -107,7 +107,7 @@ def page(visit: Visit, found: Page) -> str:
     context["follows"] = visit.looks and found.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
         context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "desk": visit.client.desk.workspace_name}
-        context |= shape.wishes(visit.client)
+        context |= shape.wishes(visit.client) | {"drawn": shape.now_of(visit.client) // 1000}
         if "waiting" not in found.context:
             from .inbox import waiting_for
 

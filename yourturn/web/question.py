@@ -13,22 +13,25 @@ from .visit import Data, Go, Page, Part, Shown, Visit
 
 
 def show(visit: Visit) -> Shown:
-    """?as=pane, sheet, row or toast: a piece for a page that is open."""
+    """?as=article, pane, sheet, row or toast: a piece for a page that is open."""
     named, part = visit.path["id"], visit.query.get("as", "")
     now = shape.now_of(visit.client)
     context = {"csrf": visit.csrf, "may": "human" in GRANTS[visit.client.who.role]}
-    if part in ("pane", "sheet"):
+    if part in ("article", "pane", "sheet"):
         q = find(visit.client, named)
         told = f"Sent. {words_sent(visit.client, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
-        found = made(visit.client, q, now, part, sent=told, next=neighbours(visit, q["id"], now).after if told else "")
+        place = "page" if part == "article" else part
+        found = made(visit.client, q, now, place, sent=told, next=neighbours(visit, q["id"], now).after if told else "")
         return Part(frame.part("article.html", "article", found, **context))
     if part in ("row", "toast"):
         q = find(visit.client, named)
         effects = visit.client.effects(q["id"]).get(q["id"], ())
         row = shape.row(q, now, visit.client.who.name, words.script(q), inbox.new_key(), effects)
+        if row.result:
+            row = row._replace(result=row.result + shape.fate(q, visit.client.show(q["task"])))
         macro = "row" if part == "row" else "toast"
         wished = visit.client.preferences().get("notify") if visit.client.who.is_person else None
-        loud = wished is None or q["urgency"] in wished
+        loud = q["blocking"] and (wished is None or q["urgency"] in wished)
         return Part(frame.part(f"{macro}.html", macro, row, **context, mine=is_mine(visit.client.who, q["reviewer"]), loud=loud))
     return page(visit, named, now)
 

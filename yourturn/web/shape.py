@@ -28,6 +28,12 @@ STATES = {
 }  # fmt: skip
 
 
+#: What can happen when a time is over, and leaves the question open: the time runs again.
+AGAIN = frozenset({"remind", "escalate"})
+#: How a task stands after nobody answered.
+FATES = {"failed": "has failed", "deferred": "is put aside"}
+
+
 class Who(NamedTuple):
     name: str
     letter: str
@@ -50,6 +56,8 @@ class Time(NamedTuple):
     of: int = 0
     share: int = 0
     level: str = ""
+    until: int = 0  #: the deadline in milliseconds of the desk's clock: pages count down to that, however old they are
+    closes: bool = True  #: does the question close then? A reminder only starts the time again
 
 
 class Moment(NamedTuple):
@@ -115,8 +123,18 @@ def level(seconds: float) -> str:
     return "last" if seconds < 2 * MINUTE else "soon" if seconds < 10 * MINUTE else ""
 
 
+def deadline(q: Mapping[str, Any]) -> str | None:
+    """When silence has an effect, if ever."""
+    ends: str | None = q["timeout_at"] if q["on_timeout"] != "keep" else None
+    return ends
+
+
+def millis(moment: str | None) -> int:
+    return micros(moment) // 1000 if moment else 0
+
+
 def countdown(q: Mapping[str, Any], now: int) -> Time:
-    ends = q["timeout_at"] if q["on_timeout"] != "keep" else None
+    ends = deadline(q)
     if q["status"] == "timeout":
         return Time(f"timed out {ago(q['responded_at'], now)}")
     if ends is None or q["status"] != "pending":
@@ -125,7 +143,16 @@ def countdown(q: Mapping[str, Any], now: int) -> Time:
     if left == 0:
         return Time("time is up")
     of = max(left, 1, (micros(ends) - micros(q["asked_at"])) // 1_000_000)
-    return Time(span(left), left, of, round(100 * left / of), level(left))
+    closes = q["on_timeout"] not in AGAIN
+    return Time(span(left), left, of, round(100 * left / of), level(left), millis(ends), closes)
+
+
+def fate(q: Mapping[str, Any], task: Mapping[str, Any]) -> str:
+    """What silence did to the task, where the question's own result does not say it: ' API-25 has failed.'"""
+    if q["status"] != "timeout" or (q["response"] or {}).get("value") is not None:
+        return ""
+    told = FATES.get(task["state"])
+    return f" {task['key']} {told}." if told else ""
 
 
 def ago(moment: str, now: int) -> str:

@@ -24,6 +24,7 @@ def rows() -> list[Row]:
         Row("POST", "/enter", "enter", door.use_link),
         Row("GET", "/enter/{link}", "enter", door.link),
         Row("POST", "/logout", "logout", door.leave),
+        Row("GET", "/offline", "enter", door.away),
         Row("GET", "/inbox", "questions", inbox.show),
         Row("GET", "/inbox/counts", "questions", inbox.counts),
         Row("POST", "/inbox/preview", "answer", inbox.preview),

@@ -19,7 +19,7 @@ export function parse(html) {
 
 // A piece of a page; null where it is not there any more.
 export async function part(url, signal) {
-  const answer = await fetch(url, { signal, headers: { Accept: "text/html" } });
+  const answer = await fetch(url, { signal, cache: "no-store", headers: { Accept: "text/html" } });
   if (answer.redirected && new URL(answer.url).pathname === "/login") { location.reload(); return null; }
   return answer.ok ? parse(await answer.text()) : null;
 }
@@ -31,6 +31,8 @@ export function el(name, props = {}, ...inside) {
   return made;
 }
 
+export const icon = (name) => parse(`<svg class="icon" aria-hidden="true"><use href="${$("use")?.getAttribute("href").split("#")[0] ?? ""}#${name}"/></svg>`);
+
 // For those who listen: one sentence, politely.
 export function say(text) {
   const live = $("#live");
@@ -39,40 +41,44 @@ export function say(text) {
 
 // What this device remembers of whoever is signed in: nobody sends what somebody else has written here. A browser that keeps
 // nothing is no reason to stop.
-const mine = `yt:${meta?.dataset.me ?? ""}:`;
+export const mine = `yt:${meta?.dataset.me ?? ""}:`;
+const here = new Map();
 export const keep = {
-  get(name, otherwise) { try { return JSON.parse(localStorage.getItem(mine + name)) ?? otherwise; } catch { return otherwise; } },
-  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); } catch { /* full, or not allowed */ } },
-  drop(name) { try { localStorage.removeItem(mine + name); } catch { /* not allowed */ } },
+  get(name, otherwise) { if (here.has(name)) return here.get(name); try { return JSON.parse(localStorage.getItem(mine + name)) ?? otherwise; } catch { return otherwise; } },
+  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
+  drop(name) { here.delete(name); try { localStorage.removeItem(mine + name); } catch { /* not allowed */ } },
   names() { try { return Object.keys(localStorage).filter((n) => n.startsWith(mine)).map((n) => n.slice(mine.length)); } catch { return []; } },
 };
 
 export const typing = (at) => Boolean(at?.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));
 
-// A word in the corner. It never takes the focus.
+export const button = (words, run, look = "") => { const made = el("button", { className: `btn ${look}`, type: "button" }, words); made.addEventListener("click", run); return made; };
+
+// A word in the corner, where it covers nothing that is read or written. One at a time; it goes by itself, unless somebody is
+// at it, and never takes the focus.
+const STAYS = 8000;
 export function toast(words, ...acts) {
   const made = el("div", { className: "toast" }, el("p", {}, words));
-  const row = el("div", { className: "acts" }, ...acts);
-  const close = el("button", { className: "btn plain", type: "button" }, "Close");
-  close.addEventListener("click", () => made.remove());
-  row.prepend(close);
-  made.append(row);
+  made.append(el("div", { className: "acts" }, button("Close", () => made.remove(), "plain"), ...acts));
   show(made);
   return made;
 }
-export function show(made, most = 3) {
+export function show(made) {
   const corner = $("#toasts");
   if (!corner) return;
-  corner.append(made);
-  while (corner.children.length > most) corner.firstElementChild.remove();
+  corner.replaceChildren(made);
+  const go = () => { if (made.matches(":hover, :focus-within")) setTimeout(go, STAYS); else made.remove(); };
+  setTimeout(go, STAYS);
 }
 
-// A strip above everything: at most one of a name.
-export function strip(name, ...inside) {
+// A strip above everything: at most one of a name. Words, then what can be done.
+export function strip(name, words = "", ...acts) {
   const strips = $("#strips");
   if (!strips) return;
-  $(`[data-strip="${name}"]`, strips)?.remove();
-  if (inside.length) strips.append(el("div", { className: "strip", role: "status", "data-strip": name }, el("p", {}, ...inside)));
+  const old = $(`[data-strip="${name}"]`, strips);
+  if (old && old.firstChild.textContent === words) return;
+  old?.remove();
+  if (words) strips.append(el("div", { className: "strip", role: "status", "data-strip": name }, el("p", {}, words), ...acts));
 }
 
 export function counts({ mine, all }) {

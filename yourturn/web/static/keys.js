@@ -1,13 +1,19 @@
 // One key chooses, Enter sends. No single key ever answers.
 import { $, $$, typing } from "./dom.js";
-import { current, list, move, picked } from "./list.js";
+import { current, list, marked, move, picked } from "./list.js";
 
 const on = () => !document.documentElement.classList.contains("keyless");
 const places = { i: "/inbox", t: "/tasks", a: "/activity", s: "/stats" };
 let going = false;
 
-// The question that keys speak to: the sheet's, else the page's or the pane's.
-const article = () => $("dialog[open] .q") ?? $(".main > .q") ?? $(".pane .q");
+// The question that keys speak to: the sheet's, else the page's; or the pane's, if it is the one that is marked, and the focus is
+// not in another row.
+function article() {
+  const alone = $("dialog[open] .q") ?? $(".main > .q");
+  if (alone) return alone.closest("[inert]") ? null : alone;
+  const at = $(".pane:not([inert]) .q");
+  return at && at.dataset.q === marked() && at.dataset.q === (current()?.dataset.id ?? at.dataset.q) ? at : null;
+}
 const shown = (at) => at && at.getClientRects().length > 0;
 
 function turn(step) {
@@ -16,8 +22,8 @@ function turn(step) {
 }
 function choose(key) {
   if (key === "a" && picked().length) { $("#batch").requestSubmit($(".pickbar .btn.go")); return; }
-  const button = $$(`[data-key=${key}]`, article() ?? undefined).find(shown);
-  if (button && article()) { button.focus(); return; }
+  const at = article(), button = at && $$(`[data-key=${key}]`, at).find(shown);
+  if (button) { button.focus(); return; }
   const row = list && current();
   const radio = row && $$(".quick input[type=radio]", row).find((r) => r.value.startsWith(key === "a" ? "approved" : "rejected"));
   if (radio && shown(radio.nextElementSibling)) { radio.checked = true; radio.focus(); }
@@ -38,8 +44,8 @@ addEventListener("keydown", (e) => {
   if (typing(e.target)) { if (e.key === "Escape" && !e.target.closest("dialog")) e.target.blur(); return; }
   if (!on() || $("#keys")?.open) return;
   if (/^[1-9]$/.test(e.key)) {
-    const boxes = $$(".opt input", article() ?? undefined), box = boxes[e.key - 1];
-    if (box && article()) { e.preventDefault(); box.focus(); box.checked = box.type === "checkbox" ? !box.checked : true; box.dispatchEvent(new Event("change", { bubbles: true })); }
+    const at = article(), box = at && $$(".opt input", at)[e.key - 1];
+    if (box && !box.disabled) { e.preventDefault(); box.focus(); box.checked = box.type === "checkbox" ? !box.checked : true; box.dispatchEvent(new Event("change", { bubbles: true })); }
     return;
   }
   if (going && places[e.key]) { location.assign(places[e.key]); return; }

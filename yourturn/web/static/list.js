@@ -1,54 +1,67 @@
-// The list beside its pane: moving, opening, selecting. It never reorders by itself.
-import { $, $$, part, say, wide } from "./dom.js";
-import { wake } from "./answer.js";
+// The list beside its pane: moving, opening, selecting. It never reorders by itself. What is marked is what is shown: from the
+// first instant at which another row is opened, nothing of the question before can be answered.
+import { $, $$, button, el, part, say, wide } from "./dom.js";
+import { wake } from "./article.js";
 
-export const list = $("[data-list]");
-const rows = () => $$(".row h3 a", list ?? document.createElement("div"));
+export let list = null;
+const pane = () => $("[data-pane]");
+const rows = () => (list ? $$(".row[data-id] h3 a", list) : []);
+const row_of = (id) => list && $(`.row[data-id="${id}"]`, list);
+export const marked = () => list && $(".row[aria-current]", list)?.dataset.id;
 
-let loading = null;
-export async function open(id, focus = false) {
-  const pane = $("[data-pane]");
+let loading = null, later = 0;
+export function open(id, focus = false, wait = 0) {
+  const at = pane();
+  if (!at) return;
   loading?.abort();
-  const mine = (loading = new AbortController());
+  clearTimeout(later);
   for (const row of $$(".row[aria-current]", list)) row.removeAttribute("aria-current");
-  $(`.row[data-id="${id}"]`, list)?.setAttribute("aria-current", "true");
-  pane.setAttribute("aria-busy", "true");
-  try {
-    const found = await part(`/questions/${id}?as=pane`, mine.signal);
-    if (mine.signal.aborted) return;
-    if (found) {
-      pane.replaceChildren(found);
-      pane.scrollTop = 0;
-      wake(pane);
-      const url = new URL(location.href);
-      url.searchParams.set("at", id);
-      url.searchParams.delete("sent");
-      history.replaceState(null, "", url);
-      if (focus) $(".h1", pane)?.focus();
-    }
-  } catch (error) {
-    if (error.name !== "AbortError") say("Not loaded. Trying again when you are back.");
-  } finally {
-    if (loading === mine) pane.removeAttribute("aria-busy");
-  }
+  row_of(id)?.setAttribute("aria-current", "true");
+  const url = new URL(location.href);
+  url.searchParams.set("at", id);
+  url.searchParams.delete("sent");
+  history.replaceState(null, "", url);
+  at.inert = true;
+  at.setAttribute("aria-busy", "true");
+  at.replaceChildren(el("div", { className: "q-body bones", "aria-hidden": "true" }, el("i"), el("p", { className: "h1" }, title(id)), el("i"), el("i"), el("i")));
+  at.scrollTop = 0;
+  later = setTimeout(() => load(at, id, focus), wait);
 }
+const title = (id) => $("h3", row_of(id) ?? document)?.textContent ?? id;
+
+async function load(at, id, focus) {
+  const mine = (loading = new AbortController());
+  const found = await part(`/questions/${id}?as=pane`, mine.signal).catch(() => null);
+  if (mine.signal.aborted || loading !== mine) return;
+  at.inert = false;
+  at.removeAttribute("aria-busy");
+  if (found) {
+    at.replaceChildren(found);
+    wake(at);
+    if (focus) $(".h1", at)?.focus();
+    return;
+  }
+  const again = button("Try again", () => open(id, true), "go");
+  at.replaceChildren(el("div", { className: "empty", role: "alert", "data-unloaded": id }, el("h2", {}, `${id} is not loaded`), el("p", {}, title(id)), el("p", {}, navigator.onLine ? "The server did not answer." : "You are offline."), el("div", { className: "acts" }, again)));
+  say(`${id} is not loaded`);
+}
+addEventListener("yourturn:live", () => { const at = $("[data-unloaded]"); if (at && document.documentElement.dataset.live === "live") open(at.dataset.unloaded); });
 
 export function move(step) {
   const all = rows();
   if (!all.length) return;
   const at = all.indexOf(document.activeElement);
   const from = at >= 0 ? at : all.findIndex((a) => a.closest("[aria-current]"));
-  const to = all[Math.max(0, Math.min(all.length - 1, from + step))];
+  const to = all[Math.max(0, Math.min(all.length - 1, from + step))], row = to.closest(".row");
   to.focus();
-  to.closest(".row").scrollIntoView({ block: "nearest" });
-  if (wide.matches && $("[data-pane]")) { clearTimeout(move.timer); move.timer = setTimeout(() => open(to.closest(".row").dataset.id), 80); }
+  row.scrollIntoView({ block: "nearest" });
+  if (wide.matches && pane() && row.dataset.id !== marked()) open(row.dataset.id, false, 80);
 }
 
-export const current = () => document.activeElement?.closest?.(".row") ?? $(".row[aria-current]", list ?? undefined);
+export const current = () => document.activeElement?.closest?.(".row[data-id]") ?? (list && $(".row[aria-current]", list));
 
 export function picked() {
-  const boxes = list ? $$(".pick", list) : [];
-  return boxes.filter((box) => box.checked);
+  return list ? $$(".pick", list).filter((box) => box.checked) : [];
 }
 
 function selection() {
@@ -61,7 +74,10 @@ function selection() {
   go.textContent = some.length > 1 ? `Preview ${some.length} answers` : "Preview answer";
 }
 
-if (list) {
+function begin() {
+  list = $("[data-list]");
+  fresh.clear();
+  if (!list) return;
   const choose = $("[data-select]", list);
   if (choose) {
     choose.hidden = false;
@@ -71,27 +87,34 @@ if (list) {
     selection();
   }
   list.addEventListener("click", (e) => {
-    const link = e.target.closest(".row h3 a");
+    const link = e.target.closest(".row[data-id] h3 a");
     if (!link || e.metaKey || e.ctrlKey || e.shiftKey || e.button) return;
     if (list.dataset.select === "on") { e.preventDefault(); $(".pick", link.closest(".row"))?.click(); return; }
-    if (!wide.matches || !$("[data-pane]")) return;
+    if (!wide.matches || !pane()) return;
     e.preventDefault();
     open(link.closest(".row").dataset.id, e.detail === 0);
   });
   $("[data-newer]", list)?.addEventListener("click", () => location.assign(location.pathname + location.search.replace(/([?&])(at|sent)=[^&]*/g, "$1").replace(/[?&]+$/, "")));
 }
 
+// The list as it is now: for a page on which nothing waited, and one that somebody came back to.
+let drawing = null;
+export function redraw() {
+  drawing ??= (async () => {
+    const old = $(".inbox"), found = old && (await part(location.pathname + location.search).catch(() => null));
+    const now = found && $(".inbox", found);
+    if (now && old.isConnected) { old.replaceWith(now); begin(); wake(now); }
+  })().finally(() => { drawing = null; });
+  return drawing;
+}
+
 const fresh = new Set();
-export function newer(id) {
-  const pill = list && $("[data-newer]", list);
-  if (!pill || fresh.has(id) || $(`.row[data-id="${id}"]`, list)) return;
-  fresh.add(id);
-  pill.hidden = false;
-  pill.textContent = fresh.size === 1 ? "1 new question" : `${fresh.size} new questions`;
+function pill() {
+  const at = list && $("[data-newer]", list);
+  if (!at) return;
+  at.hidden = fresh.size === 0;
+  at.textContent = fresh.size === 1 ? "1 new question" : `${fresh.size} new questions`;
 }
-export function older(id) {
-  const pill = list && $("[data-newer]", list);
-  if (!pill || !fresh.delete(id)) return;
-  pill.hidden = fresh.size === 0;
-  pill.textContent = fresh.size === 1 ? "1 new question" : `${fresh.size} new questions`;
-}
+export function newer(id) { if (list && !row_of(id)) { fresh.add(id); pill(); } }
+export function older(id) { if (fresh.delete(id)) pill(); }
+begin();

@@ -1,79 +1,103 @@
-// Answers that could not be sent wait on this device, and go when it is back. Each carries its idempotency key, so that one
-// which did arrive, and whose reply was lost, counts once.
-import { csrf, el, keep, say, strip, toast } from "./dom.js";
-import { clock } from "./time.js";
+// Answers on their way. An answer is put here before it is sent and leaves when the server has said what became of it: so one
+// whose request or reply was lost is sent again, with the same idempotency key, and counts once. Nothing is drawn here.
+import { csrf, el, keep, mine } from "./dom.js";
+import { forget } from "./drafts.js";
 
-export const OFFLINE = "Saved on this device. Sent when you are back.";
+// Seconds until the next try; the last one again and again.
+const PAUSES = [1, 2, 4, 8, 15, 30], PATIENCE = 20_000;
 const read = () => keep.get("outbox", []);
+const changed = () => dispatchEvent(new Event("yourturn:outbox"));
+function write(items) { keep.set("outbox", items); changed(); plan(); }
+// Only what is still there, and still that answer: it may have been taken back, or replaced, meanwhile.
+const same = (one, other) => one.id === other.id && one.key === other.key;
+function update(item, more) { write(read().map((other) => (same(item, other) ? { ...other, ...more } : other))); }
 
-export function post(url, body) {
-  return fetch(url, { method: "POST", body, headers: { Accept: "application/json" } });
-}
+// An item: { id, url, body, key, words, title, task, draft }, then: tries, next, why ("", "door"), state ("", "late", "refused"), told.
+export const items = read;
+export const queued = (id) => read().find((item) => item.id === id);
+export const flying = new Map();
+const open = (item) => !item.state;
 
 export function put(item) {
-  keep.set("outbox", [...read().filter((other) => other.id !== item.id), item]);
-  tell();
+  write([...read().filter((other) => other.id !== item.id), item]);
+  forget(item.id);
 }
-export const queued = (id) => read().some((item) => item.id === id);
+export function drop(id) {
+  const item = queued(id);
+  flying.get(id)?.abort();
+  if (item) write(read().filter((other) => other.id !== id));
+  return item;
+}
 
-function tell() {
-  const count = read().length;
-  if (!navigator.onLine) strip("offline", el("b", {}, "Offline. "), count ? `${count} ${count === 1 ? "answer waits" : "answers wait"} on this device and ${count === 1 ? "is" : "are"} sent when you are back.` : "What you answer is kept on this device and sent when you are back.");
-  else if (count) strip("offline", `${count} ${count === 1 ? "answer waits" : "answers wait"} on this device.`);
-  else strip("offline");
+// One try. What the server decided, or nothing: then it stays and is tried again.
+export async function attempt(item) {
+  const body = new URLSearchParams(item.body), line = new AbortController();
+  body.set("csrf", csrf);
+  flying.set(item.id, line);
+  changed();
+  const late = setTimeout(() => line.abort(), PATIENCE);
+  try {
+    const answer = await fetch(item.url, { method: "POST", body, signal: line.signal, headers: { Accept: "application/json" } });
+    const data = await answer.json();
+    if (answer.status !== 401 && answer.status !== 429 && answer.status < 500) {
+      write(read().filter((other) => !same(item, other)));
+      return { ok: answer.ok, status: answer.status, data };
+    }
+    later(item, answer.status === 401 ? "door" : "", Number(answer.headers.get("Retry-After")));
+  } catch { later(item); } finally {
+    clearTimeout(late);
+    if (flying.get(item.id) === line) flying.delete(item.id);
+    changed();
+  }
+  return null;
+}
+function later(item, why = "", least = 0) {
+  const tries = (queued(item.id)?.tries ?? 0) + 1, pause = PAUSES[Math.min(tries, PAUSES.length) - 1];
+  update(item, { tries, why, next: Date.now() + 1000 * Math.max(pause, least || 0) });
+}
+
+let timer = 0;
+function plan() {
+  clearTimeout(timer);
+  const due = Math.min(...read().filter(open).map((item) => item.next ?? Infinity));
+  if (navigator.onLine && due < Infinity) timer = setTimeout(flush, Math.max(50, due - Date.now()));
 }
 
 let busy = false;
 async function drain() {
-  while (navigator.onLine) {
-    const item = read()[0];
-    if (!item) break;
-    const body = new URLSearchParams(item.body);
-    body.set("csrf", csrf);
-    let answer;
-    try { answer = await post(item.url, body); } catch { break; }
-    const data = await answer.json().catch(() => ({}));
-    if (answer.status === 401 || answer.status >= 500 || answer.status === 429) {
-      if (answer.status === 401) strip("door", "You were signed out. ", el("a", { href: `/login?next=${encodeURIComponent(location.pathname)}` }, "Sign in"), " to send what waits on this device.");
-      break;
-    }
-    keep.set("outbox", read().filter((other) => other.body !== item.body));
-    keep.drop(`draft:${item.id}`);
-    settled(item, answer.ok, data);
+  for (const item of read().filter(open)) {
+    const still = queued(item.id);
+    if (!navigator.onLine || !still || !same(item, still) || flying.has(item.id) || (still.next ?? 0) > Date.now()) continue;
+    const found = await attempt(still);
+    if (!found) continue;
+    const { ok, data } = found;
+    if (ok) forget(item.id);
+    else write([...read().filter((other) => other.id !== item.id), { ...item, state: data.late ? "late" : "refused", told: data.late ?? [data.error?.message, data.error?.hint].filter(Boolean).join(". ") }]);
+    dispatchEvent(new CustomEvent("yourturn:settled", { detail: { item, ok, data } }));
   }
 }
-
-function settled(item, fine, data) {
-  const words = fine ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}${data.late.iso ? `, at ${clock(data.late.iso)}` : ""}.` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
-  const look = el("button", { className: "btn go", type: "button" }, data.late ? "What now?" : "Look");
-  look.addEventListener("click", () => (data.late ? again(item) : location.assign(`/questions/${item.id}`)));
-  toast(words, look);
-  say(words);
-  dispatchEvent(new CustomEvent("yourturn:sent", { detail: { id: item.id, data: fine ? data : null } }));
+export async function flush() {
+  plan();
+  if (busy || !navigator.onLine || !read().some(open)) return;
+  busy = true;
+  try { await (navigator.locks ? navigator.locks.request("yourturn-outbox", drain) : drain()); } finally { busy = false; plan(); }
+}
+// Now, whatever was planned: somebody asked for it, or the network is back.
+export function hurry() {
+  write(read().map((item) => (open(item) ? { ...item, next: 0 } : item)));
+  return flush();
 }
 
 // The page about a late answer comes from the server: the same form, sent as a form.
 export function again(item) {
   const body = new URLSearchParams(item.body);
   body.set("csrf", csrf);
+  drop(item.id);
   const form = el("form", { method: "post", action: item.url, hidden: true });
   for (const [name, value] of body) form.append(el("input", { type: "hidden", name, value }));
   document.body.append(form);
   form.submit();
 }
 
-export async function flush() {
-  tell();
-  if (busy || !read().length || !navigator.onLine) return;
-  busy = true;
-  try {
-    await (navigator.locks ? navigator.locks.request("yourturn-outbox", drain) : drain());
-  } finally {
-    busy = false;
-    tell();
-  }
-}
-
-addEventListener("online", flush);
-addEventListener("offline", tell);
-flush();
+addEventListener("online", hurry);
+addEventListener("storage", (e) => { if (e.key === `${mine}outbox`) { changed(); plan(); } });

@@ -68,6 +68,7 @@ if (log) {
   document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") follow(); });
 }
 
+addEventListener("yourturn:back", () => { if (page) redraw(); });
 addEventListener("yourturn:event", ({ detail: { data } }) => {
   const key = data.jobId ?? "";
   if (page && key === page.dataset.task) { clearTimeout(drawing); drawing = setTimeout(redraw, 150); }
