@@ -433,10 +433,10 @@ def answers(
 
 
 def goes_on(q: dict[str, Any], e: dict[str, Any] | None = None) -> str:
-    """Who goes on after an answer: the session that holds the task, else the agent that asked, else the next one."""
-    if e is not None and e["worker"]:
-        return safe(str(e["worker"]))
-    return person(q["asked_by"]) if q["asked_by"].startswith("agent:") else "an agent"
+    """Who goes on after an answer: the agent that asked, else the session that holds the task, else the next one."""
+    if q["asked_by"].startswith("agent:"):
+        return person(q["asked_by"])
+    return safe(str(e["worker"])) if e is not None and e["worker"] else "an agent"
 
 
 def then(q: dict[str, Any], e: dict[str, Any], script: str = "") -> str:

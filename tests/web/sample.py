@@ -138,7 +138,7 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
     ana.set("review", "ask", "WEB")
     claim = coder.claim(web[3], "coder-2")["claim"]
     coder.complete(claim, "Empty states for all lists, with words and a picture.")
-    made["finished"] = web[3]
+    made["finished"] = ana.show(web[3])["questions"][-1]["id"]
     made["work"] = ana.await_person(doc[2], "work", "Draw the picture of the webhook flow by hand")["questions"][-1]["id"]
     asked = ana.ask(
         api[6], "Is the budget for the load test approved?", response_type="boolean", reviewer="ben", on_timeout="keep"

@@ -69,7 +69,7 @@ def test_what_is_not_there_leads_to_pages_not_to_commands(web):
 
 
 def test_a_name_is_written_as_it_is(web):
-    web.ask("Is the draft fine so far?", "checkpoint")
+    web.ask("Is the draft fine so far?", "checkpoint", web.desk.create("Draft", project="DOC")["key"])
     inbox = Caller(web).text("/inbox?kind=checkpoint")
     assert "coder goes on" in inbox and "Coder goes on" not in inbox
 

@@ -25,8 +25,8 @@ def test_finished_work_waits_too(desk, agent):
     desk.set("review", "ask")
     key = desk.create("Theme")["key"]
     agent.complete(agent.claim(key, "w")["claim"], "Finished it")
-    assert [(q["id"], q["kind"], q["asked_by"]) for q in desk.waiting()] == [(key, "review", "agent:coder")]
-    assert [q["id"] for q in desk.inbox(only=[key])] == [key]
+    assert [(q["id"], q["task"], q["kind"], q["asked_by"]) for q in desk.waiting()] == [("Q1", key, "approval", "agent:coder")]
+    assert [q["id"] for q in desk.inbox(only=["Q1"])] == ["Q1"]
 
 
 def test_only_these_in_their_order(desk, agent):

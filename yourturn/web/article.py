@@ -99,7 +99,7 @@ class Article(NamedTuple):
 
 
 def find(client: Client, named: str) -> Asked:
-    """A question by its id, or the one that a task's key stands for: the open one, else the last."""
+    """A question by its id, or the open one that a task's key stands for."""
     found = next(iter(client.inbox(only=[named])), None)
     if found is not None:
         return found
@@ -107,12 +107,10 @@ def find(client: Client, named: str) -> Asked:
         task = client.show(named)
     except NotFound as error:
         raise NotFound(error.message, hint="Its number may be cut short, or it belongs to another workspace.") from None
-    asked = task.get("questions") or [task]
-    one = next((q for q in asked if q.get("status") == PENDING), asked[-1])
-    found = next(iter(client.inbox(only=[one["id"]])), None) if "status" in one else None
-    if found is None:
+    waiting = client.inbox(task=task["key"]) if "key" in task else []
+    if not waiting:
         raise NotFound(f"{task.get('key', named)[:60]} does not wait for anybody", hint=f"It is '{task.get('state')}'.")
-    return found
+    return waiting[0]
 
 
 def pane(visit: Visit, named: str, now: int) -> Article | None:

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from ..client import Client
 from ..core.access import GRANTS, is_mine
 from ..core.errors import AlreadyClosed, IllegalMove, Invalid, YourturnError
+from ..core.model import PENDING
 from ..core.words import iso
 from ..view import GROUPS, SOON, grouped, question_sort
 from . import shape, words
@@ -286,10 +287,10 @@ def send(visit: Visit) -> Shown:
         try:
             found = find(visit.client, number[:60])
             said = words.batch_verb(found, visit.client.effects(found["id"]).get(found["id"], ()), words.script(found))
-            if said is None:
+            if said is None and found["status"] == PENDING:
                 raise Invalid("It needs words or a choice")
             say(visit.client, found, {"verdict": "approved"}, key[:200] or None)
-            done.append((number, found["text"], f"{said.verb}: {said.effect}.", True))
+            done.append((number, found["text"], f"{said.verb}: {said.effect}." if said else "", True))
         except (AlreadyClosed, IllegalMove):
             done.append((number, found["text"] if found else "", faster(visit, number), False))
         except YourturnError as error:

@@ -26,8 +26,6 @@ class Words(NamedTuple):
 #: In the order in which they stand.
 WORDS: dict[str, Words] = {
     "vet": Words("Vet", "agents may take it", "go"),
-    "accept": Words("Accept", "{key} is done", "go"),
-    "reject": Words("Send back…", "agents work on it again", asks="What should change?", needs=True, sure="Send {key} back"),
     "hand_back": Words("Hand back to agents", "its open questions are taken off the desk"),
     "resolve": Words("Mark as done…", "you settle it yourself", asks="What was done? (optional)", sure="Mark {key} as done"),
     "wake": Words("Wake", "it goes on", "go"),
@@ -44,7 +42,7 @@ WORDS: dict[str, Words] = {
         sure="Put {key} aside",
     ),
     "close": Words(
-        "Close as done…", "whatever its state", asks="Why? (optional)", sure="Close {key} as done", over=("resolve", "accept")
+        "Close as done…", "whatever its state", asks="Why? (optional)", sure="Close {key} as done", over=("resolve",)
     ),
     "stop": Words("Stop as stuck…", "ends {key} as failed", "end", asks="Why? (optional)", sure="Stop {key}"),
     "cancel": Words("Cancel task…", "ends {key}", "end", asks="Why? (optional)", sure="Cancel task {key}"),
@@ -125,9 +123,7 @@ def making(name: str) -> Callable[[Visit], Shown]:
         given = visit.field(w.field).strip() if w.asks else ""
         if w.needs and not given:
             return Page("move.html", _context(visit, name, task, "Say what should change."), 422)
-        method = "reject" if name == "reject" else name
-        args = {("text" if name == "reject" else w.field): given} if given else {}
-        getattr(visit.client, method)(task["key"], key=visit.key, **args)
+        getattr(visit.client, name)(task["key"], key=visit.key, **({w.field: given} if given else {}))
         return Go(f"/tasks/{task['key']}?did={name}")
 
     return make
@@ -142,8 +138,6 @@ def _task(visit: Visit) -> dict[str, Any]:
 
 DID = {
     "vet": "Vetted.",
-    "accept": "Accepted. {key} is done.",
-    "reject": "Sent back.",
     "hand_back": "Handed back to agents.",
     "resolve": "{key} is done.",
     "wake": "Woken.",

@@ -14,6 +14,7 @@ DID = {
     "vet": "vetted {key}",
     "block": "{key} waits for other tasks",
     "unblock": "{key} is ready: nothing is in its way",
+    "unvet": "{key} is too large: decompose it, or call it smaller",
     "parent": "all parts of {key} have ended",
     "claim": "took {key}",
     "release": "gave {key} back",
@@ -61,7 +62,7 @@ DID = {
     "restore": "restored this desk from a backup",
 }
 #: Whose events are about nobody: the sentence stands alone.
-ALONE = frozenset({"block", "unblock", "parent", "expire", "timeout", "step", "fence"})
+ALONE = frozenset({"block", "unblock", "unvet", "parent", "expire", "timeout", "step", "fence"})
 
 #: What a worker writes down when an agent's session begins.
 SESSION = frozenset({"host", "seat", "session_id"})
