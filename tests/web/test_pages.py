@@ -246,7 +246,7 @@ def test_pages_of_a_long_list(web, ana):
 
 
 def test_what_is_not_there(web, ana):
-    idle = web.desk.create("Nothing is asked")["key"]
+    idle = web.desk.create("Nothing is asked", project="DOC")["key"]
     for path in ("/questions/Q999", "/questions/NOPE-1", "/nowhere", f"/questions/{idle}"):
         reply = ana.get(path)
         assert reply.status == 404 and b"<h1>" in reply.raw and reply.headers["content-type"].startswith("text/html")
