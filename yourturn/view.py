@@ -427,7 +427,7 @@ def answers(
         words = (told[0] if e["verdict"] == "approved" else told[1]) or then(q, e, script)
         if all(words != known for line, known in rows if line.startswith("turn respond")) or e["answer"] != "answer":
             rows.append((_command(q, e["command"], name, e["option"]), words))
-    if all(e["answer"] != "no" for e in effects):
+    if effects and all(e["answer"] == "yes" for e in effects):
         rows.append((f"turn hand-back {q['task']}", "returns it to agents"))
     return rows
 

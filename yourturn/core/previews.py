@@ -13,6 +13,7 @@ from .answers import ANSWERS, Way
 from .decide import decide, due
 from .errors import YourturnError
 from .model import PENDING, Case, Question, Who
+from .rules import CHOICES
 
 
 class Effect(NamedTuple):
@@ -30,14 +31,16 @@ _PERSON = Who("human:preview", "admin", direct=True)
 
 
 def effects(case: Case, q: Question, now: int) -> list[Effect]:
-    """In the order of the table; of a question whose options act, one for each of them."""
-    found = []
+    """In the order of the table; of a question whose options act, one for each of them. A no that does what an option does
+    already is left out."""
+    found: list[Effect] = []
     for way in ANSWERS[q.kind, q.response_type]:
         for option in _options(q) if way.name == "answer" else [None]:
             after = _after(case, q, way, option, now)
             if after is not None:
                 found.append(_effect(way, option, after, q))
-    return found
+    chosen = {e.state for e in found if e.option is not None and (q.reason or "", str(e.option)) in CHOICES}
+    return [e for e in found if e.way.name != "no" or e.state not in chosen]
 
 
 def lands(case: Case, now: int, question: int | None, **answer: Any) -> str:
