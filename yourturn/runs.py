@@ -156,6 +156,7 @@ def came_of(step: dict[str, Any]) -> str:
         if not result:
             return ""
         said = result.get("text") or result.get("value")
+        said = "no" if said is False else said
         words = f"“{one_line(str(said))}”" if said not in (None, "", True) else ""
         stopped = step["name"] == "pause" and result.get("verdict") != "approved"
         return " ".join(filter(None, ["stopped" if stopped else "", words]))

@@ -441,7 +441,7 @@ def goes_on(q: dict[str, Any], e: dict[str, Any] | None = None) -> str:
 
 def then(q: dict[str, Any], e: dict[str, Any], script: str = "") -> str:
     """Where an answer leads, in a few words."""
-    key, who, no = q["task"], goes_on(q, e), e["verdict"] == "rejected"
+    key, who, no = q["task"], goes_on(q, e), e["answer"] == "no"
     others = ", ".join(e["waits_for"])
     if not q["blocking"]:
         return f"{person(q['asked_by'])} hears of it"
@@ -461,6 +461,8 @@ def then(q: dict[str, Any], e: dict[str, Any], script: str = "") -> str:
         return f"{key} is {WORDS[e['state']]}"
     if q["kind"] == "permission":
         return f"{who} is told no" if no else f"{who} runs exactly this"
+    if no and e["verdict"] == "approved":
+        return f"{who} is told no"
     return f"{who} gets your words" if no else f"{who} goes on" + " with it" * (q["kind"] != "checkpoint")
 
 
