@@ -42,7 +42,7 @@ CROWD = tuple(
 WORDS = tuple(verb for verb in VERBS if verb not in {*OFFICE, *BIRTHS})
 HOLDERS = tuple(sorted({verb for (_, verb), row in TRANSITIONS.items() if "holder" in row.who}))
 #: What the system says only when its time has come, or a desk was restored. Nobody speaks as the system, so it is not said early.
-BY_THE_CLOCK = ("wake", "accept", "withdraw", "fence")
+BY_THE_CLOCK = ("wake", "accept", "withdraw", "reopen", "fence")
 MOST_TASKS = 7
 
 _MINUTE = 60_000_000

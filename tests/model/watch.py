@@ -197,6 +197,8 @@ class Watched(Desk):
         for task, job in trial.jobs.items():
             job.id, job.parent = task, names.get(job.parent or 0, job.parent)
             job.needs = {names.get(other, other) for other in job.needs}
+            for q in job.asked:
+                q.about = names.get(q.about or 0, q.about)
         per_task: dict[int, list[Any]] = {task: [] for task in trial.jobs}
         for row in asked:
             per_task[row[0]].append(row)
