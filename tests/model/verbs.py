@@ -402,7 +402,8 @@ class Verbs(Ground):
         system = m.who.role == "system"
         if not system and (m.q.by == "system" or m.q.reason == "finished"):
             raise No("precondition")
-        if not system and not m.who.is_person and (m.q.by != m.who.name or (m.q.blocking and not (m.holds and m.q.kind in TAKEN_BACK))):
+        own = m.q.by == m.who.name and (not m.q.blocking or (m.holds and m.q.kind in TAKEN_BACK))
+        if not system and not m.who.is_person and not own:
             raise No("not_allowed")
         if job.state == "human" and m.who.is_person:
             self._may_lift(job, m)

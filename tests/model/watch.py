@@ -47,7 +47,8 @@ FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :work
 """
 _ASKED = """
 SELECT q.task_id, q.id, q.kind, q.blocking, q.status, q.asked_by, q.reason, q.timeout_at, q.reviewer, q.responded_by,
-       q.responded_at, q.response, q.used_by, q.step, q.on_timeout, q.timeout FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
+       q.responded_at, q.response, q.used_by, q.step, q.on_timeout, q.timeout
+FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
 """
 _NEEDS = """
 SELECT d.task_id, d.needs_id FROM deps d JOIN tasks t ON t.id = d.task_id JOIN projects p ON p.id = t.project_id

@@ -18,7 +18,7 @@ _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_ver
 _AWAITING, _ARGUMENTS = "tests/stories/test_awaiting.py", "tests/api/test_arguments.py"
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
 _FINISHED, _PARSER = "tests/core/test_finished.py", "yourturn/core/answers.py"
-_ACTIONS, _BIRTHS = "yourturn/core/actions.py", "yourturn/core/births.py"
+_ACTIONS = "yourturn/core/actions.py"
 _GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
@@ -157,7 +157,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a choice does not act", _EFFECTS, "        outcome = choice.effect(d, q) or outcome\n", "        pass\n", on(_FAMILY, "test_the_answer_to_a_failed_dependency_acts")),
     Mutant("a failure is not asked about", _DECIDE, "        if ref.state == FAILED:\n            why", "        if False:\n            why", on(_FAMILY, "test_nothing_stays_blocked_on_something_failed_without_a_question")),
     Mutant("a container is claimed", _GUARDS, 'return "it is an epic: its children are the work" if d.get("type") == "epic" else right_size(d)', "return right_size(d)", on(_FINISHED, "test_what_is_not_work_is_given_to_nobody", "sqlite-fields0")),
-    Mutant("what is too large is ready", _BIRTHS, ' or right_size(d):', ":", on(_FINISHED, "test_what_is_not_work_is_given_to_nobody", "sqlite-fields1")),
+    Mutant("what is too large is vetted", _RULES, "(needs.title, needs.right_size)", "(needs.title,)", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("the wrong size is not asked", _GUARDS, 'return "" if right_size(d) else "it is not too large"', 'return ""', on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("what became too large stays ready", _DECIDE, "if task.state == READY and too_large(task.complexity, case.has_children):", "if False:", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("asking drops the claim", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if d.opened[0].blocking:", on(_ASKED, "test_a_question_by_the_holder_keeps_the_claim")),

@@ -29,7 +29,7 @@ def everywhere(desk, agent):
 
 @pytest.mark.parametrize("approvals", ["members", "approvers"])
 def test_what_is_offered_is_done_and_nothing_else(desk, agent, approvals):
-    """Whatever `moves` lists succeeds, and whatever it does not list moves nothing. A yes or a no is an answer to a question, no move."""
+    """Whatever `moves` lists succeeds, and whatever it does not list moves nothing. A yes or a no is an answer, no move."""
     words = (
         "vet",
         "accept",

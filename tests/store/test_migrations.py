@@ -101,7 +101,8 @@ def test_an_upgraded_desk_shows_what_is_owed_since_schema_6(new_db, dialect):
     address = new_db(dialect)
     old_desk(address, 5)
     with raw(address) as run:
-        large = run("SELECT key FROM tasks t WHERE state = 'ready' AND NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_id = t.id)")[0][0]
+        childless = "NOT EXISTS (SELECT 1 FROM tasks c WHERE c.parent_id = t.id)"
+        large = run(f"SELECT key FROM tasks t WHERE state = 'ready' AND {childless} ORDER BY id")[0][0]
         run(f"UPDATE tasks SET complexity = 'xlarge' WHERE key = '{large}'")
     init(address, None, None, {"USER": "ana"}, upgrade=True)[0].close()
     with connect(address, as_="human:ana", clock=FakeClock(told(5)["now"]), env={}) as desk:
