@@ -84,6 +84,7 @@ class Fold:
         self.users: dict[str, str] = {}
         self.tokens: dict[str, Row] = {}
         self.events = 0
+        self.retried: set[str] = set()  #: tasks that a person wants tried again, by an answer about another task
         self.wrong: dict[str, list[str]] = {name: [] for name in (*laws, "office")}
 
     def hear(self, event: Row) -> None:

@@ -17,6 +17,7 @@ from .core.model import (
     CANCELLED,
     CREATED,
     DEFERRED,
+    DEPENDENCY_FAILED,
     DONE,
     ENDED,
     FAILED,
@@ -90,7 +91,8 @@ def _retries(fold: Fold, m: Move) -> Iterator[str]:
         yield f"{m.verb} took the tries from {before} to {now}"
     answered = any(q["blocking"] for _, q in m.closed if q["status"] == ANSWERED)
     forgiving = answered or m.verb in ("hand_back", "reopen", "rewind") or _accepted_unasked(m)
-    if not spent and now != before and not (now == 0 and forgiving and m.event["actor"].startswith("human:")):
+    person = m.event["actor"].startswith("human:") or m.verb == "reopen"  # the system's has a person's answer behind it: _causes
+    if not spent and now != before and not (now == 0 and forgiving and person):
         yield f"{m.verb} by {m.event['actor']} took the tries from {before} to {now}"
     if not m.was and now:
         yield f"it was born with {now} tries"
@@ -181,7 +183,9 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
             yield from _approving_silence(q)
         elif status != WITHDRAWN:
             yield f"{name} became '{status}'"
-        elif m.verb in ("withdraw", "flag") and not _may_withdraw(q, actor, held=m.was.get("holder") is not None):
+        elif q.get("reason") == FINISHED and _unfinished(m):
+            continue
+        elif m.verb in ("withdraw", "flag", "hand_back") and not _may_withdraw(m, q, actor):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
     kept_as_note = not m.closed and m.data.get("notes")
     if m.verb == "answer" and answered != 1 and not _again(m) and not kept_as_note and not _accepted_unasked(m):
@@ -194,13 +198,21 @@ def _accepted_unasked(m: Move) -> bool:
     return m.verb == "answer" and m.data["from"] == REVIEW and not m.closed and not asked
 
 
-def _may_withdraw(q: Row, actor: str, held: bool) -> bool:
+def _unfinished(m: Move) -> bool:
+    """Finished work whose task got a child meanwhile: what else was asked is closed, and so is the question about it."""
+    return m.data["from"] == HUMAN and m.to in (READY, BLOCKED) and m.was.get("return_state") == REVIEW and len(m.closed) > 1
+
+
+def _may_withdraw(m: Move, q: Row, actor: str) -> bool:
     """People: what somebody asked. Agents: their own, and what holds the task up only as its holder. The system: its own, when
-    the cause is gone."""
+    the cause is gone. Nobody: the question about finished work."""
+    if q.get("reason") == FINISHED:
+        return False
     if actor == "system":
         return bool(q["asked_by"] == "system")
     if actor.startswith("human:"):
-        return bool(q["asked_by"] != "system")
+        return bool(q["asked_by"] != "system" or m.verb == "hand_back")
+    held = m.was.get("holder") is not None
     return bool(q["asked_by"] == actor) and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
 
 
@@ -310,6 +322,8 @@ def _verdicts(fold: Fold, m: Move) -> Iterator[str]:
     waiting = m.story.waiting()
     if lands is None and waiting:
         lands = (REVIEW,) if all(q.get("reason") == FINISHED for q in waiting) else (HUMAN,)
+    if lands is None and any(q["status"] == WITHDRAWN and q.get("reason") == FINISHED for _, q in m.closed):
+        lands = (READY, BLOCKED)
     if lands is None:
         lands = (DONE,) if stay == {DONE} else _back(m)
     if m.to not in lands:
@@ -317,9 +331,10 @@ def _verdicts(fold: Fold, m: Move) -> Iterator[str]:
 
 
 def _chosen(q: Row) -> object:
-    """What was chosen in a question of the system; "" where it is none, or was answered in words."""
-    value = (q["response"] or {}).get("value")
-    return value if q["asked_by"] == "system" and (q.get("reason"), value) in CHOICES else ""
+    """What was chosen in a question of the system; "" where it is none, or was answered in words, as before schema 6."""
+    value = str((q["response"] or {}).get("value"))
+    offered = q["asked_by"] == "system" and q["response_type"] == "choice" and q["status"] == ANSWERED
+    return value if offered and (q.get("reason"), value) in CHOICES else ""
 
 
 def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
@@ -367,7 +382,20 @@ def _too_early(q: Row, at: str, how: str) -> Iterator[str]:
 
 
 def _causes(fold: Fold, m: Move) -> Iterator[str]:
-    """No effect stands before its cause: who is let go on has seen what it waited for end."""
+    """No effect stands before its cause: who is let go on has seen what it waited for end, the system opens again what a person
+    wants tried again, and takes back its question when the cause is gone."""
+    system = m.event["actor"] == "system"
+    if m.verb == "reopen" and system:
+        if m.story.key not in fold.retried:
+            yield "the system opened it again, and no person chose that"
+        fold.retried.discard(m.story.key)
+    for _, q in m.closed:
+        if q.get("reason") == DEPENDENCY_FAILED and q["asked_by"] == "system":
+            failed = str((q.get("metadata") or {}).get("failed"))
+            if _chosen(q) == "retry":
+                fold.retried.add(failed)
+            if m.verb == "withdraw" and system and failed in m.story.needs and fold.tasks[failed].row["state"] == FAILED:
+                yield f"{q['id']} was taken back, and {failed} has still failed"
     if m.verb in ("unblock", "parent"):
         for key in m.story.needs:
             other = fold.tasks.get(key)

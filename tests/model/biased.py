@@ -20,7 +20,7 @@ SYSTEMS = {verb for (_, verb), row in TRANSITIONS.items() if row.who == {"system
 AGENTS = tuple(who for who in CROWD if who.role == "agent")
 ADMINS = tuple(who for who in CROWD if "admin" in ROLES[who.role])
 LATE_ANSWERS = ("answer", "approve", "reject", "withdraw")
-ANSWERS = (*LATE_ANSWERS, "hand_back")
+ANSWERS = (*LATE_ANSWERS, "accept", "hand_back")
 
 
 class Biased(Machine):

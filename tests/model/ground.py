@@ -26,6 +26,8 @@ class Asked:
     ends: int | None = None
     step: int | None = None
     reason: str | None = None
+    about: int | None = None  #: of a question of the system: the task that failed
+    other: bool = False  #: a choice that takes other words too
     reviewer: str | None = None
     options: tuple[str, ...] = ()
     status: str = "pending"
@@ -74,12 +76,11 @@ class Job:
     lease: int | None = None
     ends: int | None = None
     wake: int | None = None
-    accept: int | None = None
     failure: str | None = None
     ended: int | None = None
     events: int = 0
     notes: int = 0
-    needs: dict[int, bool] = field(default_factory=dict)  #: what it waits for, or did: has a person been told that it failed?
+    needs: set[int] = field(default_factory=set)  #: what it waits for, or did
     asked: list[Asked] = field(default_factory=list)
     journal: int = 0
     journals: dict[int, dict[str, Call]] = field(default_factory=lambda: {0: {}})  #: every one that was ever written
@@ -91,8 +92,11 @@ class Job:
     def waiting(self) -> list[Asked]:
         return [q for q in self.asked if q.status == "pending" and q.blocking]
 
+    def asks_for_acceptance(self) -> list[Asked]:
+        return [q for q in self.pending() if q.reason == "finished"]
+
     def due(self) -> int | None:
-        moments = [self.ends, self.wake, self.accept, *(q.ends for q in self.pending() if q.how != "keep")]
+        moments = [self.ends, self.wake, *(q.ends for q in self.pending() if q.how != "keep")]
         return min((at for at in moments if at is not None), default=None)
 
 
@@ -135,6 +139,9 @@ class Ground:
     def is_container(self, job: Job) -> bool:
         return job.type == "epic" and bool(self.children(job))
 
+    def too_large(self, job: Job) -> bool:
+        return job.complexity == "xlarge" and not self.children(job)
+
     def waits_for(self, start: int, goal: int) -> bool:
         seen, todo = set(), [start]
         while todo:
@@ -156,15 +163,22 @@ class Ground:
         job.state = "blocked" if self.open_needs(job) or finished_meanwhile else "ready"
         job.back = job.outcome = None
 
-    def _to_review(self, job: Job, now: int) -> None:
-        delay = self.settings["review"]
+    def _to_review(self, job: Job, m: Move) -> None:
         job.state, job.back, job.outcome = "review", None, None
-        job.accept = None if delay == "ask" else now + delay
+        if self.settings["review"] != 0:
+            self._ask_for_acceptance(job, m)
 
-    def _return(self, job: Job, now: int) -> None:
+    def _ask_for_acceptance(self, job: Job, m: Move) -> None:
+        delay = self.settings["review"]
+        asked = Asked("approval", True, m.who.name, "keep" if delay == "ask" else "accept", "approval", reason="finished")
+        if delay != "ask":
+            asked.ends, asked.step = m.now + delay, delay
+        job.asked.append(asked)
+
+    def _return(self, job: Job, m: Move) -> None:
         was = job.back
         if was == "review" and not self.open_children(job):
-            self._to_review(job, now)
+            self._to_review(job, m)
         elif was == "created" or (was == "working" and job.holder):
             job.state, job.back, job.outcome = was, None, None
         else:
@@ -175,7 +189,7 @@ class Ground:
 
     def _end(self, job: Job, state: str, m: Move) -> None:
         self._drop(job)
-        job.state, job.back, job.outcome, job.wake, job.accept = state, None, None, None, None
+        job.state, job.back, job.outcome, job.wake = state, None, None, None
         job.ended = m.now
         for q in job.pending():
             self._shut(q, "cancelled", m)
@@ -184,18 +198,31 @@ class Ground:
     def _shut(self, q: Asked, status: str, m: Move, verdict: str | None = None) -> None:
         q.status, q.closer, q.closed_at, q.verdict = status, m.who.name, m.now, verdict
 
-    def _one_less(self, job: Job, outcome: str, m: Move) -> None:
+    def _one_less(self, job: Job, outcome: str | None, m: Move) -> None:
         """A blocking question is closed. The last one moves the task; one `back` among them is enough for back."""
-        if job.outcome != "back":
+        if outcome is not None and job.outcome != "back":
             job.outcome = outcome
         if job.waiting():
+            if job.back == "review" and all(q.reason == "finished" for q in job.waiting()):
+                self._review_again(job, m)
             return
         if job.outcome == "back":
-            self._return(job, m.now)
+            self._return(job, m)
         elif self.open_children(job):
             raise No("precondition")
         else:
             self._end(job, "done", m)
+
+    def _review_again(self, job: Job, m: Move) -> None:
+        """Only the question about the finished work is left: its time runs anew. With new children the work is not finished."""
+        if self.open_children(job):
+            for q in job.waiting():
+                self._shut(q, "cancelled", m)
+            self._rest(job)
+            return
+        job.state, job.back, job.outcome = "review", None, None
+        for q in job.waiting():
+            q.ends = m.now + q.step if q.step else None
 
     # --- guards -----------------------------------------------------------------------------------------------------
 

@@ -42,7 +42,7 @@ CROWD = tuple(
 WORDS = tuple(verb for verb in VERBS if verb not in {*OFFICE, *BIRTHS})
 HOLDERS = tuple(sorted({verb for (_, verb), row in TRANSITIONS.items() if "holder" in row.who}))
 #: What the system says only when its time has come, or a desk was restored. Nobody speaks as the system, so it is not said early.
-BY_THE_CLOCK = ("wake", "accept", "fence")
+BY_THE_CLOCK = ("wake", "accept", "withdraw", "reopen", "fence")
 MOST_TASKS = 7
 
 _MINUTE = 60_000_000
@@ -57,7 +57,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "kind": tuple(KINDS),
     "how": (None, *SILENCE),
     "type": (None, None, None, *RESPONSE_TYPES),
-    "value": (None, "yes", "no", "a", "7", "words", " "),
+    "value": (None, "yes", "no", "a", "7", "words", " ", "retry", "without", "human", "cancel"),
     "verdict": ("approved", "approved", "rejected"),
     "question": ("none", "pending", "pending", "any"),
     "step": STEPS,
@@ -188,8 +188,8 @@ class Machine(RuleBasedStateMachine):
             found |= {"by": f"s/c{c['small'] % 2}", "digest": SHOWN if c["flag"] or c["also"] else "0" * 64}
         elif verb == "decompose":
             found["children"] = ["a part", "another"][: c["small"] % 3] if len(self.jobs()) < MOST_TASKS else []
-        elif verb == "update":
-            found["fields"] = self.field_of(c)
+        elif verb in ("update", "hand_back"):
+            found |= {"fields": self.field_of(c)} if verb == "update" or c["also"] else {}
         elif "needs" in takes:
             other = self.jobs()[c["other"] % len(self.jobs())]
             found["needs"] = [Ref(other.id, "", other.state)]
@@ -246,6 +246,7 @@ class Machine(RuleBasedStateMachine):
         args: dict[str, Any] = {"title": "work", "project": "PROJ", "draft": c["small"] == 3}
         args["max_retries"] = (None, 1, 2, 4)[c["other"] % 4]
         args["type"] = "epic" if c["flag"] else None
+        args["complexity"] = "xlarge" if c["one"] % 7 == 0 else None
         if c["proof"] == "older":
             args["awaiting"] = c["kind"]
         if c["proof"] == "worker":
@@ -265,7 +266,7 @@ class Machine(RuleBasedStateMachine):
         return self.say("create", who, args=args)
 
     def anything(self, verb: str, who: Who, job: Job, c: dict[str, Any], key: str | None = None) -> Any:
-        about = verb in ("answer", "approve", "reject", "withdraw", "assign", "use")
+        about = verb in ("answer", "approve", "reject", "accept", "withdraw", "assign", "use")
         question = self.asked(job, c["question"], c["other"]) if about else None
         return self.say(verb, who, job, question, key, args=self.args(verb, job, c))
 

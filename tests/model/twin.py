@@ -20,13 +20,15 @@ from .ground import ENDED, Asked, Job, Move, No
 from .verbs import Verbs
 
 SYSTEM = Who("system", "system")
-ABOUT_QUESTIONS = ("answer", "approve", "reject", "withdraw", "assign", "timeout")
+ABOUT_QUESTIONS = ("answer", "approve", "reject", "accept", "withdraw", "assign", "timeout")
+#: Words of people that answer a question.
+VERDICTS = {"approve": "approved", "accept": "approved", "reject": "rejected"}
 #: Who speaks of a task's key with one of these may mean a question that is closed by now.
 MAY_BE_LATE = ("answer", "approve", "reject", "withdraw")
 
 
 def may_ever(verb: str, who: Who) -> None:
-    meant = "answer" if verb in ("approve", "reject") else verb
+    meant = "answer" if verb in VERDICTS and not (verb == "accept" and who.role == "system") else verb
     named = frozenset().union(*(rule.who for (_, v), rule in TRANSITIONS.items() if v == meant))
     if not named & ROLES[who.role]:
         raise No("not_allowed")
@@ -44,7 +46,7 @@ class Twin(Verbs):
         other.replies = dict(self.replies)
         for job in self.jobs.values():
             twin = copy.copy(job)
-            twin.needs, twin.asked = dict(job.needs), [copy.copy(q) for q in job.asked]
+            twin.needs, twin.asked = set(job.needs), [copy.copy(q) for q in job.asked]
             twin.journals = {n: {at: copy.copy(call) for at, call in steps.items()} for n, steps in job.journals.items()}
             other.jobs[job.id] = twin
         return other
@@ -72,12 +74,11 @@ class Twin(Verbs):
     def _say(self, job: Job, a: Action, now: int, known: list[Asked]) -> None:
         m = Move(a.verb, a.who, a.args, max(now, job.updated, self.fenced), clock=now)
         m.holds = self._proof(job, m)
-        if m.verb in ("approve", "reject") and job.state == "review" and a.question is None:
-            m.verb = "accept" if m.verb == "approve" else "reject"
-        elif m.verb in ABOUT_QUESTIONS:
+        elsewhere = m.verb == "accept" and job.state != "review"  # only finished work is accepted
+        if m.verb in ABOUT_QUESTIONS and not elsewhere and (a.question is not None or a.who.role != "system"):
             m.q = self._meant(job, a, known)
-            if a.verb in ("approve", "reject"):
-                m.args = {**a.args, "verdict": "approved" if a.verb == "approve" else "rejected"}
+            if a.verb in VERDICTS:
+                m.args = {**a.args, "verdict": VERDICTS[a.verb], "text": a.args.get("reason") or a.args.get("text")}
                 m.verb = "answer"
         if m.verb == "use":
             m.q = next((q for q in job.asked if q.id == a.question), None)
@@ -156,18 +157,30 @@ class Twin(Verbs):
                 return Move("timeout", SYSTEM, {}, now, q=q)
         if job.state == "deferred" and job.wake is not None and job.wake <= now:
             return Move("wake", SYSTEM, {}, now)
-        if job.state == "review" and job.accept is not None and job.accept <= now and not self.open_children(job):
-            return Move("accept", SYSTEM, {}, now)
         needs = self.open_needs(job)
+        if job.state == "review" and not job.asks_for_acceptance() and not self.open_children(job):
+            at_once = self.settings["review"] == 0
+            return Move("accept", SYSTEM, {}, now) if at_once else Move("ask", SYSTEM, {"reason": "finished"}, now)
+        if job.state == "human":
+            for q in job.pending():
+                if q.by == "system" and self._cause_is_gone(job, q):
+                    return Move("withdraw", SYSTEM, {}, now, q=q)
         if job.state == "ready" and needs:
             return Move("block", SYSTEM, {}, now)
+        if job.state == "ready" and self.too_large(job):
+            return Move("unvet", SYSTEM, {}, now)
         if job.state == "blocked" and not needs:
             return Move("parent" if self.is_container(job) else "unblock", SYSTEM, {}, now)
         if job.state == "blocked":
             for other in sorted(needs):
-                if self.jobs[other].state == "failed" and not job.needs[other]:
-                    return Move("flag", SYSTEM, {"kind": "escalation", "reason": "dependency_failed", "warned": other}, now)
+                if self.jobs[other].state == "failed":
+                    return Move("flag", SYSTEM, {"reason": "dependency_failed", "about": other}, now)
         return None
+
+    def _cause_is_gone(self, job: Job, q: Asked) -> bool:
+        if q.reason == "dependency_failed":
+            return q.about not in job.needs or self.jobs[q.about].state != "failed"
+        return q.reason == "retry_exhausted" and job.tries < job.limit
 
     def _pay(self, job: Job, now: int) -> bool:
         moved = False
@@ -212,7 +225,7 @@ class Twin(Verbs):
 
     def next(self, role: str | None = None, runs: bool = False) -> Job | None:
         """Whom the next worker gets."""
-        able = [job for job in self.jobs.values() if job.state == "ready" and job.type != "epic" and job.tries < job.limit]
-        able = [job for job in able if runs or not job.workflow]
+        able = [job for job in self.jobs.values() if job.state == "ready" and job.tries < job.limit]
+        able = [job for job in able if job.type != "epic" and not self.too_large(job) and (runs or not job.workflow)]
         fit = [job for job in able if role is None or job.role in (None, role)]
         return min(fit, key=lambda job: (job.priority, job.born, job.id), default=None)

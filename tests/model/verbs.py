@@ -7,12 +7,14 @@ from typing import Any
 
 from yourturn.core.canon import digest, dumps
 from yourturn.core.fields import duration
-from yourturn.core.model import Who
+from yourturn.core.model import SYSTEM, Who
 from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
 
 from .ground import ENDED, Asked, Call, Ground, Job, Move, No
 
-YES, NO = ("yes", "ok"), ("no", "stop")
+YES, NO = ("yes", "ok"), ("no",)
+#: What the system offers when it asks; with other words it takes advice, where tries ran out.
+OFFERED = {"dependency_failed": ("retry", "without", "cancel"), "retry_exhausted": ("retry", "human", "cancel")}
 #: What an agent may take back as the holder.
 TAKEN_BACK = ("input", "escalation", "permission", "recovery")
 #: What the machines' permissions are for, mostly: their words.
@@ -21,27 +23,38 @@ SHOWN = digest("Which?")
 UNBORN = 10**12
 
 
-def judge(q: Asked, args: dict[str, Any]) -> str:
-    """The verdict that an answer amounts to, as far as the machines know how to answer."""
-    if args.get("verdict") == "rejected":
-        return "rejected"
-    value, text = args.get("value"), args.get("text") or ""
-    if value is None and text and q.answers in ("choice", "boolean", "number"):
-        value = text
+def judge(q: Asked, args: dict[str, Any]) -> tuple[str, str, Any]:
+    """The verdict, the words and the value that an answer amounts to, as far as the machines know how to answer."""
+    said, value, text = args.get("verdict"), args.get("value"), args.get("text") or ""
+    if args.get("signal") is not None and value is None and q.answers in ("choice", "boolean", "number"):
+        return said or "approved", text, None
     if q.answers in ("approval", "boolean"):
-        if value is None and q.answers == "approval":
-            return "approved"
-        if value not in YES + NO:
-            raise No("invalid")
-        verdict = "approval" in (q.answers, KINDS[q.kind].response_type)  # else it is only information
-        return "rejected" if value in NO and verdict else "approved"
-    if q.answers == "choice" and value not in q.options:
+        return _yes_or_no(q, said, value, text)
+    if said == "rejected":
+        return said, text or str(value or ""), None
+    if value is None and q.answers in ("choice", "number"):
+        value, text = text or None, ""
+    if q.answers == "choice" and value not in q.options and not (q.other and str(value or "").strip()):
         raise No("invalid")
     if q.answers == "number" and not str(value).isdigit():
         raise No("invalid")
     if q.answers == "text" and not (value is None and not text) and not str(text if value is None else value).strip():
         raise No("invalid")
-    return "approved"
+    return "approved", text, value
+
+
+def _yes_or_no(q: Asked, said: str | None, value: Any, text: str) -> tuple[str, str, Any]:
+    if value is None and said is None and text.strip():
+        value, text = text, ""
+    if value is not None and value not in YES + NO:
+        raise No("invalid")
+    yes = value in YES if value is not None else said != "rejected"
+    if value is not None and said == "rejected" and yes:
+        raise No("invalid")
+    judges = "approval" in (q.answers, KINDS[q.kind].response_type)  # else a no is only information
+    if value is not None and said == "approved" and not yes and judges and OUTCOMES[q.kind, "rejected"] != "refused":
+        raise No("invalid")
+    return "rejected" if judges and not yes else "approved", text, yes
 
 
 class Verbs(Ground):
@@ -61,7 +74,7 @@ class Verbs(Ground):
             raise No("invalid")
         job = self._written(args, now)
         job.sources += bool(args.get("program"))
-        if args.get("draft") or self.settings["vetting"]:
+        if args.get("draft") or self.settings["vetting"] or self.too_large(job):
             job.state = "created"
         if args.get("awaiting"):
             self._open(job, {"kind": args["awaiting"]}, who.name, now)
@@ -98,12 +111,12 @@ class Verbs(Ground):
             args.get("requires"), args.get("role"), bool(args.get("workflow")), args.get("priority", 2), now, 0,
             args.get("max_retries") or self.settings["max_retries"],
         )  # fmt: skip
-        job.needs = dict.fromkeys(args.get("depends_on") or (), False)
+        job.needs = set(args.get("depends_on") or ())
         self.jobs[job.id] = job
         if self.open_needs(job):
             job.state = "blocked"
         if parent is not None:
-            self.jobs[parent].needs[job.id] = False
+            self.jobs[parent].needs.add(job.id)
             self.touched.add(parent)
         job.events = 1
         return job
@@ -119,9 +132,14 @@ class Verbs(Ground):
             self._born({"priority": job.priority, **child, "parent": job.id}, m.who, max(m.clock, self.fenced))
 
     def _vet(self, job: Job, m: Move) -> None:
-        if job.complexity == "xlarge":
+        if self.too_large(job):
             raise No("precondition")
         self._rest(job)
+
+    def _unvet(self, job: Job, m: Move) -> None:
+        if not self.too_large(job):
+            raise No("precondition")
+        job.state = "created"
 
     def _block(self, job: Job, m: Move) -> None:
         if not self.open_needs(job):
@@ -165,11 +183,11 @@ class Verbs(Ground):
         if any(self.waits_for(other, job.id) for other in wanted):
             raise No("precondition")
         for other in wanted:
-            job.needs.setdefault(other, False)
+            job.needs.add(other)
 
     def _dep_remove(self, job: Job, m: Move) -> None:
         for ref in m.args["needs"]:
-            job.needs.pop(ref.id, None)
+            job.needs.discard(ref.id)
 
     def _defer(self, job: Job, m: Move) -> None:
         until = m.args.get("until")
@@ -189,6 +207,8 @@ class Verbs(Ground):
 
     def _claim(self, job: Job, m: Move) -> None:
         wish = m.args.get("lease")
+        if job.type == "epic" or self.too_large(job):
+            raise No("precondition")
         if self.open_needs(job) or job.tries >= job.limit or (wish or 0) > self.settings["max_lease"]:
             raise No("precondition")
         lease = wish or self.settings["lease"]
@@ -206,7 +226,7 @@ class Verbs(Ground):
         job.tries += 1
         self._rest(job)
         if job.tries >= job.limit:
-            self._open(job, {"kind": "escalation", "reason": "retry_exhausted"}, "system", m.now)
+            self._system_asks(job, "retry_exhausted", m)
 
     def _expire(self, job: Job, m: Move) -> None:
         if job.holder is None and job.state == "human":
@@ -266,16 +286,29 @@ class Verbs(Ground):
             q.default = True
         job.asked.append(q)
         if blocking and job.state != "human":
-            job.back, job.state, job.outcome, job.accept = job.state, "human", None, None
+            for waiting in job.asks_for_acceptance():
+                waiting.ends = None  # silence accepts nothing while something else is asked
+            job.back, job.state, job.outcome = job.state, "human", None
         return q
 
+    def _system_asks(self, job: Job, reason: str, m: Move, about: int | None = None) -> None:
+        options = [{"value": word} for word in OFFERED[reason]]
+        q = self._open(job, {"kind": "escalation", "reason": reason, "options": options}, "system", m.now)
+        q.about, q.other = about, reason == "retry_exhausted"
+
     def _ask(self, job: Job, m: Move) -> None:
+        if m.args.get("reason") == "finished":
+            self._ask_for_acceptance(job, m)
+            return
         asked = self._open(job, m.args, m.who.name, m.now, tool=True)
         self._asker(job, m, asked)
         if asked.blocking and not m.holds:
             self._drop(job)
 
     def _flag(self, job: Job, m: Move) -> None:
+        if m.args.get("reason") == "dependency_failed":
+            self._system_asks(job, "dependency_failed", m, m.args["about"])
+            return
         self._update(job, m)
         wrote = self._record(job, m)
         if m.args.get("once") and any(q.kind == m.args.get("kind") for q in job.waiting()):
@@ -289,8 +322,6 @@ class Verbs(Ground):
         self._asker(job, m, asked)
         if not (m.args.get("hold") and m.holds):
             self._drop(job)
-        if "warned" in m.args:
-            job.needs[m.args["warned"]] = True
 
     def _may_answer(self, job: Job, m: Move) -> None:
         assert m.q is not None
@@ -303,24 +334,40 @@ class Verbs(Ground):
         if m.q is None:
             raise No("illegal_move")
         self._may_answer(job, m)
-        verdict = judge(m.q, m.args)
+        verdict, text, chosen = judge(m.q, m.args)
         if m.args.get("signal") is not None:
             self._settle_step(job, m)
         outcome = "back" if job.workflow or not m.q.blocking else OUTCOMES[m.q.kind, verdict]
         if outcome == "refused":
             raise No("precondition")
         self._shut(m.q, "answered", m, verdict)
-        if verdict == "rejected":
-            said = ("reason", "text", "value") if m.args.get("verdict") == "rejected" else ("text",)
-            eaten = len(said) == 1 and m.args.get("value") is None and m.q.answers == "boolean"  # the text was the answer
-            job.notes += any(str(m.args.get(word) or "").strip() for word in said) and not eaten
+        job.notes += verdict == "rejected" and bool(text.strip())
         if not m.q.blocking:
             return
         job.tries = 0
-        if outcome == "cancelled":
+        offered = OFFERED.get(m.q.reason or "", ()) if m.q.by == "system" and verdict == "approved" else ()
+        chosen = chosen if chosen in offered else ""
+        if outcome == "cancelled" or chosen == "cancel":
             self._end(job, "cancelled", m)
+        elif chosen == "human":
+            self._open(job, {"kind": "work"}, m.who.name, m.now)
+        elif m.q.reason == "finished" and verdict == "rejected":
+            self._sent_back(job, m)
         else:
+            if chosen == "without":
+                job.needs.discard(m.q.about or 0)
             self._one_less(job, outcome, m)
+            if chosen == "retry" and m.q.about is not None:
+                failed = self.jobs[m.q.about]
+                self._made(failed, Move("reopen", SYSTEM, {}, max(m.clock, failed.updated, self.fenced), clock=m.clock))
+
+    def _sent_back(self, job: Job, m: Move) -> None:
+        """Not accepted: the next claim works on it again. Of a container a person says what is missing."""
+        if job.state == "human":
+            job.back = "ready"
+        self._one_less(job, "back", m)
+        if self.is_container(job) and job.state != "human":
+            self._open(job, {"kind": "escalation"}, m.who.name, m.now)
 
     def _timeout(self, job: Job, m: Move) -> None:
         q = m.q
@@ -334,8 +381,12 @@ class Verbs(Ground):
             if how == "escalate":
                 q.reviewer = self.settings["escalate_to"]
             return
+        if how == "accept" and self.open_children(job):
+            raise No("precondition")
         self._shut(q, "timeout", m)
-        if how == "default" or (how == "defer" and job.waiting()):
+        if how == "accept":
+            self._end(job, "done", m)
+        elif how == "default" or (how == "defer" and job.waiting()):
             self._one_less(job, "back", m)
         elif how == "defer":
             self._drop(job)
@@ -348,17 +399,21 @@ class Verbs(Ground):
     def _withdraw(self, job: Job, m: Move) -> None:
         if m.q is None:
             raise No("illegal_move")
-        if m.q.by == "system":
+        system = m.who.role == "system"
+        if not system and (m.q.by == "system" or m.q.reason == "finished"):
             raise No("precondition")
-        if not m.who.is_person and (m.q.by != m.who.name or (m.q.blocking and not (m.holds and m.q.kind in TAKEN_BACK))):
+        own = m.q.by == m.who.name and (not m.q.blocking or (m.holds and m.q.kind in TAKEN_BACK))
+        if not system and not m.who.is_person and not own:
             raise No("not_allowed")
         if job.state == "human" and m.who.is_person:
             self._may_lift(job, m)
         self._shut(m.q, "cancelled", m)
-        if m.q.blocking and not job.waiting():
-            self._one_less(job, job.outcome or "back", m)
+        if m.q.blocking:
+            self._one_less(job, None if job.waiting() else job.outcome or "back", m)
 
     def _takes_off(self, q: Asked, m: Move) -> bool:
+        if q.reason == "finished":
+            return False
         if not m.who.is_person:
             return q.by == m.who.name and m.holds and q.kind in TAKEN_BACK
         reserved = self.settings["approvals"] == "approvers" and "approver" not in ROLES[m.who.role]
@@ -379,9 +434,11 @@ class Verbs(Ground):
     def _hand_back(self, job: Job, m: Move) -> None:
         self._may_lift(job, m)
         for q in job.pending():
-            self._shut(q, "cancelled", m)
-        job.tries = 0
-        self._return(job, m.now)
+            if q.reason != "finished":
+                self._shut(q, "cancelled", m)
+        job.tries, job.outcome = 0, None
+        self._update(job, m)
+        self._one_less(job, "back", m)
 
     def _assign(self, job: Job, m: Move) -> None:
         if m.q is None:
@@ -406,7 +463,7 @@ class Verbs(Ground):
             job.state, job.back, job.outcome = "ready", None, None
             self._open(job, {"kind": job.requires}, m.who.name, m.now)
         else:
-            self._to_review(job, m.now)
+            self._to_review(job, m)
 
     def _close(self, job: Job, m: Move) -> None:
         self._may_end(job, m)
@@ -418,17 +475,7 @@ class Verbs(Ground):
     def _accept(self, job: Job, m: Move) -> None:
         if self.open_children(job):
             raise No("precondition")
-        if m.who.role != "system":
-            self._approver(m)
         self._end(job, "done", m)
-
-    def _reject(self, job: Job, m: Move) -> None:
-        self._approver(m)
-        job.accept, job.tries = None, 0
-        self._rest(job)
-        job.notes += bool(str(m.args.get("reason") or m.args.get("text") or m.args.get("value") or "").strip())
-        if self.is_container(job):
-            self._open(job, {"kind": "escalation"}, m.who.name, m.now)
 
     def _fail(self, job: Job, m: Move) -> None:
         if job.state != "ready":
@@ -448,7 +495,7 @@ class Verbs(Ground):
     def _reopen(self, job: Job, m: Move) -> None:
         self._open_parent(job.parent)
         was = job.state
-        job.ended = job.failure = job.accept = job.wake = None
+        job.ended = job.failure = job.wake = None
         job.tries = 0
         if job.workflow:
             job.journal += 1
@@ -457,13 +504,6 @@ class Verbs(Ground):
         if was == "cancelled":
             job.state = "created"
         self._tell_dependents(job)
-        self._lives_again(job)
-
-    def _lives_again(self, job: Job) -> None:
-        """Who waits for it is told again if it fails again."""
-        for other in self.jobs.values():
-            if job.id in other.needs:
-                other.needs[job.id] = False
 
     # --- journals ---------------------------------------------------------------------------------------------------
 
@@ -548,4 +588,4 @@ class Verbs(Ground):
         if draft:
             job.state = "created"
         if was == "failed":
-            self._lives_again(job)
+            self._tell_dependents(job)

@@ -36,7 +36,7 @@ _names = itertools.count(1)
 
 _COLUMNS = (
     "id", "state", "return_state", "outcome", "retry_count", "max_retries", "epoch", "holder", "claimed_by", "claim_hash",
-    "lease_expires_at", "wake_at", "accept_at", "due_at", "failure", "ended_at", "updated_at", "event_count", "parent_id",
+    "lease_expires_at", "wake_at", "due_at", "failure", "ended_at", "updated_at", "event_count", "parent_id",
     "journal", "notes", "events", "sources", "version",
 )  # fmt: skip
 _JOB = f"""
@@ -47,10 +47,11 @@ FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :work
 """
 _ASKED = """
 SELECT q.task_id, q.id, q.kind, q.blocking, q.status, q.asked_by, q.reason, q.timeout_at, q.reviewer, q.responded_by,
-       q.responded_at, q.response, q.used_by, q.step FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
+       q.responded_at, q.response, q.used_by, q.step, q.on_timeout, q.timeout
+FROM questions q WHERE q.workspace_id = :workspace ORDER BY q.id
 """
 _NEEDS = """
-SELECT d.task_id, d.needs_id, d.warned FROM deps d JOIN tasks t ON t.id = d.task_id JOIN projects p ON p.id = t.project_id
+SELECT d.task_id, d.needs_id FROM deps d JOIN tasks t ON t.id = d.task_id JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace ORDER BY 1, 2
 """
 _STEPS = """
@@ -196,14 +197,16 @@ class Watched(Desk):
         trial.jobs = {names.get(task, task): job for task, job in trial.jobs.items()}
         for task, job in trial.jobs.items():
             job.id, job.parent = task, names.get(job.parent or 0, job.parent)
-            job.needs = {names.get(other, other): warned for other, warned in job.needs.items()}
+            job.needs = {names.get(other, other) for other in job.needs}
+            for q in job.asked:
+                q.about = names.get(q.about or 0, q.about)
         per_task: dict[int, list[Any]] = {task: [] for task in trial.jobs}
         for row in asked:
             per_task[row[0]].append(row)
         for row in jobs:
             self._same_job(trial.jobs[row[0]], row)
             self._same_questions(trial.jobs[row[0]], per_task[row[0]])
-        wanted = sorted((job.id, other, int(warned)) for job in trial.jobs.values() for other, warned in job.needs.items())
+        wanted = sorted((job.id, other) for job in trial.jobs.values() for other in job.needs)
         self._same("who waits for whom", [tuple(row) for row in needs], wanted)
         self._same("the journals", sorted(steps), sorted(row for job in trial.jobs.values() for row in _written(job)))
         self.box.update(twin=trial, rows=rows)
@@ -212,14 +215,14 @@ class Watched(Desk):
         wanted = (
             job.id, job.state, job.back, job.outcome, job.tries, job.limit, job.epoch, job.holder, job.claimer,
             row[9] if job.token is None and job.holder else job.token and claim_hash(job.token, job.workflow),
-            job.ends, job.wake, job.accept, job.due(), job.failure, job.ended, job.updated, job.events, job.parent,
-            job.journal, job.notes, job.events, job.sources, row[23],
+            job.ends, job.wake, job.due(), job.failure, job.ended, job.updated, job.events, job.parent,
+            job.journal, job.notes, job.events, job.sources, row[22],
         )  # fmt: skip
         differ = [i for i, name in enumerate(_COLUMNS) if row[i] != wanted[i]]
         self._same(f"task {job.id}", *({_COLUMNS[i]: side[i] for i in differ} for side in (row, wanted)))
         before = next((old for old in self.box["rows"][0] if old[0] == job.id), None)
-        if before is not None and (row[23] > before[23]) != (tuple(row) != tuple(before)):
-            self._same(f"the version of task {job.id}", row[23], f"more than {before[23]} if and only if the row changed")
+        if before is not None and (row[22] > before[22]) != (tuple(row) != tuple(before)):
+            self._same(f"the version of task {job.id}", row[22], f"more than {before[22]} if and only if the row changed")
 
     def _same_questions(self, job: Job, rows: list[Any]) -> None:
         self._same(f"how many questions task {job.id} has", len(rows), len(job.asked))
@@ -315,7 +318,7 @@ def _as_row(q: Asked) -> tuple[Any, ...]:
     asker = q.asker and f"{q.asker[0]}/{_place(q.asker[1])}"
     return (
         q.id, q.kind, int(q.blocking), q.status, q.by, q.reason, q.ends, q.reviewer, q.closer, q.closed_at, q.verdict, q.used,
-        asker,
+        asker, q.how, q.step,
     )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ _MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.
 _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
 _AWAITING, _ARGUMENTS = "tests/stories/test_awaiting.py", "tests/api/test_arguments.py"
 _FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
+_FINISHED, _PARSER = "tests/core/test_finished.py", "yourturn/core/answers.py"
+_ACTIONS = "yourturn/core/actions.py"
 _GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
@@ -68,13 +70,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("only an admin restarts", _RULES, 'who=TRANSITIONS[HUMAN, "answer"].who, guards', "guards", on(_VERDICTS, "test_the_right_to_answer_includes_a_restart_with_a_late_answer", "sqlite")),
     Mutant("whoever answers anything restarts a gate", _RULES, "guards=(needs.may_answer, *rule.guards))", "guards=rule.guards)", on(_VERDICTS, "test_a_gate_that_is_for_approvers_is_restarted_by_them", "sqlite")),
     Mutant("a question without a cause wakes the job", _RULES, "    return was in (HUMAN, REVIEW, *ENDED) and now", "    return now", on("tests/api/test_jobs.py", "test_a_job_is_resumed_only_if_it_waited_and_goes_on", "sqlite")),
-    Mutant("everybody reopens", _RULES, '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE, FAILED),                         (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
+    Mutant("everybody reopens", _RULES, '("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE,),                                (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'return d.settings["approvals"] != "approvers" or', "return True or", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
     Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),
     Mutant("anybody takes a question back", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "(q.kind in TAKEN_BACK)", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
     Mutant("a member replaces a reserved gate", _GUARDS, "return not KINDS[q.kind].gate or _is_approver(d)", "return True", on(_GATES, "test_a_reserved_gate_is_replaced_by_approvers_only", "sqlite")),
-    Mutant("what the system asks is replaced", _GUARDS, '    if q.asked_by == "system":\n        return False\n', "", on(_AWAITING, "test_a_question_of_the_system_is_not_replaced", "sqlite")),
+    Mutant("what the system asks is replaced", _GUARDS, 'if q.asked_by == "system" or q.reason == FINISHED:\n        return False', "if q.reason == FINISHED:\n        return False", on(_AWAITING, "test_a_question_of_the_system_is_not_replaced", "sqlite")),
     Mutant("a question without a turn is lost", _GUARDS, 'if name in d.args and "awaiting" not in d.args]', "if False]", on(_ARGUMENTS, "test_a_question_without_a_kind_is_refused", "sqlite")),
     # --- permissions
     Mutant("a permission serves another action", _GUARDS, 'if d.args["digest"] != allowed(q):', "if False:", on(_GIVEN, "test_anything_else_than_what_was_shown_is_refused", "sqlite-input")),
@@ -98,7 +100,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("everybody owns everything", "yourturn/core/access.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_others_sessions_are_nobodys_business")),
     Mutant("a token of more than its maker", _OFFICE, 'if not access.at_most(a["role"], by.role):', "if False:", on(_PEOPLE, "test_people_make_tokens_for_themselves")),
     Mutant("a token is good for everything", "yourturn/core/access.py", "    if in_scope(who, name):\n        return\n", "    return\n", on(_PEOPLE, "test_a_token_is_good_for_its_scopes_only")),
-    Mutant("any token takes a run", _RULES, "(needs.may_run, needs.no_open_need,", "(needs.no_open_need,", on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
+    Mutant("any token takes a run", _RULES, "(needs.may_run, needs.is_work,", "(needs.is_work,", on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
     Mutant("a token of wider scopes than its maker's", _OFFICE, "if not access.narrower(scopes, by.scopes) or", "if", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("what a removed person made stays good", _QUERIES, "(actor = :actor OR created_by = :actor)", "actor = :actor", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("a token that we revoked is still good", _DESK, "            self.store.managed += 1\n", "", on("tests/api/test_holders.py", "test_what_was_said_on_the_same_connection", "")),
@@ -135,7 +137,29 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a debt is not paid first", _DESK, "        if case.task is not None:\n            case = self._pay(tx, case, now, touched)\n", "", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
     Mutant("tries are not counted", _EFFECTS, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("one try too many", _EFFECTS, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
-    Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0)\n    if outcome == "cancelled":', '    if outcome == "cancelled":', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
+    Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0)\n    offered = ', '    offered = ', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
+    # --- verdicts, finished work, choices that act, what counts as work
+    Mutant("an unknown word is a yes", _QUESTIONS, "yes = said != REJECTED if value is None else verdict_of(value)", "yes = said != REJECTED if value is None else verdict_of(value) is not False", on(_FINISHED, "test_any_other_word_decides_nothing", "sqlite-banana")),
+    Mutant("a word is searched for a yes", _PARSER, "return True if word in YES else", "return True if any(yes in word.split() for yes in YES) else", on(_FINISHED, "test_any_other_word_decides_nothing", "sqlite-yes please")),
+    Mutant("a list is read as a word", _PARSER, "    if isinstance(value, (dict, list)):\n        return None\n    word = str(value)", "    word = str(value).strip(\"[]'\")", on(_FINISHED, "test_any_other_word_decides_nothing", "sqlite-word3")),
+    Mutant("a contradiction is accepted", _QUESTIONS, "if value is not None and not agrees:", "if False:", on(_FINISHED, "test_a_verdict_and_a_value_that_contradict_each_other_decide_nothing", "sqlite-rejected-yes")),
+    Mutant("a no with a no is a contradiction", _QUESTIONS, " or (said == REJECTED and not yes)", "", on(_FINISHED, "test_to_reject_a_question_of_yes_and_no_is_its_no", "sqlite-no")),
+    Mutant("an asker lets silence accept", _ACTIONS, "f.choice(*ON_TIMEOUT)", 'f.choice(*ON_TIMEOUT, "accept")', on(_CLOCK, "test_an_asker_cannot_let_silence_accept")),
+    Mutant("finished work is withdrawn", _GUARDS, '    if q.reason == FINISHED:\n        return f"{q.name} is about finished work: approve or reject it"\n', "", on(_FINISHED, "test_nothing_but_a_verdict_takes_the_question_about_finished_work_away", "sqlite-withdraw")),
+    Mutant("finished work is replaced", _GUARDS, 'if q.asked_by == "system" or q.reason == FINISHED:', 'if q.asked_by == "system":', on(_FINISHED, "test_nothing_but_a_verdict_takes_the_question_about_finished_work_away", "sqlite-replace")),
+    Mutant("finished work is handed back", _EFFECTS, "if q.status == PENDING and q.reason != FINISHED:", "if q.status == PENDING:", on(_FINISHED, "test_nothing_but_a_verdict_takes_the_question_about_finished_work_away", "sqlite-hand_back")),
+    Mutant("silence accepts beside a question", _LANDING, "        _hold_acceptance(d)\n", "", on(_FINISHED, "test_silence_accepts_nothing_while_something_else_is_asked")),
+    Mutant("the time does not run anew", _LANDING, "    if asked.timeout is not None:\n", "    if False:\n", on(_FINISHED, "test_silence_accepts_nothing_while_something_else_is_asked")),
+    Mutant("work with open children is finished", _LANDING, '    if d.case.children:\n        close(d, asked, WITHDRAWN', '    if False:\n        close(d, asked, WITHDRAWN', on(_FINISHED, "test_a_child_that_is_added_while_something_else_is_asked_makes_the_work_unfinished", "sqlite-2h")),
+    Mutant("review keeps to an agent's limits", _QUESTIONS, ' and args.get("reason") != FINISHED:', ":", on(_FINISHED, "test_the_time_until_finished_work_is_accepted_is_the_projects_own", "sqlite-7d-168")),
+    Mutant("a cause that is gone is still asked about", _DECIDE, "if about is not None and about not in failed:", "if False:", on(_FAMILY, "test_a_question_about_a_failed_dependency_closes_itself_when_its_cause_is_gone", "sqlite-reopen")),
+    Mutant("more tries are still asked about", _DECIDE, "elif q.reason == RETRY_EXHAUSTED and task.retry_count < task.max_retries:", "elif False:", on(_FAMILY, "test_more_tries_close_the_question_about_the_last_one")),
+    Mutant("a choice does not act", _EFFECTS, "        outcome = choice.effect(d, q) or outcome\n", "        pass\n", on(_FAMILY, "test_the_answer_to_a_failed_dependency_acts")),
+    Mutant("a failure is not asked about", _DECIDE, "        if ref.state == FAILED:\n            why", "        if False:\n            why", on(_FAMILY, "test_nothing_stays_blocked_on_something_failed_without_a_question")),
+    Mutant("a container is claimed", _GUARDS, 'return "it is an epic: its children are the work" if d.get("type") == "epic" else right_size(d)', "return right_size(d)", on(_FINISHED, "test_what_is_not_work_is_given_to_nobody", "sqlite-fields0")),
+    Mutant("what is too large is vetted", _RULES, "(needs.title, needs.right_size)", "(needs.title,)", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
+    Mutant("the wrong size is not asked", _GUARDS, 'return "" if right_size(d) else "it is not too large"', 'return ""', on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
+    Mutant("what became too large stays ready", _DECIDE, "if task.state == READY and too_large(task.complexity, case.has_children):", "if False:", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("asking drops the claim", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if d.opened[0].blocking:", on(_ASKED, "test_a_question_by_the_holder_keeps_the_claim")),
     Mutant("a stranger's question keeps it", _EFFECTS, "if d.opened[0].blocking and not d.holds_claim:", "if False:", on(_ASKED, "test_a_flag_or_a_question_by_anyone_else_drops_the_claim_at_once", "sqlite-ask")),
     Mutant("secrets are kept in clear", _CANON, "return str(_sha256(secret.encode()).hexdigest())", "return secret", on(_FENCES, "test_no_secret_is_stored")),
@@ -371,7 +395,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a no is true", "yourturn/flow/values.py", 'return self.value is True and self.verdict != "rejected"', 'return self.verdict == "approved"', on(_TRUTH, "test_a_no_deletes_nothing")),
     Mutant("a loop never ends", _REPLAY, "if self.rounds > ROUNDS and", "if self.rounds > 10_000 * ROUNDS and", on(_FAILURES, "test_what_is_swallowed_is_counted")),
     Mutant("a deed whose result is too large is repeated", _DURABLE, "        except Invalid as error:  # too large, say: the deed is done, and its record says so\n", "        except KeyError as error:\n", on(_FAILURES, "test_a_result_that_cannot_be_recorded_is_a_recorded_failure", "sqlite-text")),
-    Mutant("a failure is tried again without its step", _ENGINE, 'self.task = self.desk.rewind(self.key, at, spare="." in at, claim=self.claim)', "pass", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
+    Mutant("a failure is tried again without its step", _ENGINE, 'self.desk.rewind(self.key, at, spare="." in at, claim=self.claim)', "pass", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
     Mutant("an answer is acted upon twice", _ENGINE, "if self._acted_upon(said[-1]):", "if False:", on(_FAILURES, "test_a_stopped_one_can_be_resumed_after_all")),
     Mutant("a spare serves again after a wait", _REPLAY, 'old = {"spare": [self.number, spare["index"]]}', "old: dict[str, Any] = {}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
@@ -396,7 +420,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a command that is missing is tried again", "yourturn/worker/turns.py", "if self.adapter.plain and ending.rc in _NOT_RUN:", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("what cannot work takes the next task", "yourturn/worker/loop.py", "if self._unable >= set(self.agents):", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("a permission is answered in a row", "yourturn/web/shape.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
-    Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.needs_why:", "if False:", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
+    Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.why_needed and", "if False and", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
     Mutant("finished work is judged twice", "yourturn/web/answering.py", "except (AlreadyClosed, KeyReused, IllegalMove):", "except (AlreadyClosed, KeyReused):", on(_PAGES, "test_finished_work_is_judged_once", "")),
     Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "desk")),
     Mutant("a sheet hears what was meant for the page", "yourturn/web/static/notice.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),

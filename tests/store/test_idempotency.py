@@ -112,6 +112,7 @@ def test_an_answer_by_the_tasks_key_stays_with_its_question(desk, agent):
     first = desk.answer("PROJ-1", "that", key="k1")
     agent.ask("PROJ-1", "And where?")
     again = desk.answer("PROJ-1", "that", key="k1")
+    assert (first.pop("task_state"), again.pop("task_state")) == ("ready", "human"), "the first question; the task as it is"
     assert first == again and again["id"] == "Q1"
     assert [q["id"] for q in desk.inbox()] == ["Q2"]
 

@@ -29,7 +29,7 @@ def everywhere(desk, agent):
 
 @pytest.mark.parametrize("approvals", ["members", "approvers"])
 def test_what_is_offered_is_done_and_nothing_else(desk, agent, approvals):
-    """Whatever `moves` lists succeeds, and whatever it does not list moves nothing. A no to a question is an answer, no move."""
+    """Whatever `moves` lists succeeds, and whatever it does not list moves nothing. A yes or a no is an answer, no move."""
     words = (
         "vet",
         "accept",
@@ -45,13 +45,14 @@ def test_what_is_offered_is_done_and_nothing_else(desk, agent, approvals):
         "cancel",
         "reject",
     )
+    answers = {("reject", "human"), ("accept", "review"), ("reject", "review")}
     desk.set("approvals", approvals)
     for role in ("viewer", "member", "admin"):
         person = desk.as_(Who("human:zoe", role))
         for state in STATES:
             key = everywhere_one(desk, agent, state)
             offered = person.moves(key)
-            for verb in (word for word in words if word not in offered and (word, state) != ("reject", "human")):
+            for verb in (word for word in words if word not in offered and (word, state) not in answers):
                 try:
                     getattr(person, verb)(key)
                 except YourturnError:

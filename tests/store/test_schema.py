@@ -79,7 +79,7 @@ def test_columns_are_the_fields_of_the_rows(desk):
         for table, row, more in (
             ("tasks", Task, ()), ("questions", Question, ("workspace_id",)), ("steps", Step, ()), ("programs", Program, ("id",))
         ):  # fmt: skip
-            columns = [column[0] for column in run(f"SELECT * FROM {table}").description]
+            columns = [column[0] for column in run(f"SELECT * FROM {table}").description if column[0] != "accept_at"]
             assert columns == [*more, *row._fields]
 
 

@@ -47,6 +47,7 @@ def _life(desk, agent, clock):
     desk.create("N")
     agent.ask("PROJ-14", "How many?", response_type="number", blocking=False, default=3)
     _run(desk, agent)
+    _finished_and_failed(desk, agent)
     clock.advance(minutes=11)
     desk.reconcile()
 
@@ -63,6 +64,18 @@ def _run(desk, agent):
         more = {"steps": [said("2", "waiting")]} if key == "PROJ-16" else {"steps": [said("3", "waiting")]}
         agent.flag(key, "Well?", kind="input", claim=claim, step=more["steps"][0]["path"], **more)
     desk.answer("PROJ-16", "so", signal={"status": "COMPLETE"})
+
+
+def _finished_and_failed(desk, agent):
+    """PROJ-17: finished, and asked about once more; PROJ-18: opened again by the answer of PROJ-19, which waits for it."""
+    desk.create("P")
+    agent.complete(agent.claim("PROJ-17", "w7")["claim"], "it is finished")
+    desk.withdraw(agent.ask("PROJ-17", "And the docs?")["id"])
+    desk.create("Q")
+    desk.create("R", depends_on=["PROJ-18"])
+    agent.release(agent.claim("PROJ-18", "w7")["claim"])
+    desk.fail("PROJ-18")
+    desk.answer("PROJ-19", "retry")
 
 
 def test_whatever_the_desk_does_is_well(desk, agent, clock):
@@ -162,6 +175,14 @@ DAMAGE: dict[str, tuple[str, str]] = {
     "somebody else answered": ("answers", _event(1, "answer", "human:ana", "human:eve")),
     "answered twice": ("answers", _event(9, "approve", '"status":"answered"', '"status":"pending"')),
     "silence approves": ("answers", _event(10, "timeout", _said("verdict", None), _said("verdict", "approved"))),
+    "finished work is withdrawn": (
+        "answers",
+        "UPDATE events SET data = replace(data, (SELECT '\"id\":' || max(id) FROM questions WHERE task_id = 17), "
+        "(SELECT '\"id\":' || min(id) FROM questions WHERE task_id = 17)) WHERE task_id = 17 AND action = 'withdraw'",
+    ),
+    "it is opened again, and nobody chose that": (
+        "causes", _event(19, "answer", _said("value", "retry"), _said("value", "without"))
+    ),
     "work is rejected": ("verdicts", _event(12, "approve", "approved", "rejected")),
     "a yes that goes back": ("verdicts", _event(12, "approve", '"to":"done"', '"to":"ready"')),
     "silence that ends": ("verdicts", _event(10, "timeout", '"to":"ready"', '"to":"failed"')),

@@ -88,6 +88,20 @@ def _tied(b: Bench) -> Facts:
     return facts
 
 
+def _disappointed(b: Bench) -> Facts:
+    """A task that asks a person because what it waits for failed."""
+    facts = _tied(b)
+    b.desk.fail(facts["needs"], "the API is gone")
+    return {**facts, "question": b.desk.show(facts["task"])["questions"][-1]["id"]}
+
+
+def _accepted_by_silence(b: Bench) -> Facts:
+    b.desk.set("review", "2h")
+    key = b.review()
+    b.desk.set("review", "ask")
+    return {"task": key}
+
+
 def _only_child(b: Bench) -> Facts:
     epic = b.ready(type="epic")
     return {"task": b.ready(parent=epic), "epic": epic}
@@ -197,6 +211,9 @@ _add("answer", _waiting("working"), lambda c, f, k: c.answer(f["question"], "so"
 _add("answer", _aside, lambda c, f, k: c.answer(f["question"], "so", key=k), keyed=True)
 _add("approve", _waiting("ready", kind="approval"), lambda c, f, k: c.approve(f["question"], key=k), keyed=True)
 _add("approve", _task("review"), lambda c, f, k: c.approve(f["task"], key=k), keyed=True)
+_add("reject", _task("review"), lambda c, f, k: c.reject(f["task"], "not like that", key=k), keyed=True)
+_add("answer", _disappointed, lambda c, f, k: c.answer(f["question"], "retry", key=k), keyed=True)
+_add("answer", _disappointed, lambda c, f, k: c.answer(f["question"], "without", key=k), keyed=True)
 _add("reject", _waiting("ready"), lambda c, f, k: c.reject(f["question"], "not like that", key=k), keyed=True)
 _add("withdraw", _waiting("ready"), lambda c, f, k: c.withdraw(f["question"]))
 _add("hand_back", _waiting("ready"), lambda c, f, k: c.hand_back(f["task"], key=k), keyed=True)
@@ -206,11 +223,14 @@ _add("resolve", _waiting("ready"), lambda c, f, k: c.resolve(f["task"]))
 _add("accept", _task("review"), lambda c, f, k: c.accept(f["task"]))
 # --- the system's own
 _add("block", _two, lambda c, f, k: c.depend(f["task"], f["needs"]), what="dep_add")
+_add("unvet", _task("ready"), lambda c, f, k: c.update(f["task"], complexity="xlarge"), what="update")
+_add("withdraw", _disappointed, lambda c, f, k: c.close(f["needs"]), what="close")
 _add("unblock", _tied, lambda c, f, k: c.close(f["needs"]), what="close")
 _add("parent", _only_child, lambda c, f, k: c.close(f["task"]), what="close")
 _add("expire", _task("working"), _reconcile, what="reconcile", minutes=120)
 _add("expire", _task("working", max_retries=1), _reconcile, what="reconcile", minutes=120)
 _add("timeout", _waiting("ready", timeout="10m", on_timeout="fail"), _reconcile, what="reconcile", minutes=11)
+_add("timeout", _accepted_by_silence, _reconcile, what="reconcile", minutes=121)
 _add("reconcile", _waiting("working", timeout="10m", default="so"), _reconcile, minutes=11)
 # --- the office
 _add("project_create", _word, lambda c, f, k: c.create_project(f["word"].upper()))

@@ -187,8 +187,9 @@ def answer(d: Draft) -> None:
     if not q.blocking:
         return
     d.put(retry_count=0)
-    choice = CHOICES.get((q.reason or "", str(response["value"]))) if q.asked_by == SYSTEM.name else None
-    if choice is not None and verdict == APPROVED:
+    offered = q.asked_by == SYSTEM.name and q.response_type == "choice" and verdict == APPROVED  # not so before schema 6
+    choice = CHOICES.get((q.reason or "", str(response["value"]))) if offered else None
+    if choice is not None:
         outcome = choice.effect(d, q) or outcome
     if outcome == "human":
         return

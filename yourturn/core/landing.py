@@ -92,7 +92,14 @@ def _hold_acceptance(d: Draft) -> None:
 
 
 def _review_again(d: Draft, asked: Question) -> None:
-    """What was asked beside it is settled: the question about the finished work is still open, and its time runs anew."""
+    """What was asked beside it is settled: the question about the finished work is still open, and its time runs anew.
+
+    With a child that was added meanwhile the work is not finished: it is asked about again when the child has ended.
+    """
+    if d.case.children:
+        close(d, asked, WITHDRAWN, why=f"{d.key} has open children again")
+        rest(d)
+        return
     d.put(state=REVIEW, return_state=None, outcome=None)
     if asked.timeout is not None:
         d.swap(asked._replace(timeout_at=d.now + asked.timeout))

@@ -12,7 +12,7 @@ from .answers import allowed as allowed_words
 from .canon import digest
 from .draft import Draft
 from .errors import Invalid
-from .model import ANSWERED, APPROVED, MINUTE, PENDING, REJECTED, WITHDRAWN, Question
+from .model import ANSWERED, APPROVED, FINISHED, MINUTE, PENDING, REJECTED, WITHDRAWN, Question
 
 
 def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
@@ -34,8 +34,8 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     timeout = args.get("timeout")
     if timeout is None and tool and row.timeout:
         timeout = min(max(duration(row.timeout), d.settings["min_timeout"]), d.settings["max_timeout"])
-    elif timeout is not None and not ("steps" in args and d.script):  # a script is a person's word
-        _within_limits(d, timeout)
+    elif timeout is not None and not ("steps" in args and d.script) and args.get("reason") != FINISHED:
+        _within_limits(d, timeout)  # a script, and the setting `review`, are a person's word
     on_timeout = args.get("on_timeout")
     if timeout is None and not tool and by.startswith("agent:") and not d.get("workflow"):
         timeout, on_timeout = _patience(d, kind, args)
@@ -195,7 +195,8 @@ def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str,
     found = way(q.kind, q.response_type, yes)
     if found is None:
         return REJECTED, None, text
-    if said is not None and value is not None and said != found.verdict:
+    agrees = said in (None, found.verdict) or (said == REJECTED and not yes)
+    if value is not None and not agrees:
         raise Invalid(
             f"{q.name} was {said} with the value {_quote(value)}",
             reason="one says yes and the other no",

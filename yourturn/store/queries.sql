@@ -434,12 +434,3 @@ WHERE t.id = :id AND t.key = :key AND e.n = :event_count AND e.hash = :event_hea
 
 -- name: imported
 SELECT id, key, state, extra FROM tasks WHERE project_id = :project AND external_id = :external;
-
--- name: ask_about_finished
--- Rows of an older schema: finished work had no question of its own. The system owes it one.
-UPDATE tasks SET due_at = updated_at WHERE state = 'review' AND NOT EXISTS (
-    SELECT 1 FROM questions q WHERE q.task_id = tasks.id AND q.status = 'pending' AND q.reason = 'finished');
-
--- name: ask_about_failed
-UPDATE tasks SET due_at = updated_at WHERE state = 'blocked' AND EXISTS (
-    SELECT 1 FROM deps d JOIN tasks f ON f.id = d.needs_id WHERE d.task_id = tasks.id AND f.state = 'failed');

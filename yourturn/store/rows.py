@@ -100,8 +100,7 @@ def load(store: Store, run: Any, rows: Iterable[Row]) -> dict[str, int]:
         run(f"INSERT INTO {name} ({', '.join(shape)}) VALUES {values}", args)
         counts[name] += len(batch)
     run(store.query["renumber_questions"])
-    run(store.query["ask_about_finished"])
-    run(store.query["ask_about_failed"])
+    store.script(run, statements(schema.part(6, "owed"), store.words))
     store.renumber(run, [(table.name, table.order[0]) for table in TABLES if table.numbered])
     return counts
 

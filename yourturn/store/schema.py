@@ -70,14 +70,15 @@ def create(store: Store, upgrade: bool = False, known: int = VERSION, steps: dic
     elif found < known and upgrade:
         scripts = steps if steps is not None else migrations()
         for version in range(found + 1, known + 1):
-            _step(store, scripts[version].replace("{own}", _own(version, store.dialect)), version - 1, version)
+            script = scripts[version].replace("{own}", part(version, store.dialect)).replace("{owed}", part(version, "owed"))
+            _step(store, script, version - 1, version)
     check(store, known)
     return found
 
 
-def _own(version: int, dialect: str) -> str:
-    """The part of a migration that differs between the dialects: NNNN.sqlite and NNNN.postgres beside it, for {own}."""
-    path = os.path.join(os.path.dirname(__file__), "migrations", f"{version:04}.{dialect}")  # noqa: PTH118, PTH120
+def part(version: int, name: str) -> str:
+    """A part of a migration that lies beside it: NNNN.sqlite or NNNN.postgres for {own}, and NNNN.owed for {owed}."""
+    path = os.path.join(os.path.dirname(__file__), "migrations", f"{version:04}.{name}")  # noqa: PTH118, PTH120
     if not os.path.exists(path):  # noqa: PTH110
         return ""
     with open(path, encoding="utf-8") as file:  # noqa: PTH123
