@@ -110,6 +110,7 @@ def test_no_hint_offers_what_is_refused(turn: Turn) -> None:
     turn("create", "A", "--manual")
     said = turn("respond", "PROJ-1", "do it again", exit=6)
     assert "turn approve Q1" in said["hint"]
+    assert said["message"].startswith("Q1 takes a yes, not “do it again”: allowed: yes (") and " or no" not in said["message"]
     assert "reject" not in said["hint"]
     assert "reject" not in turn.text("show", "PROJ-1")
 

@@ -26,7 +26,7 @@ def test_one_of_32_answers_wins(turn: Turn) -> None:
     winner = won[0]["responded_by"]
     assert all(f"{winner} answered" in error["message"] for error in lost)
     assert {error["code"] for error in lost} == {"already_answered"}
-    assert turn("show", "Q1") == won[0]
+    assert won[0] == {**turn("show", "Q1"), "task_state": "ready"}
     assert [e["action"] for e in turn("log", "PROJ-1")] == ["create", "flag", "answer"]
 
 

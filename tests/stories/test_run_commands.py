@@ -70,7 +70,7 @@ def test_status_of_other_runs_and_of_tasks(floor: Floor) -> None:
     floor.agent.park(claim, "2d")
     assert "Run 3: asleep\nSleeps until: " in floor.crew.text("status", key.rpartition("-")[2])
     floor.crew("create", "Plain")
-    assert floor.crew.text("status", "4") == "Task 4: ready\n\nNext: turn claim PROJ-4\n"
+    assert floor.crew.text("status", "4") == "Task 4: ready\n\nNext: turn claim PROJ-4 | turn work (agents take what is ready)\n"
     assert floor.crew.text("status") == floor.crew.text()
     assert floor.crew("status", "99", exit=3)["code"] == "not_found"
 
@@ -106,7 +106,10 @@ def test_stop(floor: Floor) -> None:
 @pytest.mark.parametrize(("word", "verdict"), [("CONTINUE", "approved"), ("stop", "rejected")])
 def test_a_signal_answers_a_pause(floor: Floor, word: str, verdict: str) -> None:
     key = floor.paused()
-    assert floor.crew("signal", key, "--status", "MAYBE", exit=6)["hint"] == "Say CONTINUE or STOP."
+    refused = floor.crew("signal", key, "--status", "MAYBE", exit=6)
+    assert refused["message"].startswith("There is no signal 'MAYBE' to answer with: allowed: CONTINUE, DONE, STOP, yes (")
+    assert " or no (" in refused["message"]
+    assert refused["hint"] == "The question is still open. Say CONTINUE or STOP."
     said = floor.crew.text("signal", key, "--status", word, "--message", "as agreed")
     assert said == f"✓ {word.upper()}. {key} is 'ready': a worker picks it up, or turn resume {key} does.\n" + (
         f"The script decides what that means. To end the run: turn stop {key}\n" if word == "stop" else ""

@@ -94,7 +94,7 @@ def test_a_narrow_screen_shows_what_is_asked(waiting: Turn) -> None:
 def test_a_no_that_ends_the_task_asks_first(waiting: Turn) -> None:
     before = waiting("show", "PROJ-1")
     code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="n\n")
-    assert "No to Q1 cancels PROJ-1. Type PROJ-1 to go on:" in seen
+    assert "This answer cancels PROJ-1. Type PROJ-1 to go on:" in seen
     assert code == 6
     assert waiting("show", "PROJ-1") == before
     code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="PROJ-1\n")

@@ -21,11 +21,13 @@ def test_a_ticket_from_draft_to_done(turn: Turn) -> None:
     assert (got["task"]["state"], got["task"]["branch"], got["claim"]["worker"]) == ("working", "turn/PROJ-1-login", "abc123")
     turn("project", "set", "review", "ask")
     assert turn("ticket", "complete", "PROJ-1", "--summary", "Login with JWT")["state"] == "review"
-    assert [(q["id"], q["kind"], q["text"]) for q in turn("inbox")] == [("PROJ-1", "review", "Login with JWT")]
+    (q,) = turn("inbox")
+    assert (q["id"], q["kind"], q["reason"], q["text"]) == ("Q1", "approval", "finished", "Login with JWT")
     task = turn("ticket", "reject", "PROJ-1", "--reason", "Missing error handling")
     assert (task["state"], task["notes"][0]["text"]) == ("ready", "Missing error handling")
     turn("ticket", "next", "--project", "PROJ")
     turn("ticket", "complete", "PROJ-1", "--summary", "Now with errors")
+    assert [(q["id"], q["text"]) for q in turn("inbox")] == [("Q2", "Now with errors")]
     task = turn("ticket", "accept", "PROJ-1")
     assert task["state"] == "done"
     assert task["ended_at"] is not None
@@ -206,7 +208,7 @@ def test_names_words_and_pages(here: Turn) -> None:
     while page := here("inbox", "--limit", "2", *(("--after", seen[-1]) if seen else ())):
         seen += [item["id"] for item in page]
         assert len(seen) < 9
-    assert seen == ["Q1", "PROJ-2", "PROJ-3", "PROJ-4"]
+    assert seen == ["Q4", "Q1", "Q2", "Q3"]  # the escalation is the most urgent
 
 
 def test_a_removed_person_can_only_look(here: Turn) -> None:

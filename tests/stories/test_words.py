@@ -44,10 +44,12 @@ def test_a_lost_claim_is_told_as_it_was_lost(turn: Turn, how: str) -> None:
 @pytest.mark.parametrize("end", ["close PROJ-1", "cancel PROJ-1"])
 def test_complete_on_what_has_ended_says_what_is_valid(turn: Turn, end: str) -> None:
     told(turn, "create A", end)
-    message, step = turn.text("complete", "PROJ-1", "--worker-id", "w1", exit=4).splitlines()
+    message, reason, step = turn.text("complete", "PROJ-1", "--worker-id", "w1", exit=4).splitlines()
     state = turn.state("PROJ-1")
-    assert message == f"Error: Cannot complete PROJ-1: it is '{state}'"
+    assert message == "Error: Cannot complete PROJ-1"
+    assert reason == f"Reason: it was never claimed; it is '{state}'"
     assert step == f"Valid from '{state}': reopen (admin)"
+    assert turn("complete", "PROJ-1", "--worker-id", "w1", exit=4)["code"] == "claim_lost"
 
 
 def test_a_lost_race_says_who_holds_it(turn: Turn) -> None:
@@ -123,12 +125,13 @@ def crowded(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> Turn:
 
 def test_counts_are_true_beyond_one_page(crowded: Turn) -> None:
     turn = crowded
-    assert turn.text().startswith("520 wait for you")
-    assert "10 of 520 shown; more: turn inbox" in turn.text()
-    assert turn()["count"] == 520
-    assert "500 of 520 shown; more: turn inbox --after Q" in turn.text("inbox")
+    assert turn.text().startswith("518 wait for you")
+    assert "10 of 518 shown; more: turn inbox --mine\n" in turn.text()
+    assert turn()["count"] == 518
+    assert "500 of 518 shown; more: --after Q" in turn.text("inbox", "--mine")
+    assert "500 of 520 shown; more: --after Q" in turn.text("inbox")
     assert "shown; more" not in turn.text("inbox", "--limit", "520")
-    assert "2 of 517 shown; more: turn inbox --after" in turn.text("inbox", "--kind", "input", "--limit", "2")
+    assert "2 of 517 shown; more: --after Q" in turn.text("inbox", "--kind", "input", "--limit", "2")
     assert "1 of 2 shown" in turn.text("inbox", "--reviewer", "ben", "--limit", "1")
     assert "500 of 521 shown; more: --after PROJ-" in turn.text("list")
     assert "9 of 520 shown" in turn.text("list", "--state", "human", "--limit", "9")

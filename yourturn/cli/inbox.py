@@ -55,7 +55,7 @@ def _list(a: Namespace) -> int:
 
     def lines() -> list[str]:
         shown = view.inbox(found) if pending else [line for q in found for line in view.question(q)]
-        last = [] if whole or len(found) == total else [view.more(len(found), total, f"turn inbox --after {found[-1]['id']}")]
+        last = [] if whole or len(found) == total else [view.more(len(found), total, f"--after {found[-1]['id']}")]
         return [*shown, *last]
 
     return out(a, found, lines)

@@ -82,6 +82,7 @@ def signal(a: Namespace) -> int:
             raise Invalid(
                 f"There is no signal {a.status[:40]!a} to answer with",
                 reason=f"allowed: CONTINUE, DONE, STOP, {allowed()}",
+                hint="The question is still open. Say CONTINUE or STOP.",
             )
         task = desk.show(task["key"])
     more = [f"The script decides what that means. To end the run: turn stop {task['key']}"]

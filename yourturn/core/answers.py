@@ -40,8 +40,10 @@ def signalled(word: Any) -> bool | None:
     return verdict_of(word) if known is None else known
 
 
-def allowed() -> str:
-    return f"yes ({', '.join(YES[1:])}) or no ({', '.join(NO[1:])})"
+def allowed(no: bool = True) -> str:
+    """The words, for error texts. `no`: can the question be answered with a no?"""
+    yes = f"yes ({', '.join(YES[1:])})"
+    return f"{yes} or no ({', '.join(NO[1:])})" if no else yes
 
 
 class Words(NamedTuple):

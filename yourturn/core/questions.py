@@ -187,10 +187,13 @@ def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str,
         value, text = text, ""
     yes = said != REJECTED if value is None else verdict_of(value)
     if yes is None:
+        no = way(q.kind, q.response_type, False) is not None
+        verbs = ("approve", "reject") if no else ("approve",)
+        words = " or: ".join(f'turn {verb} {q.name} "…"' for verb in verbs)
         raise Invalid(
-            f"{q.name} takes a yes or a no, not {_quote(value)}",
-            reason=f"allowed: {allowed_words()}",
-            hint=f'The question is still open. Words go beside it: turn approve {q.name} "…" or: turn reject {q.name} "…"',
+            f"{q.name} takes a yes{' or a no' * no}, not {_quote(value)}",
+            reason=f"allowed: {allowed_words(no)}",
+            hint=f"The question is still open. Words go beside it: {words}",
         )
     found = way(q.kind, q.response_type, yes)
     if found is None:
