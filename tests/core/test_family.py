@@ -158,6 +158,15 @@ def test_the_last_try_asks_with_choices_that_act(bench):
             assert task["awaiting"] == "work" and bench.desk.approve(key)["state"] == "done"
 
 
+@pytest.mark.parametrize("word", ["no", "No.", "yes", "ok", "0"])
+def test_a_bare_yes_or_no_is_no_advice_for_the_next_try(bench, word):
+    key = bench.working(max_retries=1)
+    bench.agent.release(bench.claims[key])
+    with pytest.raises(Invalid, match=r"takes one of: retry, human, cancel \(or advice in words, not yes or no\)"):
+        bench.desk.answer(key, word)
+    assert state(bench.desk, key) == "human"
+
+
 def test_more_tries_close_the_question_about_the_last_one(bench):
     key = bench.working(max_retries=1)
     bench.agent.release(bench.claims[key])

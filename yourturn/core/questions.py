@@ -12,7 +12,7 @@ from .answers import allowed as allowed_words
 from .canon import digest
 from .draft import Draft
 from .errors import Invalid
-from .model import ANSWERED, APPROVED, FINISHED, MINUTE, PENDING, REJECTED, WITHDRAWN, Question
+from .model import ANSWERED, APPROVED, FINISHED, MINUTE, PENDING, REJECTED, SYSTEM, WITHDRAWN, Question
 
 
 def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
@@ -272,6 +272,8 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
         for option in options:
             if any(same(option[field], value) for field in ("id", "value", "label")):
                 return option["value"]
+    if q.asked_by == SYSTEM.name and verdict_of(value) is not None:
+        raise _not_one_of(q, options)  # words are advice for the next try; a bare no is none
     if q.allow_other and isinstance(value, str) and value.strip():
         return value
     raise _not_one_of(q, options)
@@ -280,7 +282,8 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
 def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
     names = ", ".join(str(o["id"]) for o in options)
     which = "one or more of" if q.multi else "one of"
-    other = " (or something else)" if q.allow_other else ""
+    words = "advice in words, not yes or no" if q.asked_by == SYSTEM.name else "something else"
+    other = f" (or {words})" if q.allow_other else ""
     return Invalid(f"{q.name} takes {which}: {names}{other}", hint="The question is still open.")
 
 
