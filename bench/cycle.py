@@ -62,7 +62,7 @@ class Door(Life):
             known["question"] = done.question
 
         def answer() -> None:
-            ana.do(law.say("answer", ana.who, task=known["task"], question=known["question"], value="sessions"))
+            ana.do(law.say("answer", ana.who, task=known["task"], question_id=known["question"], value="sessions"))
 
         def complete() -> None:
             coder.do(law.say("complete", coder.who, task=known["task"], claim=known["claim"], summary="It is there"))

@@ -96,7 +96,7 @@ def _moves(ana: Client, coder: Client, task: int | None) -> Iterator[tuple[str, 
     done = ana.desk.do(law.say("ask", ana.who, task=done.task, text="Sessions or tokens?"))
     yield "ask", time.perf_counter() - begun
     begun = time.perf_counter()
-    ana.desk.do(law.say("answer", ana.who, task=done.task, question=done.question, value="sessions"))
+    ana.desk.do(law.say("answer", ana.who, task=done.task, question_id=done.question, value="sessions"))
     yield "answer", time.perf_counter() - begun
 
 

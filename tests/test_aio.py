@@ -111,6 +111,7 @@ def test_a_wait_that_is_longer_than_the_questions_own_time(desk, agent, clock):
 
 
 def test_a_hundred_waits_need_one_thread_to_listen(desk, agent):
+    desk.set("question_rate", 1000)
     desk.create("A")
 
     async def story():

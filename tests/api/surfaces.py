@@ -349,7 +349,6 @@ LACKS: dict[tuple[str, str], dict[str, str]] = {
         **dict.fromkeys(("claim", "worker"), _CLAIMLESS), **dict.fromkeys(("to", "spare"), "the page goes on from where the run was")
     },
     ("web", "defer"): {"reason": "the form asks until when, and nothing else"},
-    ("web", "accept"): {"reason": "one button; a note says more"},
     ("web", "answer"): {"signal": _STEPLESS},
 }  # fmt: skip
 

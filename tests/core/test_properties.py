@@ -11,7 +11,7 @@ from yourturn.client import Client
 from yourturn.core.actions import VERBS
 from yourturn.core.decide import due, next_due
 from yourturn.core.errors import ClaimLost, YourturnError
-from yourturn.core.model import ENDED, HUMAN, PENDING, STATES, SYSTEM, WORKING, Case, Who
+from yourturn.core.model import ENDED, FINISHED, HUMAN, PENDING, REVIEW, STATES, SYSTEM, WORKING, Case, Who
 from yourturn.core.rules import KINDS, MEANS, OFFICE, OUTCOMES, SILENCE, TRANSITIONS
 from yourturn.testing import FakeClock, temporary_desk
 
@@ -121,7 +121,10 @@ class Walk:
         t = c.task
         assert t is not None and t.state in STATES
         pending = [q for q in c.questions if q.status == PENDING]
-        assert (t.state == HUMAN) == any(q.blocking for q in pending)
+        asked = [q for q in pending if q.blocking]
+        finished = [q for q in asked if q.reason == FINISHED]
+        assert (t.state == HUMAN) == (len(asked) > len(finished))
+        assert len(finished) <= 1 and (not finished or t.state in (HUMAN, REVIEW))
         assert t.state != WORKING or t.holder is not None
         assert t.holder is None or t.state in (WORKING, HUMAN)
         assert t.state not in ENDED or not pending
