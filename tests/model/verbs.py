@@ -129,7 +129,7 @@ class Verbs(Ground):
         self._drop(job)
         job.state, job.back, job.outcome = "blocked", None, None
         for child in m.args["children"]:
-            self._born({"priority": job.priority, **child, "parent": job.id}, m.who, max(m.clock, self.fenced))
+            self._born({"priority": job.priority, "role": job.role, **child, "parent": job.id}, m.who, max(m.clock, self.fenced))
 
     def _vet(self, job: Job, m: Move) -> None:
         if self.too_large(job):
