@@ -29,6 +29,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from . import births as birth
+from . import choices as choose
 from . import effects as do
 from . import guards as needs
 from .draft import Draft
@@ -285,12 +286,12 @@ class Choice(NamedTuple):
 
 #: (reason, option) -> what choosing it does. A question of the system with such a reason offers exactly these.
 CHOICES: dict[tuple[str, str], Choice] = {
-    (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", do.try_dependency_again),
-    (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", do.drop_dependency),
-    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled", do.abandon),
-    (RETRY_EXHAUSTED, "retry"): Choice("Try again", "{task} is ready again, and its tries are counted anew", do.go_on),
-    (RETRY_EXHAUSTED, "human"): Choice("Hand it to a person", "a person does {task}", do.hand_to_person),
-    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled", do.abandon),
+    (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", choose.try_dependency_again),
+    (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", choose.drop_dependency),
+    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled", choose.abandon),
+    (RETRY_EXHAUSTED, "retry"): Choice("Try again", "{task} is ready again, and its tries are counted anew", choose.go_on),
+    (RETRY_EXHAUSTED, "human"): Choice("Hand it to a person", "a person does {task}", choose.hand_to_person),
+    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled", choose.abandon),
 }  # fmt: skip
 
 
