@@ -88,6 +88,23 @@ class Biased(Machine):
         who, verb = PEOPLE[c["other"] % len(PEOPLE)], ANSWERS[c["task"] % len(ANSWERS)]
         self.anything(verb, who, self.desk.twin.jobs[job.id], {**c, "question": "pending"}, self.key(c))
 
+    def answers_the_system(self, c: dict[str, Any]) -> None:
+        """A failure is asked about, or used-up tries: what each choice does, and what is no choice."""
+        asking = [(job, q) for job in self.jobs() for q in job.pending() if q.by == "system" and q.reason != "finished"]
+        if not asking:
+            job = self.one_in(c, "working") or self.one_in(c, "ready") or self.job(c)
+            if job.state == "working" and c["small"]:
+                self.say("update", ADMINS[0], job, args={"fields": {"max_retries": job.tries + 1}})
+                self.say("release", ADMINS[0], job)
+            else:
+                verb, args = ("fail", {}) if c["flag"] else ("dep_add", self.args("dep_add", job, {**c, "proof": "none"}))
+                self.say(verb, ADMINS[0], job, args=args)
+            asking = [(job, q) for job in self.jobs() for q in job.pending() if q.by == "system" and q.reason != "finished"]
+        if not asking:
+            return
+        job, q = asking[c["task"] % len(asking)]
+        self.say("answer", ADMINS[0], job, q.id, args={"value": c["value"]})
+
     def answers_again(self, c: dict[str, Any]) -> None:
         closed = [(job, q.id) for job in self.jobs() for q in job.asked if q.status != "pending"]
         if not closed:
@@ -216,5 +233,6 @@ SCENES = (
     *3 * ("claims", "moves_on"),
     *2 * ("writes_with_a_claim", "outlives_its_lease", "asks", "answers", "says_what_the_table_does_not_know"),
     *2 * ("goes_on_with_a_run", "asks_in_a_step"),
+    *2 * ("answers_the_system",),
     *("answers_again", "uses", "reopens", "makes_a_family", "says_it_twice", "time_passes", "restores"),
 )
