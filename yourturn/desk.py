@@ -37,6 +37,8 @@ T = TypeVar("T")
 _ATTEMPTS = 12
 #: Said of a task's key, these may come too late for its last question.
 _MAY_BE_LATE = frozenset({"answer", "approve", "reject", "withdraw"})
+#: What a person says to a question.
+_ANSWERS = frozenset({"answer", "approve", "reject", "accept"})
 #: These bring neighbours in, or ask about them: they look at the rows themselves.
 _NEIGHBOURLY = frozenset({"dep_add", "dep_remove", "decompose", "reopen", "rewind"})
 
@@ -256,6 +258,8 @@ class Desk(Lookout):
         after = self._follow(tx, decision, now, touched)
         tx.final.append((after, database, known))
         number = decision.opened[0].id if decision.opened else action.question
+        if action.verb in _ANSWERS and decision.closed and not action.args.get("signal"):
+            number = decision.closed[0].id  # also where the answer led to another question
         if number is None and decision.closed:
             number = decision.closed[0].id
         if number is None and action.verb in _MAY_BE_LATE and case.questions:

@@ -303,7 +303,7 @@ def task(
         tries(t),
         f"part of {t['parent']}" if t["parent"] else "",
         f"waits for {', '.join(t['blocked_by'])}" if t["blocked_by"] else "",
-        f"holds up {', '.join(holds_up)}" if holds_up else "",
+        f"holds up {', '.join(holds_up)}" if holds_up and (not t["ended_at"] or t["failure"]) else "",
         f"requires {t['requires']}" if t["requires"] else "",
         f"role {t['role']}" if t["role"] else "",
         f"put aside until {clock(t['wake_at'])}" if t["wake_at"] else "",
@@ -402,7 +402,10 @@ def ways(q: dict[str, Any], name: str) -> list[str]:
     """The lines that answer a question."""
     from .core.answers import ANSWERS
 
-    return [_command(q, w.command, name) for w in ANSWERS[q["kind"], q["response_type"]]]
+    found = ANSWERS[q["kind"], q["response_type"]]
+    if q["asked_by"] == "system" and q["options"]:  # one of its options says no
+        found = tuple(w for w in found if w.name != "no")
+    return [_command(q, w.command, name) for w in found]
 
 
 def _command(q: dict[str, Any], command: str, name: str, option: Any = None) -> str:

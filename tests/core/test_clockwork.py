@@ -47,7 +47,7 @@ def test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once(bench, ho
 def test_after_a_reset_the_next_exhaustion_asks_again(bench):
     key = bench.ready(max_retries=1)
     lose(bench, key, "release")
-    bench.desk.answer(key, "again")
+    bench.desk.answer(key, "once more, please")
     lose(bench, key, "expire")
     assert [q["status"] for q in bench.desk.show(key)["questions"]] == ["answered", "pending"]
 

@@ -151,18 +151,19 @@ def test_the_last_try_asks_with_choices_that_act(bench):
         bench.agent.release(bench.claims[key])
         asked = bench.desk.show(key)["questions"][-1]
         assert [o["id"] for o in asked["options"]] == ["retry", "human", "cancel"] and asked["allow_other"]
-        bench.desk.answer(asked["id"], answer)
+        told = bench.desk.answer(asked["id"], answer)
         task = bench.desk.show(key)
         assert (task["state"], task["retry_count"]) == (lands_in, 0)
         if answer == "human":
+            assert told["id"] == asked["id"] and told["status"] == "answered", "not the question that it led to"
             assert task["awaiting"] == "work" and bench.desk.approve(key)["state"] == "done"
 
 
-@pytest.mark.parametrize("word", ["no", "No.", "yes", "ok", "0"])
+@pytest.mark.parametrize("word", ["no", "No.", "yes", "ok", "0", "nope", "stop", "nah"])
 def test_a_bare_yes_or_no_is_no_advice_for_the_next_try(bench, word):
     key = bench.working(max_retries=1)
     bench.agent.release(bench.claims[key])
-    with pytest.raises(Invalid, match=r"takes one of: retry, human, cancel \(or advice in words, not yes or no\)"):
+    with pytest.raises(Invalid, match=r"takes one of: retry, human, cancel \(or advice of more than a word\)"):
         bench.desk.answer(key, word)
     assert state(bench.desk, key) == "human"
 

@@ -34,7 +34,7 @@ def judge(q: Asked, args: dict[str, Any]) -> tuple[str, str, Any]:
         return said, text or str(value or ""), None
     if value is None and q.answers in ("choice", "number"):
         value, text = text or None, ""
-    advice = q.other and str(value or "").strip() and value not in YES + NO
+    advice = q.other and len(str(value or "").split()) > 1
     if q.answers == "choice" and value not in q.options and not advice:
         raise No("invalid")
     if q.answers == "number" and not str(value).isdigit():

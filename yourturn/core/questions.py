@@ -272,8 +272,8 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
         for option in options:
             if any(same(option[field], value) for field in ("id", "value", "label")):
                 return option["value"]
-    if q.asked_by == SYSTEM.name and verdict_of(value) is not None:
-        raise _not_one_of(q, options)  # words are advice for the next try; a bare no is none
+    if q.asked_by == SYSTEM.name and len(str(value).split()) < 2:
+        raise _not_one_of(q, options)  # a sentence is advice for the next try; a bare no, nope or stop is none
     if q.allow_other and isinstance(value, str) and value.strip():
         return value
     raise _not_one_of(q, options)
@@ -282,7 +282,7 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
 def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
     names = ", ".join(str(o["id"]) for o in options)
     which = "one or more of" if q.multi else "one of"
-    words = "advice in words, not yes or no" if q.asked_by == SYSTEM.name else "something else"
+    words = "advice of more than a word" if q.asked_by == SYSTEM.name else "something else"
     other = f" (or {words})" if q.allow_other else ""
     return Invalid(f"{q.name} takes {which}: {names}{other}", hint="The question is still open.")
 

@@ -288,10 +288,10 @@ class Choice(NamedTuple):
 CHOICES: dict[tuple[str, str], Choice] = {
     (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", choose.try_dependency_again),
     (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", choose.drop_dependency),
-    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled", choose.abandon),
+    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled; tasks that wait for it go on", choose.abandon),
     (RETRY_EXHAUSTED, "retry"): Choice("Try again", "{task} is ready again, and its tries are counted anew", choose.go_on),
     (RETRY_EXHAUSTED, "human"): Choice("Hand it to a person", "a person does {task}", choose.hand_to_person),
-    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled", choose.abandon),
+    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled; tasks that wait for it go on", choose.abandon),
 }  # fmt: skip
 
 
