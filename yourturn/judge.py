@@ -344,7 +344,9 @@ def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
     if how in ("remind", "escalate", "keep"):
         return (HUMAN,)
     if how in ("fail", "stuck"):
-        return (FAILED,)
+        asked = any(q["asked_by"].startswith("human:") for q in m.story.waiting())
+        outlived = asked and any(q["status"] == TIMEOUT and q["asked_by"].startswith("agent:") for _, q in m.closed)
+        return (HUMAN,) if outlived else (FAILED,)
     if how == "defer" and not others:
         return (DEFERRED,)
     stay.add("back")

@@ -337,3 +337,19 @@ def test_what_is_not_known_is_refused_also_where_nothing_is_taken(site, job):
     for verb in ("vet", "wake", "hand_back", "cancel"):
         refused = site.post(f"/api/tasks/{job}/{verb}", {"surprise": 1})
         assert refused.status == 422 and "surprise" in refused.json["error"]["message"], verb
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_an_empty_answer_is_no_yes(site, job, text):
+    asked = site.desk.ask(job, "May I?", "permission")["id"]
+    for path in (f"/api/questions/{asked}/answer", f"/api/tasks/{asked}/answer"):
+        assert site.post(path, {"text": text}).status == 422, path
+    assert site.desk.show(asked)["status"] == "pending"
+
+
+def test_odd_claims_and_late_looks_are_answered(site, job):
+    for method in ("complete", "heartbeat", "release"):
+        assert site.post(f"/api/desk/{method}", {"args": [{"token": 5}]}).status in (404, 409, 422), method
+    asked = site.desk.ask(job, "Which?")["id"]
+    site.desk.answer(asked, "this")
+    assert site.post("/api/desk/lands", {"args": [asked, "that"]}).status == 409

@@ -389,6 +389,8 @@ class Verbs(Ground):
             self._end(job, "done", m)
         elif how == "default" or (how == "defer" and job.waiting()):
             self._one_less(job, "back", m)
+        elif how in ("fail", "stuck") and q.by.startswith("agent:") and any(o.by.startswith("human:") for o in job.waiting()):
+            return
         elif how == "defer":
             self._drop(job)
             job.back = "created" if job.back == "created" else "ready"

@@ -162,6 +162,8 @@ def said(call: Call, action: str, named: str, of: str = "question") -> Any:
             raise Invalid(f"{name} must be a list")
     if action == "answer" and not body.keys() & {"value", "text", "verdict", "signal"}:
         raise Invalid("An answer needs a value, a text or a verdict")
+    if action == "answer" and body.keys() <= {"text", "restart"} and not body["text"].strip():
+        raise Invalid("text must not be empty", hint="The question is still open.")
     if action == "update" and not body.keys() - {"claim"}:
         raise Invalid("Nothing to update was given", hint=f"Give one of: {', '.join(deed.takes)}.")
     if "until" in body and not isinstance(body["until"], str):

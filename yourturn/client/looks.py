@@ -107,7 +107,7 @@ class Looks(Names):
         about = self._about(question)
 
         def look(r: Reader) -> str:
-            case = r.case(about["task"])
+            case = r.case(about["task"], about.get("question_id"))
             return lands(case, r.now, about.get("question_id"), value=value, text=text, verdict=verdict)
 
         return self.desk.read(look)

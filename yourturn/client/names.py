@@ -99,7 +99,7 @@ class Names:
         if isinstance(claim, dict) and "claim" in claim and "task" in claim:
             claim = claim["claim"]
         if isinstance(claim, dict) and "token" in claim:
-            return {"task": self._task(claim["task"]), "claim": claim["token"], "worker": worker}
+            return {"task": self._task(claim.get("task", "")), "claim": claim["token"], "worker": worker}
         found = _TOKEN.fullmatch(claim) if isinstance(claim, str) else None
         if found:
             return {"task": self._task(found[1]), "claim": claim, "worker": worker}

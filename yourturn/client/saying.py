@@ -223,7 +223,7 @@ class Saying(Names):
         return self._say("decompose", key=key, children=named, **self._hold(claim, worker, proof))
 
     def _child(self, child: Any) -> Any:
-        if not isinstance(child, dict) or "depends_on" not in child:
+        if not isinstance(child, dict) or child.get("depends_on") is None:
             return child
         return {**child, "depends_on": self._tasks(child["depends_on"])}
 

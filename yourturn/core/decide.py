@@ -216,7 +216,7 @@ def held_last(task: Task, token: str, who: Who) -> bool:
 def _find_question(d: Draft, verb: str) -> Question | None:
     """The named question, or the one that the task's key stands for."""
     if d.action.question is not None:
-        return next(q for q in d.questions if q.id == d.action.question)
+        return next((q for q in d.questions if q.id == d.action.question), None)
     pending = d.case.pending()
     if len(pending) > 1:
         pending = [q for q in pending if q.blocking] or pending

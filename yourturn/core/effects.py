@@ -37,6 +37,7 @@ from .model import (
     Action,
     Claim,
     Note,
+    Question,
 )
 from .prose import account
 
@@ -225,6 +226,11 @@ def late_answer(d: Draft) -> None:
     d.notes.append(Note(d.action.who.name, words if isinstance(words, str) else json.dumps(words), d.now))
 
 
+def outlived(q: Question, others: list[Question]) -> bool:
+    """An agent's question that runs out takes no question of a person off the desk with it."""
+    return q.asked_by.startswith("agent:") and any(other.asked_by.startswith("human:") for other in others)
+
+
 def silence(d: Draft) -> None:
     q = d.question
     assert q is not None and q.timeout_at is not None
@@ -248,6 +254,8 @@ def silence(d: Draft) -> None:
         leave(d, "back")
     elif how == "defer" and d.waiting():
         leave(d, "back")  # somebody else's question still waits: only this one is over
+    elif how in ("fail", "stuck") and outlived(q, d.waiting()):
+        leave(d, None)
     elif how == "defer":
         drop_claim(d)
         d.put(state=DEFERRED, return_state=_resting(d), outcome=None, wake_at=None)
@@ -405,7 +413,7 @@ def update(d: Draft) -> None:
     fields = dict(d.args.get("fields", ()))
     if "labels" in fields:
         fields["labels"] = json.dumps(fields["labels"])
-    if fields.get("seat"):
+    if fields.get("seat") is not None:
         fields["seat"] = dumps(fields["seat"])
     d.put(**{name: value for name, value in fields.items() if value != d.get(name)})
 

@@ -222,15 +222,16 @@ def mapping(field: str, value: Any) -> dict[str, Any]:
 
 
 def options(field: str, value: Any) -> list[dict[str, Any]]:
-    """Choices: 'jwt', or {"id", "label", "value", "description"}; ids are unique."""
+    """Choices: 'jwt', or {"id", "label", "value", "description"}; no word names two of them."""
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"{field} must be a list")
     found = [_option(field, item) for item in value]
     seen: set[str] = set()
     for item in found:
-        if item["id"] in seen:
-            raise Invalid(f"{field} names {_quote(item['id'])} twice")
-        seen.add(item["id"])
+        words = {str(item[name]).strip().casefold() for name in ("id", "label", "value")}
+        if words & seen:
+            raise Invalid(f"{field} names {_quote(min(words & seen))} twice", hint="An answer could mean either of them.")
+        seen |= words
     return list(_sized(field, found))
 
 

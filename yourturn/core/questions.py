@@ -183,7 +183,7 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str, Any, str]:
     """A yes or a no: by the verb, by the value, or by the only word that was given."""
-    if value is None and said is None and text.strip():
+    if value is None and said is None and text:
         value, text = text, ""
     yes = said != REJECTED if value is None else verdict_of(value)
     if yes is None:

@@ -57,6 +57,10 @@ class Threads:
 def _tell(future: asyncio.Future[Any], result: Any, error: BaseException | None) -> None:
     if future.cancelled():
         return
+    if isinstance(error, StopIteration):  # a future cannot carry it, and whoever awaits it would wait for ever
+        wrong = RuntimeError("a handler ended with StopIteration")
+        wrong.__cause__ = error
+        error = wrong
     if error is not None:
         future.set_exception(error)
     else:

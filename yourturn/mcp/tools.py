@@ -154,7 +154,7 @@ class Tools(Seat):
     def _approve(self, given: dict[str, Any], call: Call) -> Reply:
         """Whatever the host wants to know: the gate asks as the hook would, about every tool."""
         name, given_input = given["tool_name"], given["input"]
-        if name.startswith(_OURS):
+        if name.startswith(_OURS) and name.removeprefix(_OURS) in TOOLS:
             return _decision({"behavior": "allow", "updatedInput": given_input})
         about = gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder)
         task = self.task(None) or self.own_task(gate.describe(about), f"hook/{about.by}/task")

@@ -70,9 +70,9 @@ class Docket:
         self.store.recent.agree(task, row[_KEY])
         return self._case(row, question)
 
-    def seen(self, row: Any) -> Case:
+    def seen(self, row: Any, question: int | None = None) -> Case:
         """The same of a row that was only looked at."""
-        return self._case(row)[0]
+        return self._case(row, question)[0]
 
     def _case(self, row: Any, question: int | None = None, home: Project | None = None) -> tuple[Case, int]:
         """The row is locked, and says what else there is; what is read now is what the lock protects."""

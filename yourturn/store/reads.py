@@ -121,11 +121,11 @@ class Reader(Hanging):
         found = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
         return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
 
-    def case(self, number: int) -> Case:
-        """A task as a decision sees it, but not locked."""
+    def case(self, number: int, question: int | None = None) -> Case:
+        """A task as a decision sees it, but not locked; with the question that is named, also a closed one."""
         from .tx import Tx
 
-        return Tx(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0])
+        return Tx(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0], question)
 
     def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
         """(task, what it waits for): of all that wait for these, and all that these wait for."""
