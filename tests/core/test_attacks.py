@@ -40,11 +40,15 @@ def test_where_a_late_answer_would_lead_is_refused_like_the_answer(bench):
 def test_no_word_names_two_options(bench):
     for options in (
         [{"id": "no", "label": "Yes, deploy", "value": "deploy"}, {"id": "x", "label": "No", "value": "stop"}],
-        [{"id": "a", "label": "no", "value": "deploy"}, {"id": "b", "label": "no", "value": "stop"}],
         ["Yes", "yes"],
     ):
         with pytest.raises(Invalid, match="twice"):
             bench.agent.ask(bench.ready(), "Deploy?", options=options)
+    same = [{"id": "a", "label": "no", "value": "deploy"}, {"id": "b", "label": "no", "value": "stop"}]
+    asked = bench.agent.ask(bench.ready(), "Deploy?", options=same)
+    with pytest.raises(Invalid, match="fits several options"):
+        bench.desk.answer(asked, "No")
+    assert bench.desk.answer(asked, "b")["response"]["value"] == "stop"
 
 
 def test_odd_shapes_are_refused_or_taken(bench):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -222,16 +223,15 @@ def mapping(field: str, value: Any) -> dict[str, Any]:
 
 
 def options(field: str, value: Any) -> list[dict[str, Any]]:
-    """Choices: 'jwt', or {"id", "label", "value", "description"}; no word names two of them."""
+    """Choices: 'jwt', or {"id", "label", "value", "description"}; the id of one names no other."""
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"{field} must be a list")
     found = [_option(field, item) for item in value]
-    seen: set[str] = set()
-    for item in found:
-        words = {str(item[name]).strip().casefold() for name in ("id", "label", "value")}
-        if words & seen:
-            raise Invalid(f"{field} names {_quote(min(words & seen))} twice", hint="An answer could mean either of them.")
-        seen |= words
+    words = [[str(item[name]).strip().casefold() for name in ("id", "label", "value")] for item in found]
+    named = Counter(word for each in words for word in set(each))
+    for item, (own, *_) in zip(found, words, strict=True):
+        if named[own] > 1:
+            raise Invalid(f"{field} names {_quote(item['id'])} twice", hint="An answer could mean either of them.")
     return list(_sized(field, found))
 
 

@@ -268,10 +268,14 @@ def _several(text: str) -> list[Any]:
 
 
 def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
-    for same in (lambda a, b: a == b, lambda a, b: str(a).strip().casefold() == str(b).strip().casefold()):
-        for option in options:
-            if any(same(option[field], value) for field in ("id", "value", "label")):
-                return option["value"]
+    word = str(value).strip().casefold()
+    fits = [o for o in options if any(o[field] == value for field in ("id", "value", "label"))]
+    fits = fits or [o for o in options if word in (str(o[field]).strip().casefold() for field in ("id", "value", "label"))]
+    if len({str(o["value"]) for o in fits}) > 1:
+        names = ", ".join(str(o["id"]) for o in fits)
+        raise Invalid(f"“{word[:40]}” fits several options of {q.name}", reason=names, hint="Name one by its id.")
+    if fits:
+        return fits[0]["value"]
     if q.asked_by == SYSTEM.name and len(str(value).split()) < 2:
         raise _not_one_of(q, options)  # a sentence is advice for the next try; a bare no, nope or stop is none
     if q.allow_other and isinstance(value, str) and value.strip():
