@@ -360,6 +360,8 @@ def tries(t: dict[str, Any]) -> str:
 
 def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
     """What to type now."""
+    from .core.guards import too_large
+
     key = t["key"]
     open_ones = [q for q in t["questions"] if q["status"] == "pending"]
     rows: list[tuple[str, str]] = []
@@ -376,7 +378,7 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
         return columns([[line, effect] for line, effect in rows])
     if t["type"] == "epic" and t["state"] == "ready":
         return [f'Next: turn create "…" --parent {key}']
-    if t["complexity"] == "xlarge" and t["state"] in ("created", "ready"):
+    if too_large(t["complexity"], bool(t["children"])) and t["state"] in ("created", "ready"):
         return [f'Next: turn decompose {key} --child "…" --child "…"']
     if not t["workflow"]:
         return [f"Next: {_NEXT[t['state']].format(key=key)}"]

@@ -407,3 +407,14 @@ def test_what_counts_as_work_is_the_same_for_claim_ready_and_next(bench, complex
         claimable = False
     assert claimable == (key in offered)
     assert claimable == (type_ != "epic" and (complexity != "xlarge" or children))
+
+
+def test_the_hint_on_a_large_task_goes_with_the_guard(bench):
+    from yourturn.view import next_steps
+
+    key = bench.created(complexity="xlarge")
+    assert "turn decompose" in next_steps(bench.desk.show(key))[0]
+    bench.desk.decompose(key, ["a"])
+    bench.desk.close(bench.desk.list(parent=key)[0])
+    task = bench.desk.show(key)
+    assert task["state"] == "ready" and "turn claim" in next_steps(task)[0], "it was decomposed: it can be claimed"
