@@ -178,7 +178,7 @@ class Desk(Lookout):
                     tx = Tx(self.store, run, self.workspace, recent=True)
                     done = move(tx)
                     tx.write()
-                    if tx.asking:
+                    if tx.limited:
                         self._spend(tx)
             except Exception as error:
                 recalled = tx.recalled if tx is not None else 0
@@ -195,7 +195,7 @@ class Desk(Lookout):
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
 
     def _spend(self, tx: Tx) -> None:
-        """Agents ask only so often, whichever way they come."""
+        """Agents ask and create only so often, whichever way they come."""
         from .rates import spend
 
         spend(tx)

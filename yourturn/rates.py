@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .core import law
 from .core.canon import secret_hash
 from .core.errors import TooMany
-from .core.model import DAY, HOUR, SECOND, Who
+from .core.model import DAY, HOUR, SECOND, Decision, Who
 from .desk import Desk
 from .store.tx import Tx
 
@@ -40,16 +40,16 @@ def _too_many(words: str, count: int, span: int, wait: int) -> TooMany:
 
 
 class Share(NamedTuple):
-    """What a question takes of one allowance."""
+    """What questions, or new tasks, take of one allowance."""
 
     setting: str
-    rate: int  #: questions in an hour
-    words: str  #: who asks too often
-    asked: int = 1
+    rate: int  #: in an hour
+    words: str  #: who asks or creates too much
+    count: int = 1
 
     @property
     def cost(self) -> int:
-        return self.asked * (HOUR // self.rate)
+        return self.count * (HOUR // self.rate)
 
     def too_many(self, used_until: int, now: int) -> TooMany:
         error = _too_many(self.words, self.rate, HOUR, used_until + self.cost - HOUR - now)
@@ -67,32 +67,45 @@ def _shared(who: Who, settings: dict[str, Any]) -> dict[str, Share]:
 
 
 def spend(tx: Tx) -> None:
-    """Take the questions that an agent asks in this transaction from what the task, the agent and the workspace have left.
+    """Take what an agent asks and creates in this transaction from what the task, the agent and the workspace have left.
 
     As many as the limit at once; then each share of the hour frees one more. Raises TooMany, and then nothing was asked. All in
     one statement, after everything else of the transaction, so that locks are always taken in the same order.
+
+    Finished, failed and released work is never refused, though people may be asked about it: people gave that work to agents, or
+    agents created it, and `task_rate` limits that.
     """
     shares: dict[str, Share] = {}
-    for decision in tx.asking:
-        action, task, settings = decision.action, decision.task, decision.found.project.settings
-        asked = sum(q.asked_by == action.who.name for q in decision.opened)
-        if action.verb not in law.ASKING or decision.steps or not asked:
-            continue
-        own = Share("question_rate", settings["question_rate"], f"{task.key} asks too many questions")
-        for name, share in {f"asks about {task.id}": own, **_shared(action.who, settings)}.items():
-            shares[name] = share._replace(asked=asked + (shares[name].asked if name in shares else 0))
+    for decision in tx.limited:
+        for name, share in _taken(decision).items():
+            shares[name] = share._replace(count=share.count + (shares[name].count if name in shares else 0))
     if not shares:
         return
-    names, now = sorted(shares), tx.asking[0].now
+    names, now = sorted(shares), tx.limited[0].now
     args: dict[str, Any] = {"workspace": tx.workspace, "now": now, "room": HOUR}
     for at, name in enumerate(names):
         args |= {f"name{at}": name, f"until{at}": now + shares[name].cost}
     rows = ", ".join(f"(:workspace, :name{at}, :until{at})" for at in range(len(names)))
     room = {row[0] for row in tx.run(tx.q["spend_rates"].replace("{spent}", rows), args).fetchall()}
     for name in names:
-        if name not in room or shares[name].asked > shares[name].rate:
+        if name not in room or shares[name].count > shares[name].rate:
             used = int(tx.run(tx.q["rate"], {"workspace": tx.workspace, "name": name}).fetchone()[0])
             raise shares[name].too_many(used, now)
+
+
+def _taken(decision: Decision) -> dict[str, Share]:
+    """What one move of an agent takes, by the allowance's name."""
+    action, task, settings = decision.action, decision.task, decision.found.project.settings
+    shares: dict[str, Share] = {}
+    if decision.before is None:
+        words = f"{action.who.name} creates too many tasks"
+        shares[_name("creates", action.who.name)] = Share("task_rate", settings["task_rate"], words)
+    asked = sum(q.asked_by == action.who.name for q in decision.opened)
+    if action.verb in law.ASKING and asked and not decision.steps:
+        own = Share("question_rate", settings["question_rate"], f"{task.key} asks too many questions")
+        for name, share in {f"asks about {task.id}": own, **_shared(action.who, settings)}.items():
+            shares[name] = share._replace(count=asked)
+    return shares
 
 
 def check(desk: Desk, settings: dict[str, Any]) -> None:

@@ -126,7 +126,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_many_last", "")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
     Mutant("questions without end", "yourturn/rates.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
-    Mutant("only what comes over a wire is counted", "yourturn/desk.py", "                    if tx.asking:\n", "                    if tx.asking and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
+    Mutant("only what comes over a wire is counted", "yourturn/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
+    Mutant("new tasks without end", "yourturn/store/tx.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
     Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/store/test_rates.py", "test_one_task", "sqlite")),
     Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),
     # --- claims

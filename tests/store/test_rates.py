@@ -83,6 +83,26 @@ def test_a_task_that_is_created_with_a_question(desk, agent):
     agent.complete(claim, "finished work is always taken")
 
 
+def test_an_agent_creates_only_so_many_tasks(desk, agent, open_desk, clock):
+    """Finished, failed and released work asks people: an agent cannot go round its limits with tasks of its own."""
+    desk.set("task_rate", 3)
+    claim = agent.claim(agent.create("A", requires="approval")["key"], "w1")["claim"]
+    work = agent.claim(agent.create("B")["key"], "w1")["claim"]
+    with pytest.raises(TooMany, match="agent:coder creates too many tasks: at most 3 in 3600 seconds") as error:
+        agent.decompose(work, ["C", "D"])
+    assert error.value.retry_after == 1200 and "task_rate" in error.value.hint
+    agent.create("E")
+    with pytest.raises(TooMany):
+        agent.create("F")
+    assert [task["title"] for task in desk.list()] == ["A", "B", "E"], "all children, or none"
+    open_desk("agent:other").create("G")
+    desk.create("H")
+    agent.complete(claim, "finished work is always taken")
+    assert [q["task"] for q in desk.inbox()] == ["PROJ-1"]
+    clock.advance(seconds=1200)
+    agent.create("I")
+
+
 def test_the_script_of_a_run_is_a_persons_word(desk, agent):
     desk.set("question_rate", 1)
     key = desk.create("A run", workflow="flow.py")["key"]

@@ -60,6 +60,7 @@ SETTINGS: dict[str, Setting] = {
     "question_rate_workspace": Setting(
         6000, fields.integer(1, 1_000_000), "how many questions all agents of the workspace may ask in an hour"
     ),
+    "task_rate": Setting(1000, fields.integer(1, 1_000_000), "how many tasks one agent may create in an hour"),
     "merge": Setting(
         "none",
         fields.choice("none", "ff", "pr"),

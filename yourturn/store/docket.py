@@ -23,7 +23,7 @@ class Docket:
     """Cases, loaded and locked."""
 
     __slots__ = (
-        "ahead", "asked", "asking", "birth", "counted", "decided", "events", "final", "fresh", "known", "last", "moved", "q",
+        "ahead", "asked", "birth", "counted", "decided", "events", "final", "fresh", "known", "last", "limited", "moved", "q",
         "recalled", "recent", "run", "store", "unasked", "virtual", "workspace",
     )  # fmt: skip
 
@@ -42,7 +42,7 @@ class Docket:
         self.ahead: Project | None = None  #: in which the next task was asked for before that in hand was moved
         self.birth: Birth | None = None  #: where the next task comes in
         self.asked: tuple[int, int] | None = None  #: the first number that was guessed for a question, and how many
-        self.asking: list[Decision] = []  #: what agents ask people, see rates.py
+        self.limited: list[Decision] = []  #: what agents ask and create, see rates.py
         self.counted: tuple[int, bool] | None = None  #: the number behind those that were given, see recent.py
         self.known = 0.0  #: what this machine's clock showed when the database's showed what was remembered
         self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, the database's time, and when that was

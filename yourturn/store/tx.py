@@ -31,9 +31,9 @@ class Tx(Docket):
         """Write a decision and its event. Compares the version that the decision was made on."""
         if decision.opened:
             self._numbered(decision)
-            if decision.action.who.role == "agent":
-                self.asking.append(decision)
         task, before, changed = decision.task, decision.before, decision.set
+        if decision.action.who.role == "agent" and (decision.opened or before is None):
+            self.limited.append(decision)
         if not decision.silent:
             n, verb, who, at = task.event_count + 1, decision.action.verb, decision.action.who.name, decision.now
             body = dumps(_data(decision))
