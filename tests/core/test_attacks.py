@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.core.errors import AlreadyClosed, Invalid
+from yourturn.core.answers import ANSWERS
+from yourturn.core.errors import AlreadyClosed, Invalid, NotAllowed
+from yourturn.core.model import Who
 
 from .kit import everything, state
 
@@ -57,3 +59,55 @@ def test_odd_shapes_are_refused_or_taken(bench):
     assert bench.desk.show(key)["seat"] == {}
     bench.agent.decompose(bench.claims[key], [{"title": "c", "depends_on": None}])
     assert state(bench.desk, key) == "blocked"
+
+
+@pytest.fixture
+def reserved(bench):
+    """A project whose gates are for approvers, and a member."""
+    bench.desk.set("approvals", "approvers")
+    bench.member = bench.desk.as_(Who("human:mia", "member"))
+    return bench
+
+
+def test_a_gate_for_approvers_is_not_cancelled_away(reserved):
+    key = reserved.ready()
+    gate = reserved.desk.ask(key, "Sign off", "approval")["id"]
+    with pytest.raises(NotAllowed, match="only approvers can, and human:mia is a member"):
+        reserved.member.cancel(key)
+    other = reserved.agent.ask(key, "Go on?", "escalation")["id"]
+    with pytest.raises(NotAllowed, match="only approvers can"):
+        reserved.member.reject(other, "no")
+    assert (state(reserved.desk, key), reserved.desk.show(gate)["status"]) == ("human", "pending")
+    assert reserved.member.stop(key)["state"] == "failed", "stopping is for everybody: nothing goes on by it"
+
+
+def test_a_late_answer_does_not_undo_what_an_approver_signed_off(reserved):
+    key = reserved.ready()
+    asked = reserved.agent.ask(key, "Which?")["id"]
+    reserved.member.answer(asked, "this")
+    reserved.desk.close(key)
+    with pytest.raises(NotAllowed, match="only approvers can"):
+        reserved.member.answer(asked, "that", restart=True)
+    assert state(reserved.desk, key) == "done"
+    reserved.desk.answer(asked, "that", restart=True)
+    assert state(reserved.desk, key) == "ready"
+
+
+def test_only_people_say_which_id_a_task_has_elsewhere(bench):
+    with pytest.raises(NotAllowed, match="only people say which id a task has elsewhere"):
+        bench.agent.create("Mine", external_id="bd-17")
+    assert bench.desk.create("Ours", external_id="bd-17")["external_id"] == "bd-17"
+
+
+@pytest.mark.parametrize("form", ["approval", "boolean"])
+@pytest.mark.parametrize(("verdict", "words"), [("approved", "No."), ("rejected", "yes")])
+def test_a_verdict_and_a_word_that_say_the_opposite_are_refused(bench, form, verdict, words):
+    asked = bench.desk.ask(bench.ready(), "Good?", "approval", response_type=form)["id"]
+    with pytest.raises(Invalid, match="one says yes and the other no"):
+        bench.desk.answer(asked, verdict=verdict, text=words)
+    assert bench.desk.show(asked)["status"] == "pending"
+
+
+def test_the_answers_of_a_gate_say_what_they_do(bench):
+    labels = [way.label for way in ANSWERS["approval", "boolean"]]
+    assert labels == ["Yes, approve and finish", "No, send back"]

@@ -81,6 +81,10 @@ class Way(NamedTuple):
     why_needed: bool = False
 
 
+def _lower(label: str) -> str:
+    return label[:1].lower() + label[1:]
+
+
 def _ways(kind: str, form: str) -> tuple[Way, ...]:
     row, words = KINDS[kind], LABELS[kind]
     judges = row.response_type == "approval"
@@ -93,9 +97,10 @@ def _ways(kind: str, form: str) -> tuple[Way, ...]:
         )
     elif form == "boolean":
         against = REJECTED if judges else APPROVED
+        labels = (f"Yes, {_lower(words.yes)}", f"No, {_lower(words.no)}") if judges else ("Yes", "No")
         both = (
-            Way("yes", "Yes", APPROVED, True, "turn respond {q} yes"),
-            Way("no", "No", against, False, "turn respond {q} no"),
+            Way("yes", labels[0], APPROVED, True, "turn respond {q} yes"),
+            Way("no", labels[1], against, False, "turn respond {q} no"),
         )
     else:
         both = (

@@ -8,6 +8,7 @@ import re
 from .canon import claim_hash, dumps
 from .draft import Draft
 from .errors import Invalid, Precondition
+from .guards import may_lift, takes_off
 from .journal import rewind as rewind
 from .journal import settle, write
 from .journal import step as step
@@ -155,8 +156,6 @@ def flag(d: Draft) -> None:
 
 def _replace(d: Draft) -> None:
     """The new question takes the place of the oldest one that its speaker may take off the desk; others stay open beside it."""
-    from .guards import takes_off
-
     old = next((q for q in d.waiting() if takes_off(d, q)), None)
     if old is not None:
         close(d, old, WITHDRAWN, why=f"replaced by a question of kind {d.args.get('kind') or 'input'}")
@@ -193,6 +192,7 @@ def answer(d: Draft) -> None:
     if outcome == "human":
         return
     if outcome == "cancelled":
+        may_lift(d)
         end(d, CANCELLED, f"{d.key} was cancelled by the answer to {q.name}")
         chosen = "rejected" if verdict == REJECTED else f"answered: {response['value']}"
         d.put(reason=str(response["text"]) or f"{q.name} was {chosen}")

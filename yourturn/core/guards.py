@@ -10,7 +10,7 @@ from typing import Any
 
 from .draft import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
-from .model import ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
+from .model import DONE, ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 from .words import lasting
 
 
@@ -175,6 +175,13 @@ def may_end(d: Draft) -> str:
     return may_lift(d)
 
 
+def may_take_back(d: Draft) -> str:
+    """Whoever opens again what is done must be one who could have signed it off."""
+    if d.state == DONE:
+        _approver(d, d.key)
+    return ""
+
+
 def may_create(d: Draft) -> str:
     """An agent cannot give a task more tries than the project does, nor a body that nobody reviews."""
     who, most = d.action.who, d.settings["max_retries"]
@@ -182,6 +189,8 @@ def may_create(d: Draft) -> str:
         raise NotAllowed(f"{who.name} cannot create that", reason=f"only people give a task more than {most} tries")
     if not who.is_person and d.args.get("workflow"):
         raise NotAllowed(f"{who.name} cannot create that", reason="only people start workflows")
+    if not who.is_person and d.args.get("external_id"):
+        raise NotAllowed(f"{who.name} cannot create that", reason="only people say which id a task has elsewhere")
     brings_code(d)
     if d.args.get("workflow"):
         _asks_itself(d.args)

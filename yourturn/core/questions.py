@@ -200,12 +200,18 @@ def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str,
         return REJECTED, None, text
     agrees = said in (None, found.verdict) or (said == REJECTED and not yes)
     if value is not None and not agrees:
-        raise Invalid(
-            f"{q.name} was {said} with the value {_quote(value)}",
-            reason="one says yes and the other no",
-            hint="The question is still open.",
-        )
+        raise _both_ways(q, said, "value", value)
+    if verdict_of(text) is (not yes):
+        raise _both_ways(q, found.verdict, "words", text)
     return found.verdict, found.value, text
+
+
+def _both_ways(q: Question, verdict: str | None, what: str, said: Any) -> Invalid:
+    return Invalid(
+        f"{q.name} was {verdict} with the {what} {_quote(said)}",
+        reason="one says yes and the other no",
+        hint="The question is still open.",
+    )
 
 
 def _quote(value: Any) -> str:

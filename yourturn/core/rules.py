@@ -111,7 +111,7 @@ _rows = [
     ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (needs.script_says,),                              do.fail),
     ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                                do.fail),
     ("stop",        (WORKING, HUMAN, READY, DEFERRED),      (FAILED,),                        "human",               (),                                                do.stop),
-    ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (),                                                do.cancel),
+    ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (needs.may_lift,),                                 do.cancel),
     ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
     ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               (needs.future,),                                   do.defer),
     ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
@@ -146,7 +146,7 @@ TRANSITIONS: dict[tuple[str | None, str], Rule] = {
 
 #: A late answer that starts an ended task again does what `reopen` does, but the right to answer includes it.
 RESTARTS: dict[str, Rule] = {
-    state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=(needs.may_answer, *rule.guards))
+    state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=(needs.may_answer, needs.may_take_back, *rule.guards))
     for (state, verb), rule in TRANSITIONS.items()
     if verb == "reopen" and state is not None
 }
