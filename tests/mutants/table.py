@@ -75,7 +75,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a gate is cancelled away by another answer", "yourturn/core/effects.py", "        may_lift(d)\n", "", on("tests/core/test_attacks.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
     Mutant("a late answer undoes a sign-off", _GUARDS, "    if d.state == DONE:\n        _approver(d, d.key)\n", "", on("tests/core/test_attacks.py", "test_a_late_answer_does_not_undo_what_an_approver_signed_off", "sqlite")),
     Mutant("agents say old ids", _GUARDS, 'if not who.is_person and d.args.get("external_id"):', "if False:", on("tests/core/test_attacks.py", "test_only_people_say_which_id_a_task_has_elsewhere", "sqlite")),
-    Mutant("an approval that says no", "yourturn/core/questions.py", "    if verdict_of(text) is (not yes):", "    if False:", on("tests/core/test_attacks.py", "test_a_verdict_and_a_word_that_say_the_opposite_are_refused")),
+    Mutant("an approval that says no", "yourturn/core/questions.py", "    if verdict_of(text) is (not yes):", "    if False:", on("tests/core/test_attacks.py", "test_a_verdict_and_a_word_that_say_the_opposite_are_refused", "")),
     Mutant("agents answer", _RULES, '"human", (needs.may_answer,),               do.answer)', '"any", (needs.may_answer,),               do.answer)', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'return d.settings["approvals"] != "approvers" or', "return True or", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
     Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),
