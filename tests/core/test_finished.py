@@ -126,3 +126,18 @@ def test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other(be
     for child in bench.desk.list(parent=key):
         bench.desk.close(child["key"])
     assert state(bench.desk, key) == "ready" and bench.agent.claim(key, "w1")["claim"]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_of_a_container_that_is_sent_back_a_person_says_what_is_missing(bench, beside):
+    key = bench.ready(type="epic")
+    bench.desk.decompose(key, ["Part"])
+    bench.desk.close("PROJ-2")
+    asked = finished(bench, key)["id"]
+    other = bench.desk.ask(key, "Beside it?")["id"] if beside else None
+    bench.desk.reject(asked, "no tests")
+    (missing,) = [q for q in bench.desk.inbox() if q["kind"] == "escalation"]
+    assert missing["task"] == key and "no tests" in missing["text"]
+    if other:
+        bench.desk.answer(other, "fine")
+        assert state(bench.desk, key) == "human", "what is missing is still asked"

@@ -367,7 +367,7 @@ class Verbs(Ground):
         if job.state == "human":
             job.back = "ready"
         self._one_less(job, "back", m)
-        if self.is_container(job) and job.state != "human":
+        if self.is_container(job):
             self._open(job, {"kind": "escalation"}, m.who.name, m.now)
 
     def _timeout(self, job: Job, m: Move) -> None:

@@ -209,8 +209,9 @@ def _sent_back(d: Draft, why: str) -> None:
     if d.state == HUMAN:
         d.put(return_state=READY)
     leave(d, "back")
-    if d.case.is_parent and d.state != HUMAN:
-        d.put(state=READY, return_state=None, outcome=None)
+    if d.case.is_parent:
+        if d.state != HUMAN:
+            d.put(state=READY, return_state=None, outcome=None)
         words = f": {why.strip()}" if why.strip() else ""
         text = f"{d.key} was sent back{words}. Add what is missing as children of {d.key}, then answer."
         open_question(d, {"kind": "escalation", "text": text})
