@@ -315,8 +315,7 @@ class Verbs(Ground):
         if m.args.get("once") and any(q.kind == m.args.get("kind") for q in job.waiting()):
             m.again = not (wrote or m.args.get("fields"))
             return
-        replaced = next((q for q in job.waiting() if m.args.get("replace") and self._takes_off(q, m)), None)
-        if replaced is not None:
+        for replaced in [q for q in job.waiting() if m.args.get("replace") and self._takes_off(q, m)]:
             self._shut(replaced, "cancelled", m)
         free = "steps" in m.args and m.holds and job.workflow  # a script waits as long as it says
         asked = self._open(job, m.args, m.who.name, m.now, free=free)

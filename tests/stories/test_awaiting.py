@@ -71,6 +71,15 @@ def test_what_is_refused_changes_neither(turn: Turn) -> None:
     assert (task["title"], task["priority"], task["questions"]) == ("A", 2, [])
 
 
+def test_update_awaiting_replaces_all_that_the_person_may_take_off(turn: Turn) -> None:
+    turn("create", "A")
+    turn.as_agent("ask", "PROJ-1", "Which?")
+    turn.as_agent("ask", "PROJ-1", "And which one then?")
+    task = turn("update", "PROJ-1", "--awaiting", "approval")
+    assert [q["status"] for q in task["questions"]].count("pending") == 1
+    assert turn("approve", "PROJ-1")["state"] == "done"
+
+
 def test_update_awaiting_replaces(turn: Turn) -> None:
     """One value, as one field: the question that it stood for is closed with the reason, and a key means the new one."""
     turn("create", "A")

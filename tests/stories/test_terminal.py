@@ -123,6 +123,22 @@ def test_one_after_the_other(waiting: Turn) -> None:
     assert (waiting("show", "Q1")["status"], waiting("show", "Q2")["response"]["value"]) == ("pending", "spaces")
 
 
+def test_one_after_the_other_asks_before_a_task_is_cancelled(here: Turn) -> None:
+    """Also where the one answer is given beforehand; and the line says what came of it, and to which question."""
+    here("create", "A")
+    here("ask", "PROJ-1", "Delete them?", "--response-type", "approval")
+    code, seen = type_in(here, "respond", "--all", keys="no\nn\n")
+    assert "This answer cancels PROJ-1. Type PROJ-1 to go on:" in seen and "✗ Q1: Nothing was changed" in seen
+    assert here.state("PROJ-1") == "human"
+    seen = type_in(here, "respond", "--all", keys="no\nPROJ-1\n")[1]
+    assert "✓ Q1 (Delete them?): " in seen and "said no. PROJ-1 is 'cancelled'" in seen
+    here("create", "B")
+    here("create", "C", "--depends-on", "PROJ-2")
+    here("fail", "PROJ-2", "--reason", "broken")
+    assert "This answer cancels PROJ-3." in type_in(here, "respond", "--all", "cancel", keys="n\n")[1]
+    assert here.state("PROJ-3") == "human"
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts(here: Turn, shell: str) -> None:
     script = here.text("completion", shell)

@@ -20,10 +20,10 @@ def respond_to_all(a: Namespace) -> int:
     with connect(a) as desk:
         inbox = desk.inbox(project=a.project)
         left = [q for q in inbox if text is not None and q["response_type"] in VERDICT_FORMS]
-        done = [_one(desk, q, text) for q in inbox if q not in left]
-    results = [item for item in done if item is not None]
+        done = [_one(desk, a, q, text) for q in inbox if q not in left]
+        results = [item for item in done if item is not None]
+        lines = [_line(desk, item) for item in results]
     wrong = [item for item in results if "error" in item]
-    lines = [line for item in results for line in _lines(item)]
     if left:
         many = "1 question needs" if len(left) == 1 else f"{len(left)} questions need"
         lines += [f"{many} a yes or no each: {', '.join(q['id'] for q in left)}.", f"Next: turn approve {left[0]['id']}"]
@@ -31,8 +31,9 @@ def respond_to_all(a: Namespace) -> int:
     return YourturnError.exit_code if wrong and len(wrong) == len(results) else 0
 
 
-def _one(desk: Any, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:
+def _one(desk: Any, a: Namespace, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:
     from .. import view
+    from .questions import warn
 
     answer = text
     if answer is None:
@@ -41,14 +42,17 @@ def _one(desk: Any, q: dict[str, Any], text: str | None) -> dict[str, Any] | Non
         if not answer:
             return None
     try:
+        warn(desk, a, q["id"], value=answer)
         return dict(desk.answer(q["id"], answer))
     except YourturnError as error:
         return {"id": q["id"], "task": q["task"], **error.as_json()}
 
 
-def _lines(item: dict[str, Any]) -> list[str]:
-    from .. import view
+def _line(desk: Any, item: dict[str, Any]) -> str:
+    from .. import screen, view
+    from .questions import after
 
     if "error" in item:
-        return [f"✗ {item['id']}: {item['error']['message']}"]
-    return [f"✓ {item['id']}: {view.result(item)}"]
+        return f"✗ {item['id']}: {item['error']['message']}"
+    asked = screen.cut(screen.one_line(item["text"]), 60)
+    return f"✓ {item['id']} ({asked}): {view.result(item)}. {after(desk.show(item['task']))}"

@@ -155,10 +155,10 @@ def flag(d: Draft) -> None:
 
 
 def _replace(d: Draft) -> None:
-    """The new question takes the place of the oldest one that its speaker may take off the desk; others stay open beside it."""
-    old = next((q for q in d.waiting() if takes_off(d, q)), None)
-    if old is not None:
-        close(d, old, WITHDRAWN, why=f"replaced by a question of kind {d.args.get('kind') or 'input'}")
+    """The new question takes the place of those that its speaker may take off the desk; others stay open beside it."""
+    for old in d.waiting():
+        if takes_off(d, old):
+            close(d, old, WITHDRAWN, why=f"replaced by a question of kind {d.args.get('kind') or 'input'}")
 
 
 def answer(d: Draft) -> None:
