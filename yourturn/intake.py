@@ -28,6 +28,10 @@ from .trackers import read, refusal
 from .trackers.record import Item
 
 
+#: Records that were made for one run there, or to be copied.
+PASSING = ("wisp", "template")
+
+
 class _Undo(Exception):
     """Leaves the transaction without a trace, with what it would have done."""
 
@@ -44,7 +48,7 @@ class Known(NamedTuple):
 def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: bool = False) -> dict[str, Any]:
     law.may_ever("import", desk.who)
     name, items = read(source, tracker)
-    items, problems = _unwound(items)
+    items, problems = _unwound(_free(items))
     for item in items:
         try:
             law.say("import", desk.who, **_args(item))
@@ -79,6 +83,21 @@ def _unwound(items: list[Item]) -> tuple[list[Item], list[str]]:
         for one in cuts:
             by_id[one.id] = one
     return list(by_id.values()), []
+
+
+def _free(items: list[Item]) -> list[Item]:
+    """The tasks, without waiting for records that no run will ever close: what waits for one would wait for good."""
+    aside = {item.id: item.args["aside"] for item in items if item.args.get("aside") in PASSING}
+
+    def free(item: Item) -> Item:
+        dropped = [need for need in item.needs if need in aside] if item.id not in aside else []
+        if not dropped:
+            return item
+        names = ", ".join(f"{need} ({aside[need]})" for need in dropped)
+        words = f"waited for {names}, not work: comes without waiting for that"
+        return _without(item, words, needs=[need for need in item.needs if need not in dropped])
+
+    return [free(item) for item in items] if aside else items
 
 
 def _cut(by_id: dict[str, Item], circle: list[str]) -> Item | None:

@@ -340,6 +340,11 @@ def test_errors_name_the_fields_as_they_are_sent(site, job):
         assert words in error["message"] and "--" not in error["hint"] and "_" not in error["hint"], error
     error = site.get("/api/questions/pending?project=PROJ").json["error"]
     assert "projectId" in error["hint"] and "_" not in error["hint"]
+    empty = site.post(f"/api/jobs/{job}/questions", {**QUESTION, "question": " "}, role="agent")
+    assert (empty.status, empty.json["error"]["message"]) == (422, "question must not be empty")
+    form = site.post(f"/api/jobs/{job}/questions", {**QUESTION, "type": "approval"}, role="agent")
+    assert (form.status, form.json["error"]["hint"]) == (422, "Choose one of: boolean, approval.")
+    assert "kind" not in form.json["error"]["message"]
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])

@@ -217,6 +217,8 @@ def test_the_buttons_of_a_page_say_what_the_table_says(sqlite_site, tmp_path):
 def test_an_answer_that_cancels_says_so_before(sqlite_site):
     for kind, form in ANSWERS:
         asked = ask(sqlite_site, kind, form)
-        told = {e["answer"]: e["state"] for e in sqlite_site.get(f"/api/questions/{asked}/answers").json["answers"]}
+        ways = sqlite_site.get(f"/api/questions/{asked}/answers").json["answers"]
+        assert all(f" {asked}" in way["command"] for way in ways)
+        told = {e["answer"]: e["state"] for e in ways}
         wanted = {one.name: LANDS[outcome(kind, one.verdict)] for one in ANSWERS[kind, form]}
         assert told == wanted, (kind, form)

@@ -62,6 +62,18 @@ def test_what_is_no_work_is_offered_to_no_agent(desk, agent, tmp_path):
     assert desk.import_(source)["unchanged"] == len(work) + len(ASIDE) + len(ended) and sound(desk)
 
 
+def test_work_does_not_wait_for_a_wisp(desk, tmp_path):
+    """The run that would have closed it there is over, and here no agent is offered it."""
+    waits = tied("bd-1", ("bd-w1", "waits-for"), ("bd-2", "blocks"), ("bd-form", "blocks"))
+    found = desk.import_(lines(tmp_path / "issues.jsonl", waits, issue("bd-2"), ASIDE["bd-w1"], ASIDE["bd-form"]))
+    assert desk.show("bd-1")["blocked_by"] == [desk.show("bd-2")["key"]]
+    told = [w["what"] for w in found["warnings"] if w["id"] == "bd-1"]
+    assert told == ["waited for bd-w1 (wisp), bd-form (template), not work: comes without waiting for that"]
+    assert desk.show("bd-1")["extra"]["fields"]["blocked_by"] == ["bd-w1", "bd-2", "bd-form"], "as it was"
+    desk.close("bd-2")
+    assert desk.show("bd-1")["state"] == "ready" and sound(desk)
+
+
 def test_a_molecule_holds_its_steps(desk, agent, tmp_path):
     molecule, step = issue("bd-m", issue_type="molecule"), tied("bd-s", ("bd-m", "parent-child"))
     desk.import_(lines(tmp_path / "issues.jsonl", molecule, step))

@@ -179,6 +179,8 @@ def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
     web.clock.advance(minutes=11)
     web.desk.reconcile()
     chidi = Caller(web, "chidi")
+    assert f"Restart {key} with it" in chidi.text(f"/questions/{q}"), "also on a page that was opened afterwards"
+    assert "Restart" not in Caller(web, "vera").text(f"/questions/{q}"), "a viewer only looks"
     late = chidi.post(f"/questions/{q}/answer", say="approved", value="Paris")
     assert late.status == 409 and f"Restart {key} with it" in late.raw.decode()
     assert chidi.post(f"/questions/{q}/late", do="restart", note="Late answer: Paris").status == 303

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ..core.answers import ANSWERS
 from ..core.errors import Invalid, NotFound
 from ..core.model import ANSWERED, ENDED, HUMAN, PENDING
 from ..core.rules import KINDS, goes_on
@@ -145,6 +146,14 @@ def asked(call: Call) -> Answer:
             f"There is no responseType {body['response_type'][:40]!a}", hint=f"Choose one of: {', '.join(RESPONSE_TYPES)}."
         )
     kind, blocking = TYPES[body["type"]]
+    if not body["question"].strip():
+        raise Invalid("question must not be empty")
+    if (kind, body["response_type"]) not in ANSWERS:
+        forms = [form for form in RESPONSE_TYPES if (kind, form) in ANSWERS]
+        raise Invalid(
+            f"A question of type {body['type']} takes no responseType {body['response_type']}",
+            hint=f"Choose one of: {', '.join(forms)}.",
+        )
     fields: dict[str, Any] = {"response_type": body["response_type"], "blocking": blocking}
     context, options = body.get("context"), body.get("options", [])
     if not isinstance(options, list):

@@ -259,7 +259,8 @@ def answer_question(call: Call) -> Answer:
 
 def question_answers(call: Call) -> Answer:
     found = question(call)
-    return Answer({"answers": call.client.effects(found["id"]).get(found["id"], [])})
+    ways = call.client.effects(found["id"]).get(found["id"], [])
+    return Answer({"answers": [{**way, "command": way["command"].format(q=found["id"])} for way in ways]})
 
 
 def cancel_question(call: Call) -> Answer:

@@ -165,7 +165,7 @@ def user(a: Namespace) -> int:
             desk.remove_user(a.name)
             return out(a, {"removed": a.name}, [f"Removed {a.name} and their tokens."])
         made = desk.set_user(a.name, a.role)
-    return out(a, made, [f"{made['name']} is a {made['role']} now."])
+    return out(a, made, [f"{made['name']} has the role {made['role']} now."])
 
 
 def token_args(p: Any) -> None:

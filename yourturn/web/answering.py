@@ -126,7 +126,7 @@ def _too_late(visit: Visit, q: Asked, given: dict[str, Any]) -> Shown:
     shown = made(visit.client, found, now, "page")
     by = words.name(q["asked_by"])
     context = {
-        "here": "inbox", "q": shown, "told": told, "mine": mine, "by": by,
+        "here": "inbox", "q": shown, "told": told, "mine": mine, "by": by, "ended": task["state"] in ENDED,
         "restart": task["state"] in ENDED and "restart" in visit.client.moves(q["id"]),
         "key": inbox.new_key(), "around": neighbours(visit, q["id"], now), "note": f"Late answer to {q['id']}: {mine}",
     }  # fmt: skip

@@ -96,6 +96,7 @@ class Article(NamedTuple):
     word: str  #: what the small field beside a choice says
     confidence: str
     default: str
+    can_restart: bool  #: its time ran out, and an answer of this person would start its task again
 
 
 def find(client: Client, named: str) -> Asked:
@@ -153,6 +154,7 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
         "" if pending else words.result(q, me.name, not sent) + shape.fate(q, task),
         sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
         f"{q['confidence']:.0%} sure" if q["confidence"] is not None else "", default,
+        place == "page" and not sent and q["status"] == "timeout" and "restart" in client.moves(q["id"]),
     )  # fmt: skip
 
 
