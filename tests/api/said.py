@@ -174,6 +174,11 @@ def lasts(start: str, end: str) -> Callable[[dict[str, Any]], float]:
     return lambda r: (datetime.fromisoformat(r[end]) - datetime.fromisoformat(r[start])).total_seconds()
 
 
+def late(a: After) -> str:
+    """What was answered too late, without the question's number."""
+    return "(" + str(a.task["notes"][-1]["text"]).partition(" (")[2]
+
+
 def notes(a: After) -> list[str]:
     return [note["text"] for note in a.task["notes"]]
 
@@ -296,9 +301,11 @@ case(
 case("answer", "value", Scene.asked, {"value": "left"}, value=response("value"))
 case("answer", "text", Scene.asked, {"value": "left", "text": "with care"}, text=response("text"))
 case("answer", "verdict", lambda s: s.asked("approval"), {"verdict": "rejected", "text": "no good"}, verdict=response("verdict"), text=response("text"))
-case("answer", "restart", Scene.late, {"value": "left", "restart": True}, restart=(notes, ["left"]))
+case("answer", "restart", Scene.late, {"value": "left", "restart": True}, restart=(late, "(Before?): left"))
 case("answer", "signal", Scene.asking_step, {"signal": {"status": "DONE", "summary": "said"}}, signal=(lambda a: a.desk.steps(a.scene.key)[0]["status"], "completed"))
 case("approve", "text", lambda s: s.asked("checkpoint"), {"text": "well done"}, text=response("text"))
+case("approve", "restart", Scene.late, {"text": "after all", "restart": True}, restart=(late, "(Before?): after all"))
+case("reject", "restart", Scene.late, {"text": "not at all", "restart": True}, restart=(late, "(Before?): no. not at all"))
 case("approve", "value", lambda s: s.asked(options=OPTIONS), {"value": "right"}, value=response("value"))
 case("reject", "text", lambda s: s.asked("checkpoint"), {"text": "no good"}, text=response("text"))
 case("withdraw", "reason", Scene.asked, {"reason": "not needed"}, reason=q("close_reason"))

@@ -294,9 +294,9 @@ _STEPLESS = "said by who answers for a step, with turn signal or turn continue"
 LACKS: dict[tuple[str, str], dict[str, str]] = {
     ("*", "claim"): {"secret": _SECRET},
     ("*", "token_create"): {"secret": _SECRET},
-    ("*", "approve"): {"verdict": _OWN, "restart": "a late yes is said with answer", "signal": _STEPLESS},
+    ("*", "approve"): {"verdict": _OWN, "signal": _STEPLESS},
     ("*", "reject"): {
-        "verdict": _OWN, "restart": "a late no is said with answer", "signal": _STEPLESS, "value": "a no has words, and no value",
+        "verdict": _OWN, "signal": _STEPLESS, "value": "a no has words, and no value",
         "reason": "said as text",
     },
     ("*", "park"): {"program": _SOURCE},

@@ -163,7 +163,7 @@ def test_a_late_answer_can_be_kept_and_start_the_task_again(bench):
         assert (kept["id"], kept["status"], kept["response"]) == (question, "timeout", None)
     task = bench.desk.show(key)
     assert (task["state"], task["failure"], task["reason"]) == ("ready", None, "")
-    assert [n["text"] for n in task["notes"]] == ["Use JWT after all"] * 2
+    assert [n["text"] for n in task["notes"]] == [f"Late answer to {question} (What now?): Use JWT after all"] * 2
     assert verbs(bench.desk, key)[-2:] == ["reopen", "answer"]
 
 
@@ -171,9 +171,23 @@ def test_a_late_answer_to_a_task_that_goes_on_is_only_a_note(bench):
     key, question = ask(bench)
     bench.desk.answer(question, "one")
     bench.desk.answer(question, "two", restart=True)
-    assert (state(bench.desk, key), [n["text"] for n in bench.desk.show(key)["notes"]]) == ("ready", ["two"])
+    assert (state(bench.desk, key), [n["text"] for n in bench.desk.show(key)["notes"]]) == ("ready", [f"Late answer to {question} (What now?): two"])
     with pytest.raises(Invalid, match="needs words"):
         bench.desk.answer(question, restart=True)
+
+
+def test_a_late_answer_keeps_its_verdict_and_is_checked(bench):
+    """The words alone say the opposite of the no, and a word that fits no yes or no is refused as it is in time."""
+    key, question = ask(bench, "checkpoint", timeout="10m", on_timeout="fail")
+    bench.clock.advance(minutes=11)
+    with pytest.raises(Invalid, match="takes a yes or a no"):
+        bench.desk.answer(question, "maybe", restart=True)
+    assert state(bench.desk, key) == "failed"
+    bench.desk.reject(question, "the screenshots look great", restart=True)
+    bench.desk.answer(question, "no", restart=True)
+    bench.desk.approve(question, restart=True)
+    told = [n["text"].removeprefix(f"Late answer to {question} (What now?): ") for n in bench.desk.show(key)["notes"]]
+    assert told == ["no. the screenshots look great", "no", "yes"]
 
 
 def test_the_right_to_answer_includes_a_restart_with_a_late_answer(bench):

@@ -130,7 +130,7 @@ def test_too_late_names_the_winner_and_keeps_the_words(here: Turn) -> None:
     here("cancel", "PROJ-1")
     assert "✓ too late for Q1, kept as a note on PROJ-1" in here.text("respond", "Q1", "Sessions", "--restart")
     task = here("show", "PROJ-1")
-    assert (task["state"], task["notes"][0]["text"]) == ("created", "Sessions")
+    assert (task["state"], task["notes"][0]["text"]) == ("created", f"Late answer to Q1 ({ASKED}): Sessions")
 
 
 def test_answers_for_all(here: Turn) -> None:

@@ -183,8 +183,9 @@ def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
     assert "Restart" not in Caller(web, "vera").text(f"/questions/{q}"), "a viewer only looks"
     late = chidi.post(f"/questions/{q}/answer", say="approved", value="Paris")
     assert late.status == 409 and f"Restart {key} with it" in late.raw.decode()
-    assert chidi.post(f"/questions/{q}/late", do="restart", note="Late answer: Paris").status == 303
-    assert (web.desk.show(key)["state"], web.desk.show(key)["notes"][-1]["text"]) == ("ready", "Late answer: Paris")
+    assert chidi.post(f"/questions/{q}/late", do="restart", note="Paris").status == 303
+    told = f"Late answer to {q} (Which region?): Paris"
+    assert (web.desk.show(key)["state"], web.desk.show(key)["notes"][-1]["text"]) == ("ready", told)
     again = chidi.post(f"/questions/{q}/answer", say="approved", value="Rome")
     assert again.status == 409 and "Restart" not in again.raw.decode(), "it goes on: there is nothing to restart"
 

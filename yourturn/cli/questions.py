@@ -157,8 +157,12 @@ def flag(a: Namespace) -> int:
 def _answer_args(p: Any) -> None:
     p.add_argument("what", nargs="?", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("value", nargs="?", metavar="ANSWER", help="- reads standard input")
-    p.add_argument("--restart", action="store_true", help="too late? keep it as a note, and start the task again if it has ended")
+    _restart_arg(p)
     parse.keyed(p)
+
+
+def _restart_arg(p: Any) -> None:
+    p.add_argument("--restart", action="store_true", help="too late? keep it as a note, and start the task again if it has ended")
 
 
 def respond_args(p: Any) -> None:
@@ -272,6 +276,7 @@ def _verdict_args(p: Any) -> None:
     p.add_argument("words", nargs="?", metavar="WORDS", help="what you want to say; - reads standard input")
     p.add_argument("--reason", "--feedback", metavar="TEXT", help="the same")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
+    _restart_arg(p)
     parse.keyed(p)
 
 
@@ -287,8 +292,14 @@ def approve_args(p: Any) -> None:
 def approve(a: Namespace) -> int:
     with connect(a) as desk:
         value = a.value if a.edit_input is None else _edited(desk, a.what, a.edit_input)
-        task = desk.approve(a.what, _words(a), value, key=a.idempotency_key)
-    return out(a, task, lambda: [f"✓ Approved. {after(task)}"])
+        task = desk.approve(a.what, _words(a), value, restart=a.restart, key=a.idempotency_key)
+    return out(a, task, lambda: [f"✓ {_kept(task) or 'Approved'}. {after(task)}"])
+
+
+def _kept(task: dict[str, Any]) -> str:
+    """A late answer is the note that its move made."""
+    late = [note["text"] for note in task["notes"] if note["text"].startswith("Late answer to ")]
+    return f"Too late, so it is a note on {task['key']}" if late else ""
 
 
 def _edited(desk: Any, what: str, given: str) -> Any:
@@ -332,8 +343,8 @@ def use(a: Namespace) -> int:
 def reject(a: Namespace) -> int:
     with connect(a) as desk:
         warn(desk, a, a.what, text=_words(a), verdict="rejected")
-        task = desk.reject(a.what, _words(a), key=a.idempotency_key)
-    return out(a, task, lambda: [f"✓ Rejected. {after(task)}"])
+        task = desk.reject(a.what, _words(a), restart=a.restart, key=a.idempotency_key)
+    return out(a, task, lambda: [f"✓ {_kept(task) or 'Rejected'}. {after(task)}"])
 
 
 def _words(a: Namespace) -> str:

@@ -315,11 +315,13 @@ class Saying(Names):
         """Answer in words."""
         return self.answer(question, text, restart=restart, key=key)
 
-    def approve(self, named: Named, text: str = "", value: Any = None, *, key: str | None = None) -> dict[str, Any]:
-        return self._say("approve", key=key, value=value, text=text, **self._about(named))
+    def approve(
+        self, named: Named, text: str = "", value: Any = None, *, restart: bool = False, key: str | None = None
+    ) -> dict[str, Any]:
+        return self._say("approve", key=key, value=value, text=text, restart=restart, **self._about(named))
 
-    def reject(self, named: Named, text: str = "", *, key: str | None = None) -> dict[str, Any]:
-        return self._say("reject", key=key, text=text, **self._about(named))
+    def reject(self, named: Named, text: str = "", *, restart: bool = False, key: str | None = None) -> dict[str, Any]:
+        return self._say("reject", key=key, text=text, restart=restart, **self._about(named))
 
     def withdraw(
         self,

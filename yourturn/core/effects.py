@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from typing import Any
 
 from .canon import claim_hash, dumps
 from .draft import Draft
@@ -218,13 +219,31 @@ def _sent_back(d: Draft, why: str) -> None:
 
 
 def late_answer(d: Draft) -> None:
-    """Kept as a note; and if the task has ended, it starts again."""
+    """Kept as a note that says what it answers; and if the task has ended, it starts again."""
+    from .questions import fit
+
     q = d.question
     assert q is not None
-    words = d.args.get("text") or d.args.get("value")
-    if words is None or not str(words).strip():
+    words = str(d.args.get("text") or "").strip()
+    if d.args.get("value") is not None or d.args.get("verdict"):
+        verdict, response = fit(q, d.args)
+        words = _answer_in_words(verdict, response)
+    if not words:
         raise Invalid(f"A late answer to {q.name} needs words to be kept")
-    d.notes.append(Note(d.action.who.name, words if isinstance(words, str) else json.dumps(words), d.now))
+    asked = q.text.strip().partition("\n")[0]
+    asked = asked if len(asked) <= 80 else asked[:79] + "…"
+    d.notes.append(Note(d.action.who.name, f"Late answer to {q.name} ({asked}): {words}", d.now))
+
+
+def _answer_in_words(verdict: str, response: dict[str, Any]) -> str:
+    value, text = response["value"], str(response["text"]).strip()
+    if verdict == REJECTED or value is False:
+        first = "no"
+    elif value is None or value is True:
+        first = "yes"
+    else:
+        first = value if isinstance(value, str) else json.dumps(value)
+    return f"{first}. {text}" if text and text != first else first
 
 
 def outlived(q: Question, others: list[Question]) -> bool:

@@ -175,7 +175,8 @@ def late(visit: Visit) -> Shown:
     q = find(visit.client, visit.path["id"])
     text = visit.field("note").strip()
     if visit.field("do") == "restart":
-        visit.client.answer(q["id"], text=text, restart=True, key=visit.key)
+        words = text.removeprefix(f"Late answer to {q['id']}: ")
+        visit.client.answer(q["id"], text=words, restart=True, key=visit.key)
         return Go(f"/questions/{q['id']}?kept=restart")
     if text:
         visit.client.note(q["task"], text, key=visit.key)
