@@ -10,7 +10,16 @@ from .kit import everything, state
 
 SESSIONS = {"id": "s", "label": "Server sessions", "value": "sessions"}
 CHOICE = {"options": ["jwt", SESSIONS, {"label": "Three", "value": 3}]}
+COMMA = {"options": ["Auth, basic", "OAuth", "A,B , C"], "multi": True}
+TWO_WAYS = {"options": ["Auth", "Auth, basic", "basic"], "multi": True}
 FITS = [
+    (COMMA, "Auth, basic", ["Auth, basic"]),
+    (COMMA, "oauth,auth,  BASIC", ["OAuth", "Auth, basic"]),
+    (COMMA, "a, b, c, OAuth", ["A,B , C", "OAuth"]),
+    ({**COMMA, "allow_other": True}, "Auth, basic", ["Auth, basic"]),
+    ({**COMMA, "allow_other": True}, "Auth, OAuth", ["Auth", "OAuth"]),
+    (TWO_WAYS, "basic, Auth", ["basic", "Auth"]),
+    (TWO_WAYS, '["Auth, basic"]', ["Auth, basic"]),
     ({}, "Use JWT", "Use JWT"),
     ({}, {"use": "jwt"}, '{"use": "jwt"}'),
     (CHOICE, "jwt", "jwt"),
@@ -39,6 +48,8 @@ FITS = [
     ({"response_type": "approval"}, None, True),
 ]
 MISFITS = [
+    (COMMA, "Auth", "takes one or more of: “Auth, basic”, “OAuth”, “A,B , C”"),
+    (TWO_WAYS, "Auth, basic", "fits the options of Q[0-9]+ in several ways"),
     ({}, "", "must not be empty"),
     ({}, " \n ", "must not be empty"),
     (CHOICE, None, "takes one of: jwt, s, 3"),

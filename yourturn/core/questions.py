@@ -257,20 +257,39 @@ def _choice(q: Question, value: Any, text: str) -> tuple[Any, str]:
         raise _not_one_of(q, options)
     if not q.multi:
         return _pick(q, options, value), text
-    items = value if isinstance(value, list) else _several(str(value))
+    items = value if isinstance(value, list) else _several(q, options, str(value))
     chosen = list(dict.fromkeys(_pick(q, options, item) for item in items if item != ""))
     if not chosen:
         raise _not_one_of(q, options)
     return chosen, text
 
 
-def _several(text: str) -> list[Any]:
-    """Several in one line: 'A, B', or '["A", "B"]' where one of them has a comma."""
+def _several(q: Question, options: list[dict[str, Any]], text: str) -> list[Any]:
+    """Several in one line: 'A, B', also where an option has a comma of its own; or a JSON list."""
     try:
         found = json.loads(text) if text.lstrip().startswith("[") else None
     except ValueError:
         found = None
-    return found if isinstance(found, list) else [part.strip() for part in text.split(",")]
+    if isinstance(found, list):
+        return found
+    named = {_spaced(str(o[field])): o["value"] for field in ("value", "label", "id") for o in options}
+    parts, items = text.split(","), list[Any]()
+    while parts:
+        fits = [end for end in range(len(parts), 0, -1) if _spaced(",".join(parts[:end])) in named]
+        if len(fits) > 1:
+            raise Invalid(
+                f"{_quote(text)} fits the options of {q.name} in several ways",
+                hint=f"The question is still open. Say a list: '{json.dumps([named[_spaced(','.join(parts[: fits[0]]))]])}'",
+            )
+        end = fits[0] if fits else 1
+        items.append(named[_spaced(",".join(parts[:end]))] if fits else parts[0].strip())
+        parts = parts[end:]
+    return items
+
+
+def _spaced(name: str) -> str:
+    """The name of an option as it is compared in a line of several."""
+    return ", ".join(part.strip() for part in name.split(",")).casefold()
 
 
 def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
@@ -290,7 +309,8 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
 
 
 def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
-    names = ", ".join(str(o["id"]) for o in options)
+    ids = [str(o["id"]) for o in options]
+    names = ", ".join(f"“{name}”" if any("," in one for one in ids) else name for name in ids)
     which = "one or more of" if q.multi else "one of"
     words = "advice of more than a word" if q.asked_by == SYSTEM.name else "something else"
     other = f" (or {words})" if q.allow_other else ""
