@@ -54,8 +54,9 @@ def test_every_surface_means_the_same(there, name):
     assert {q["text"] for q in json.loads(turn(there, name, "inbox", "--mine", "--json"))} == wanted
     overview = json.loads(turn(there, name, "--json"))
     assert {q["text"] for q in overview["waiting"]} == wanted and overview["waits"]["mine"] == len(wanted)
-    head = turn(there, name).splitlines()[0]
-    assert head.startswith(f"{len(wanted)} wait for you" if wanted else "It's not your turn")
+    said = turn(there, name)
+    assert said.startswith(f"{len(wanted)} wait for you" if wanted else "It's not your turn")
+    assert f"{len(SENT) + 3 - len(wanted)} wait for " in said, "what is sent to others is not forgotten"
     session = there.desk.use_link(there.desk.create_link(name)["link"])["session"]
     cookie = {"Cookie": f"yourturn={session}"}
     found = there.get("/api/questions?mine=1&limit=500", role=None, headers=cookie).json["questions"]

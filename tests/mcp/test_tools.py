@@ -133,6 +133,17 @@ def test_a_question_without_a_task_gets_one_that_ends_with_the_answer(desk: Clie
     play(story)
 
 
+def test_a_no_is_told_as_a_no(desk: Client, play: Callable[..., None]) -> None:
+    async def story(agent: Caller) -> None:
+        for word, verdict in (("no", "rejected"), ("yes", "approved")):
+            asked = told(await agent.call_tool("ask_question", ask("Delete the old table?", responseType="boolean")))
+            desk.answer(asked["question_id"], word)
+            found = told(await agent.call_tool("get_answer", {"question_id": asked["question_id"]}))
+            assert (found["value"], found["verdict"]) == (word == "yes", verdict) and word in found["message"]
+
+    play(story)
+
+
 def test_two_questions_without_a_task_do_not_meet(desk: Client, play: Callable[..., None]) -> None:
     async def story(agent: Caller) -> None:
         one, two = [told(await agent.call_tool("ask_question", ask(text))) for text in ("One?", "Two?")]

@@ -23,7 +23,9 @@ def overview(a: Namespace) -> int:
     from ..core.access import is_mine
 
     with connect(a) as desk:
-        groups = view.inbox_groups(q for q in desk.waiting(project=a.project) if is_mine(desk.who, q["reviewer"]))
+        everyone = list(desk.waiting(project=a.project))
+        others = [q for q in everyone if not is_mine(desk.who, q["reviewer"])]
+        groups = view.inbox_groups(q for q in everyone if is_mine(desk.who, q["reviewer"]))
         order = [q["id"] for items in groups.values() for q in items]
         waiting = desk.inbox(project=a.project, mine=True, limit=200) if a.json else desk.inbox(only=order[:10])
         counts = desk.counts(project=a.project)
@@ -35,14 +37,18 @@ def overview(a: Namespace) -> int:
         tasks = f"{ready:,} {'task is' if ready == 1 else 'tasks are'} ready."
         agents = f"{working or 'No'} {'agents are' if working > 1 else 'agent is'} working, {tasks}"
         worker = ["Start a worker that lets agents take what is ready: turn work"] if idle else []
+        names = sorted({screen.safe(q["reviewer"] or "a person") for q in others})
+        who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
+        elsewhere = [f"{len(others):,} {'waits' if len(others) == 1 else 'wait'} for {who}: turn inbox"] if others else []
         if not order:
-            return ["It's not your turn. Nothing waits for you.", agents, *worker, 'Next: turn create "…" | turn list']
+            idle_hint = 'Next: turn create "…" | turn list'
+            return ["It's not your turn. Nothing waits for you.", *elsewhere, agents, *worker, idle_hint]
         head = f"{total:,} {'waits' if total == 1 else 'wait'} for you"
         if soon:
             head += f", {soon:,} {'runs' if soon == 1 else 'run'} out within {view.SOON // 60_000_000} min"
         rows = screen.columns([row[:-1] for row in view.inbox_rows(waiting)], last=5)
         more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox --mine"] if len(waiting) < total else []
-        return [screen.bold(head), "", *rows, *more, *worker, f"{agents} Next: turn show {order[0]}"]
+        return [screen.bold(head), "", *rows, *more, *elsewhere, *worker, f"{agents} Next: turn show {order[0]}"]
 
     return out(a, {"waiting": waiting, "states": counts, "count": waits["mine"], "waits": waits}, lines)
 

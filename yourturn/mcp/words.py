@@ -24,7 +24,7 @@ def standing(q: dict[str, Any]) -> dict[str, Any]:
         "blocking": q["blocking"],
         "value": value,
         "text": response.get("text") or "",
-        "verdict": response.get("verdict"),
+        "verdict": "rejected" if value is False and q["status"] == "answered" else response.get("verdict"),
         "assumed": assumed and value is not None,
         "answered_by": q["responded_by"] if q["status"] == "answered" else None,
         "answered_at": q["responded_at"] if q["status"] == "answered" else None,
