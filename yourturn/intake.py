@@ -27,7 +27,6 @@ from .store.tx import Tx
 from .trackers import read, refusal
 from .trackers.record import Item
 
-
 #: Records that were made for one run there, or to be copied.
 PASSING = ("wisp", "template")
 

@@ -45,11 +45,11 @@ class Share(NamedTuple):
     setting: str
     rate: int  #: in an hour
     words: str  #: who asks or creates too much
-    count: int = 1
+    number: int = 1
 
     @property
     def cost(self) -> int:
-        return self.count * (HOUR // self.rate)
+        return self.number * (HOUR // self.rate)
 
     def too_many(self, used_until: int, now: int) -> TooMany:
         error = _too_many(self.words, self.rate, HOUR, used_until + self.cost - HOUR - now)
@@ -78,7 +78,7 @@ def spend(tx: Tx) -> None:
     shares: dict[str, Share] = {}
     for decision in tx.limited:
         for name, share in _taken(decision).items():
-            shares[name] = share._replace(count=share.count + (shares[name].count if name in shares else 0))
+            shares[name] = share._replace(number=share.number + (shares[name].number if name in shares else 0))
     if not shares:
         return
     names, now = sorted(shares), tx.limited[0].now
@@ -88,7 +88,7 @@ def spend(tx: Tx) -> None:
     rows = ", ".join(f"(:workspace, :name{at}, :until{at})" for at in range(len(names)))
     room = {row[0] for row in tx.run(tx.q["spend_rates"].replace("{spent}", rows), args).fetchall()}
     for name in names:
-        if name not in room or shares[name].count > shares[name].rate:
+        if name not in room or shares[name].number > shares[name].rate:
             used = int(tx.run(tx.q["rate"], {"workspace": tx.workspace, "name": name}).fetchone()[0])
             raise shares[name].too_many(used, now)
 
@@ -104,7 +104,7 @@ def _taken(decision: Decision) -> dict[str, Share]:
     if action.verb in law.ASKING and asked and not decision.steps:
         own = Share("question_rate", settings["question_rate"], f"{task.key} asks too many questions")
         for name, share in {f"asks about {task.id}": own, **_shared(action.who, settings)}.items():
-            shares[name] = share._replace(count=asked)
+            shares[name] = share._replace(number=asked)
     return shares
 
 

@@ -171,7 +171,8 @@ def test_a_late_answer_to_a_task_that_goes_on_is_only_a_note(bench):
     key, question = ask(bench)
     bench.desk.answer(question, "one")
     bench.desk.answer(question, "two", restart=True)
-    assert (state(bench.desk, key), [n["text"] for n in bench.desk.show(key)["notes"]]) == ("ready", [f"Late answer to {question} (What now?): two"])
+    (kept,) = bench.desk.show(key)["notes"]
+    assert (state(bench.desk, key), kept["text"]) == ("ready", f"Late answer to {question} (What now?): two")
     with pytest.raises(Invalid, match="needs words"):
         bench.desk.answer(question, restart=True)
 

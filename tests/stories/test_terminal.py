@@ -127,7 +127,7 @@ def test_one_after_the_other_asks_before_a_task_is_cancelled(here: Turn) -> None
     """Also where the one answer is given beforehand; and the line says what came of it, and to which question."""
     here("create", "A")
     here("ask", "PROJ-1", "Delete them?", "--response-type", "approval")
-    code, seen = type_in(here, "respond", "--all", keys="no\nn\n")
+    seen = type_in(here, "respond", "--all", keys="no\nn\n")[1]
     assert "This answer cancels PROJ-1. Type PROJ-1 to go on:" in seen and "✗ Q1: Nothing was changed" in seen
     assert here.state("PROJ-1") == "human"
     seen = type_in(here, "respond", "--all", keys="no\nPROJ-1\n")[1]
