@@ -113,7 +113,7 @@ def _meant(d: Draft) -> str:
     verb = MEANS.get((spoken, d.state), spoken)
     if verb not in _TO_A_QUESTION:
         return verb
-    d.question = _find_question(d, verb)
+    d.question = _find_question(d)
     if spoken in _VERDICT:
         d.args = {**d.args, "verdict": _VERDICT[spoken], "text": d.args.get("reason") or d.args.get("text")}
     return verb
@@ -213,7 +213,7 @@ def held_last(task: Task, token: str, who: Who) -> bool:
     return who.direct and task.holder is None and token.startswith(f"{task.key}.{task.epoch}.")
 
 
-def _find_question(d: Draft, verb: str) -> Question | None:
+def _find_question(d: Draft) -> Question | None:
     """The named question, or the one that the task's key stands for."""
     if d.action.question is not None:
         return next((q for q in d.questions if q.id == d.action.question), None)
@@ -223,7 +223,9 @@ def _find_question(d: Draft, verb: str) -> Question | None:
     if len(pending) > 1:
         names = ", ".join(f"{q.name} ({q.kind})" for q in pending[:8])
         raise Invalid(
-            f"{d.key} has {len(pending)} open questions", reason=names, hint=f"Name one: turn {verb} {pending[0].name} …"
+            f"{d.key} has {len(pending)} open questions",
+            reason=names,
+            hint=f"Name one: turn {d.action.verb.replace('_', '-')} {pending[0].name} …",
         )
     if pending:
         return pending[0]
@@ -352,13 +354,13 @@ def _owed_when_blocked(case: Case, task: Task) -> Action | None:
 
 def _without_cause(case: Case, task: Task) -> Action | None:
     """A question of the system whose cause is gone: the dependency is open, done or no longer waited for; tries are left."""
-    failed = {ref.key for ref in case.needs if ref.state == FAILED}
+    needed = {ref.key: ref.state for ref in case.needs}
     for q in case.pending():
         if q.asked_by != SYSTEM.name:
             continue
         about = json.loads(q.metadata or "{}").get("failed") if q.reason == DEPENDENCY_FAILED else None
-        if about is not None and about not in failed:
-            why = f"{about} has not failed any more, or {task.key} does not wait for it"
+        if about is not None and needed.get(about) != FAILED:
+            why = f"{about} is open again" if about in needed else f"{task.key} no longer waits for {about}"
         elif q.reason == RETRY_EXHAUSTED and task.retry_count < task.max_retries:
             why = "it has tries left again"
         else:
