@@ -26,10 +26,10 @@ OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id =
 HOME = ", p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at"
 FROM_HOME = " JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id"
 
-#: What else there is to read of a task: 1 if it has open questions, 2 if it has neighbours. (coalesce keeps planners from
-#: walking the whole inbox; and an EXISTS here made PostgreSQL read all tasks into a hash table, to ask it about one.)
+#: What else there is to read of a task: 1 if it has open questions, 2 if it has neighbours. (An EXISTS here made PostgreSQL
+#: read all tasks into a hash table, to ask it about one.)
 NEAR = (
-    "CASE WHEN (SELECT 1 FROM questions q WHERE q.task_id = t.id AND coalesce(q.status, '') = 'pending' LIMIT 1) = 1 "
+    "CASE WHEN (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.responded_at IS NULL LIMIT 1) = 1 "
     "THEN 1 ELSE 0 END + "
     "CASE WHEN t.parent_id IS NOT NULL OR (SELECT 1 FROM deps d WHERE d.task_id = t.id LIMIT 1) = 1 "
     "OR (SELECT 1 FROM deps d WHERE d.needs_id = t.id LIMIT 1) = 1 "

@@ -113,7 +113,7 @@ class Hanging(Log):
 
 @lru_cache
 def _texts(these: str, bytewise: str) -> dict[str, str]:
-    """How to ask for what hangs on tasks. (coalesce keeps planners from walking the whole inbox.)"""
+    """How to ask for what hangs on tasks."""
     questions = f"SELECT {QUESTION} FROM questions q WHERE q.task_id {these} {{}}ORDER BY q.id"
     steps = (
         f"SELECT {STEP} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal "
@@ -121,7 +121,7 @@ def _texts(these: str, bytewise: str) -> dict[str, str]:
     )
     return {
         "questions": questions.format(""),
-        "open_questions": questions.format("AND coalesce(q.status, '') = 'pending' "),
+        "open_questions": questions.format("AND q.responded_at IS NULL "),
         "notes": f"SELECT task_id, author, text, at FROM notes WHERE task_id {these} ORDER BY id",
         "needs": (
             "SELECT d.task_id, CASE WHEN t.parent_id = d.task_id THEN 1 ELSE 0 END, t.id, t.key, t.state, t.reason "

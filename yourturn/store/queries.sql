@@ -39,15 +39,19 @@ WHERE p.workspace_id = :workspace AND t.external_id IN (:text, :id);
 SELECT key FROM tasks WHERE project_id = :project AND external_id = :external;
 
 -- name: pending
-SELECT {question} FROM questions q WHERE q.task_id = :id AND coalesce(q.status, '') = 'pending' ORDER BY q.id;
+-- Open is what nobody has responded to: the index of a task's questions has these side by side, so closed ones are not read.
+SELECT {question} FROM questions q WHERE q.task_id = :id AND q.responded_at IS NULL ORDER BY q.id;
 
 -- name: latest
 SELECT {question} FROM questions q WHERE q.task_id = :id ORDER BY q.responded_at DESC, q.id DESC LIMIT 1;
 
 -- name: pending_or_changed
 -- The open questions of a task, the one that a move was about, and those that were closed at that moment.
-SELECT {question} FROM questions q
-WHERE q.task_id = :id AND (coalesce(q.status, '') = 'pending' OR q.id = :question OR q.responded_at = :at) ORDER BY q.id;
+-- Each part has an index; of an OR planners may read all questions of the task.
+SELECT {question} FROM questions q WHERE q.task_id = :id AND q.responded_at IS NULL
+UNION SELECT {question} FROM questions q WHERE q.task_id = :id AND q.responded_at = :at
+UNION SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = :question AND q.task_id = :id
+ORDER BY id;
 
 -- name: question
 SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = :id;

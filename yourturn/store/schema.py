@@ -16,7 +16,7 @@ from ..core.errors import BadDatabase, SchemaMismatch
 from .base import Store
 from .text import read, statements
 
-VERSION = 6
+VERSION = 7
 
 
 def migrations(folder: str | None = None) -> dict[int, str]:

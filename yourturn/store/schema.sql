@@ -239,7 +239,7 @@ CREATE TABLE questions (
     CHECK (default_value IS NULL OR kind IN ('input', 'recovery')),
     CHECK (kind <> 'permission' OR digest IS NOT NULL)
 ) {strict};
-CREATE INDEX questions_task  ON questions (task_id, id);
+CREATE INDEX questions_task  ON questions (task_id, responded_at, id);
 CREATE INDEX questions_inbox ON questions (workspace_id, (CASE urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END), id)
     WHERE status = 'pending';
 CREATE INDEX questions_closed ON questions (workspace_id, responded_at) WHERE responded_at IS NOT NULL;
