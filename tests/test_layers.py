@@ -17,7 +17,7 @@ SURFACES = ("cli", "tui", "web", "api", "mcp")
 LAYERS = (
     ("version", "core", "screen"),
     ("store",),
-    ("desk", "lookout", "office", "archive", "intake", "papers", "trackers", "passwords", "rates", "stats", "graph"),
+    ("desk", "lookout", "office", "archive", "intake", "papers", "presence", "trackers", "passwords", "rates", "stats", "graph"),
     ("wire", "view", "runs"),
     ("client",),
     ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls", "remote"),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from .audit import verify
 from .client import Client
@@ -35,7 +35,7 @@ class Check(NamedTuple):
 def examine(client: Client, strict: bool = False) -> list[dict[str, str]]:
     """One line per check: check, status (ok, warn, bad), words, hint. Strict, every event is heard and judged too."""
     assert client.desk.store  # what is elsewhere cannot be examined from here, and says so
-    found = [_examined(client, check) for check in CHECKS]
+    found = [*(_examined(client, check) for check in CHECKS), _workers(client)]
     if strict:
         from .strict import report
 
@@ -142,6 +142,29 @@ def _log(reader: Reader) -> Iterable[str]:
         said = json.loads(data).get("to")
         if said != state:
             yield f"{key} is '{state}', and its last event says '{said}'"
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def _workers(client: Client) -> dict[str, str]:
+    """Who runs, or who was seen last: no promise, so nothing about it is wrong."""
+    try:
+        found = client.workers()
+    except Exception as trouble:  # a doctor reports, whatever it meets
+        return _line("workers", "bad", [f"cannot look: {trouble or type(trouble).__name__}"], "", "")
+    running = [w for w in found if w["running"]]
+    if running:
+        told = [f"{_worker(w)}: {', '.join(w['tasks'][:_SHOWN]) or 'idle'}" for w in running[:_SHOWN]]
+        more = [f"and {len(running) - _SHOWN} more"] if len(running) > _SHOWN else []
+        return _line("workers", "ok", [], f"{len(running)} run{'s' * (len(running) == 1)}: {'; '.join(told + more)}", "")
+    last = f"; the last one, {_worker(found[0])}, was seen at {found[0]['seen_at']}" if found else ""
+    return _line("workers", "ok", [], f"none runs{last}", "")
+
+
+def _worker(w: dict[str, Any]) -> str:
+    takes = [w["project"], w["epic"] and f"below {w['epic']}", ", ".join(w["agents"]) or "runs only"]
+    return f"{w['name']} on {w['host']} ({', '.join(filter(None, takes))})"
 
 
 _UPGRADE = "Upgrade the database with: turn init --upgrade, or the program with pip."

@@ -215,6 +215,7 @@ def _restore(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     fenced_at = max(now, tx.run(tx.q["latest_moment"], here).fetchone()[0] + 1)
     tx.run(tx.q["fence_workspace"], {**here, "at": fenced_at})
     tx.run(tx.q["end_logins"], {**here, "at": fenced_at})
+    tx.run(tx.q["remove_workers"], here)  # those that run register again
     tx.run(tx.q["drop_links"], {**here, "before": 2**62})
     for task, approvals in void.items():
         tx.save(law.decide(tx.case(task)[0], Action("fence", SYSTEM, {"approvals": approvals}, task), fenced_at))

@@ -14,6 +14,7 @@ from .store.reads import Asked
 
 if TYPE_CHECKING:
     from .core.previews import Effect
+    from .presence import Worker
 
 
 def time(micros: int | None) -> str | None:
@@ -177,6 +178,14 @@ def effect(e: Effect) -> dict[str, Any]:
 
 def claim(c: Claim) -> dict[str, Any]:
     return {"task": c.task, "worker": c.worker, "epoch": c.epoch, "token": c.token, "expires_at": time(c.expires_at)}
+
+
+def worker(w: Worker, running: bool, tasks: list[str]) -> dict[str, Any]:
+    return {
+        "name": w.name, "actor": w.actor, "host": w.host, "agents": w.agents.split(), "project": w.project, "epic": w.epic,
+        "role": w.role, "runs": bool(w.runs), "parallel": w.parallel, "running": running, "tasks": tasks,
+        "started_at": time(w.started_at), "seen_at": time(w.seen_at),
+    }  # fmt: skip
 
 
 def events(found: Iterable[Event], keys: Callable[[set[int]], dict[int, str]]) -> list[dict[str, Any]]:

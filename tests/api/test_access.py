@@ -89,7 +89,7 @@ _ARGS = {
     "create": ["x"], "create_project": ["ZZ"], "set": ["nonsense", 1], "set_user": ["a b"], "remove_user": ["nobody"],
     "set_password": ["nobody", "long enough"], "end_session": [999999], "create_token": ["a b"], "revoke_token": ["nobody"],
     "claim_next": ["w1"], "create_link": ["nobody"], "check_question": ["x"], "events": ["0.1.0"], "claim_is_for": ["x", "x"],
-    "set_preferences": [],
+    "set_preferences": [], "register_worker": ["w1"], "renew_worker": ["w1"], "remove_worker": ["w1"],
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _SENDING, _CLOSED = "tests/web/test_sending.py", "tests/web/test_closed.py"
+_PRESENCE, _WORKERS = "yourturn/presence.py", "tests/store/test_presence.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "yourturn/trackers/beads.py"
 _NAMES, _IMPORTS = "tests/data/test_names.py", "tests/data/test_imports.py"
@@ -134,6 +135,17 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("only what comes over a wire is counted", "yourturn/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
     Mutant("new tasks without end", "yourturn/store/tx.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
     Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/store/test_rates.py", "test_one_task", "sqlite")),
+    Mutant("a killed worker runs for ever", _PRESENCE, "    since = reader.now - GONE\n", "    since = -1\n", on(_WORKERS, "test_a_worker_is_there_while_it_renews_and_gone_when_it_does_not", "sqlite")),
+    Mutant("a worker takes every role", _PRESENCE, "            and (task.role is None or self.role in (None, task.role))\n", "", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one role")),
+    Mutant("a worker without agents takes tasks", _PRESENCE, "self.runs if task.workflow else self.agents", "self.runs", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-runs only")),
+    Mutant("a worker of an epic takes everything", _PRESENCE, "            and (self.epic_id is None or task.id in below[self.epic_id])\n", "", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one epic")),
+    Mutant("a worker of a project takes everything", _PRESENCE, "            self.project_id in (None, task.project_id)\n            and", "            ", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one project")),
+    Mutant("who is not registered takes nothing", _PRESENCE, "    if reader.worked_on(project, since):\n", "    if False:\n", on(_WORKERS, "test_who_works_without_being_registered_may_take_the_next_one_too", "sqlite")),
+    Mutant("anybody removes anybody's worker", _QUERIES, "DELETE FROM workers WHERE workspace_id = :workspace AND actor = :actor AND name = :name;", "DELETE FROM workers WHERE workspace_id = :workspace AND name = :name;", on(_WORKERS, "test_nobody_renews_or_removes_another_ones_row", "sqlite")),
+    Mutant("anybody renews anybody's worker", _QUERIES, "UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND actor = :actor AND name = :name;", "UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND name = :name;", on(_WORKERS, "test_nobody_renews_or_removes_another_ones_row", "sqlite")),
+    Mutant("an actor leaves workers without end", _QUERIES, "(seen_at < :before OR actor = :actor AND seen_at < (", "(seen_at < :before OR actor = '' AND seen_at < (", on(_WORKERS, "test_what_killed_workers_leave_is_bounded", "sqlite")),
+    Mutant("a restore brings workers", _OFFICE, '    tx.run(tx.q["remove_workers"], here)', "    pass", on(_WORKERS, "test_a_file_with_everything_brings_no_worker", "sqlite-backup")),
+    Mutant("a move reads all questions of its task", _SCHEMA, "CREATE INDEX questions_task  ON questions (task_id, responded_at, id);", "CREATE INDEX questions_task  ON questions (task_id, id);", on(_FLAT, "test_a_move_is_no_more_work_for_the_database_after_a_long_history", "sqlite")),
     Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),
     # --- claims
     Mutant("any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),

@@ -268,11 +268,16 @@ def test_a_move_is_no_more_work_for_the_database_after_a_long_history(desk, agen
     assert {verb: (short[verb], steps) for verb, steps in long.items() if steps > short[verb] + room} == {}
 
 
+def too_late(desk, key):
+    with pytest.raises(YourturnError):
+        desk.answer(key, "too late")
+
+
 def test_a_late_answer_and_a_move_that_is_said_again_are_no_more_work_after_many_questions(desk, agent, address, clock, dialect):
     def work(key):
         clock.advance(minutes=1)  # what was closed at the moment of the move belongs to its reply
         moves = {
-            "late answer": lambda: pytest.raises(YourturnError, desk.answer, key, "too late"),
+            "late answer": lambda: too_late(desk, key),
             "said again": lambda: agent.note(key, "Hm", key=f"once-{key}"),
         }
         agent.note(key, "Hm", key=f"once-{key}")

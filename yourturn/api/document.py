@@ -166,6 +166,14 @@ def _schemas() -> dict[str, Schema]:
         ),
         "Cursor": _record({"cursor": _text}),
         "Projects": _record({"projects": _s("array", items=_object)}),
+        "Workers": _record({"workers": _s("array", items=_ref("Worker")), "unattended": _or_null(_record({"task": _text, "ready": _whole, "workers": _whole, "start": _text}))}),
+        "Worker": _record(
+            {
+                "name": _text, "actor": _text, "host": _text, "agents": _list_of_text, "project": _or_null(_text), "epic": _or_null(_text),
+                "role": _or_null(_text), "runs": _flag, "parallel": _whole, "running": _flag, "tasks": _list_of_text, "started_at": _time,
+                "seen_at": _time,
+            }
+        ),
         "Me": _record({"actor": _text, "role": _text, "may": _list_of_text, "workspace": _text, "scopes": _or_null(_list_of_text)}),
         "Stats": _record({"days": _whole, "tasks": _object, "waiting": _object, "questions": _object, "peak": _whole, "kinds": _object, "answer_seconds": _object}),
         "Method": _s(

@@ -290,6 +290,11 @@ def projects(call: Call) -> Answer:
     return Answer({"projects": call.client.projects()})
 
 
+def workers(call: Call) -> Answer:
+    call.only("project", "workspace_id")
+    return Answer({"workers": call.client.workers(), "unattended": call.client.unattended(call.text("project"))})
+
+
 def stats(call: Call) -> Answer:
     call.only("project", "days", "workspace_id")
     return Answer(call.client.stats(call.text("project"), days=call.number("days", 1, 3650, 30)))

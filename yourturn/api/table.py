@@ -73,6 +73,7 @@ def rows() -> list[Row]:
         Row("GET", "/api/events", "events", routes.me, "Events as they happen, as server-sent events.", query=("project", "task", "only", "format", "after"), stream=events.stream),
         Row("GET", "/api/changes", "events", routes.me, "Waits until something happens.", gives="Cursor", query=("after", "seconds"), stream=events.changes),
         Row("GET", "/api/projects", "projects", routes.projects, "Projects and their settings.", gives="Projects"),
+        Row("GET", "/api/workers", "tasks", routes.workers, "Workers, the last one seen first; and a ready task that none of them takes.", gives="Workers", query=("project",)),
         Row("GET", "/api/me", "events", routes.me, "Who you are here.", gives="Me"),
         Row("GET", "/api/stats", "stats", routes.stats, "Numbers: how many, how fast, how often nobody answered.", gives="Stats", query=("project", "days")),
         Row("POST", "/api/desk/{method}", "{method}", desk.speak, "A method of the client, by its name.", "Method", "Result", large=desk.LARGE),

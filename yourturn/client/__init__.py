@@ -21,6 +21,7 @@ from .managing import Managing
 from .moving import Moving
 from .names import Named, Names
 from .papers import Papers
+from .presence import Presence
 from .runs import Runs
 from .saying import Saying
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .aio import Aio
 
 
-class Client(Saying, Looks, Managing, Moving, Papers, Runs):
+class Client(Saying, Looks, Managing, Moving, Papers, Presence, Runs):
     """A desk, spoken to in plain values."""
 
     def as_(self, who: Who) -> Client:

@@ -72,6 +72,7 @@ _LOOKS: dict[str, str] = {
     "audit": "human",
     "reconcile": "any",
     "trial": "any",
+    "presence": "any",
     # what anybody may ask, to find out whether we are there, or to say who they are
     "health": "open",
     "document": "open",
@@ -90,7 +91,7 @@ NEEDS: dict[str, str] = {
 #: Methods of the client, by operation. A method that is not here has the name of its operation.
 METHODS: dict[str, str] = {
     **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up", "moves", "graph"), "tasks"),
-    **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for"), "tasks"),
+    **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for", "workers", "unattended"), "tasks"),
     **dict.fromkeys(("inbox", "waiting", "waits", "wait_for", "effects", "lands"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
     "check_question": "trial",
@@ -103,6 +104,7 @@ METHODS: dict[str, str] = {
     "record": "step",
     "write_output": "holder",
     "keep_patch": "holder",
+    **dict.fromkeys(("register_worker", "renew_worker", "remove_worker"), "presence"),
     "create_project": "project_create",
     "set": "project_set",
     "set_user": "user_set",
@@ -139,7 +141,7 @@ FOR_ITS_AGENTS = frozenset({"token_create", "token_revoke", "tokens"})
 #: scope -> the operations that it is good for. What a role may not, no scope gives it, but for the row above.
 SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_looks_that_take("open", "look"))}
 SCOPES["ask"] = SCOPES["read"] | {"create", "ask", "flag", "note", "withdraw", "use", "trial", "reconcile", "mcp"}
-SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder"}
+SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder", "presence"}
 SCOPES["run"] = SCOPES["work"] | {"step", "rewind"} | FOR_ITS_AGENTS
 SCOPES["answer"] = SCOPES["ask"] | _verbs_of("human", "approver", "admin") | {"update", "dep_add"}
 SCOPES["manage"] = SCOPES["read"] | OFFICE.keys() | _looks_that_take("own", "human", "admin")

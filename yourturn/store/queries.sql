@@ -192,6 +192,53 @@ INSERT INTO patches (task_id, epoch, at, base, body) VALUES (:task, :epoch, :at,
 -- name: patch
 SELECT epoch, at, base, body FROM patches WHERE task_id = :task;
 
+-- name: register_worker
+INSERT INTO workers (workspace_id, actor, name, host, agents, project_id, epic_id, role, runs, parallel, started_at, seen_at)
+VALUES (:workspace, :actor, :name, :host, :agents,
+        (SELECT p.id FROM projects p WHERE p.workspace_id = :workspace AND p.key = :project), :epic, :role, :runs, :parallel, :now, :now)
+ON CONFLICT (workspace_id, actor, name) DO UPDATE
+SET host = excluded.host, agents = excluded.agents, project_id = excluded.project_id, epic_id = excluded.epic_id,
+    role = excluded.role, runs = excluded.runs, parallel = excluded.parallel, started_at = excluded.started_at,
+    seen_at = excluded.seen_at;
+
+-- name: trim_workers
+-- Workers that were never seen again: after a time, or when an actor has left too many of them.
+DELETE FROM workers WHERE workspace_id = :workspace AND (seen_at < :before OR actor = :actor AND seen_at < (
+    SELECT w.seen_at FROM workers w WHERE w.workspace_id = :workspace AND w.actor = :actor
+    ORDER BY w.seen_at DESC LIMIT 1 OFFSET :kept));
+
+-- name: renew_worker
+UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND actor = :actor AND name = :name;
+
+-- name: remove_worker
+DELETE FROM workers WHERE workspace_id = :workspace AND actor = :actor AND name = :name;
+
+-- name: remove_workers
+DELETE FROM workers WHERE workspace_id = :workspace;
+
+-- name: workers
+-- The last one seen first.
+SELECT w.actor, w.name, w.host, w.agents, w.project_id, p.key, w.epic_id, e.key, w.role, w.runs, w.parallel, w.started_at, w.seen_at
+FROM workers w LEFT JOIN projects p ON p.id = w.project_id LEFT JOIN tasks e ON e.id = w.epic_id
+WHERE w.workspace_id = :workspace AND w.seen_at > :since ORDER BY w.seen_at DESC, w.actor, w.name;
+
+-- name: held
+-- Who holds which task. Who holds one has an end of the lease, and is found by the index on due_at.
+SELECT t.claimed_by, t.holder, t.key FROM tasks t JOIN projects p ON p.id = +t.project_id
+WHERE t.due_at IS NOT NULL AND t.holder IS NOT NULL AND p.workspace_id = :workspace ORDER BY t.id;
+
+-- name: worked_on
+-- Is a task worked on by somebody who has not registered as a worker?
+SELECT 1 FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND (CAST(:project AS TEXT) IS NULL OR p.key = :project)
+AND t.state = 'working' AND t.state <> 'done' AND NOT EXISTS (
+    SELECT 1 FROM workers w WHERE w.workspace_id = :workspace AND w.name = t.holder AND w.actor = t.claimed_by AND w.seen_at > :since)
+LIMIT 1;
+
+-- name: count_ready
+SELECT count(*) FROM tasks t JOIN projects p ON p.id = t.project_id
+WHERE p.workspace_id = :workspace AND (CAST(:project AS TEXT) IS NULL OR p.key = :project) AND t.state = 'ready' AND t.state <> 'done';
+
 -- name: reply
 SELECT request, task_id, question_id, epoch, at FROM replies WHERE workspace_id = :workspace AND actor = :actor AND key = :key;
 

@@ -61,7 +61,8 @@ class Reader(Hanging):
         newest: bool = False,
         limit: int = 500,
     ) -> list[Task]:
-        if workable and project is None:
+        ordered = workable and ids is None  # by its index: what is named is found sooner without
+        if ordered and project is None:
             return self._best_of_all(locals())
         where, args = ["p.workspace_id = :workspace"], dict[str, Any]()
 
@@ -70,7 +71,7 @@ class Reader(Hanging):
             args.update(named)
 
         if project is not None:
-            only(OF_PROJECT if workable or states else f"+{OF_PROJECT}", project=project)
+            only(OF_PROJECT if ordered or states else f"+{OF_PROJECT}", project=project)
         if states:
             only(f"t.state IN ({_words(states)})" + " AND t.state <> 'done'" * ("done" not in states))
         if epic is not None:
@@ -106,9 +107,9 @@ class Reader(Hanging):
         if after is not None:
             only("t.id < :after" if newest else _AFTER[workable], after=after)
         order = "t.id DESC" if newest else "t.priority, t.created_at, t.id" if workable else "t.id"
-        index = self.store.words["by_state"] if workable else ""
+        index = self.store.words["by_state"] if ordered else ""
         rows = self.rows(
-            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if workable or states else '+'}t.project_id "
+            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if ordered or states else '+'}t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
             limit=limit,
             **args,
@@ -117,7 +118,7 @@ class Reader(Hanging):
 
     def _best_of_all(self, asked: dict[str, Any]) -> list[Task]:
         """What can be worked on in any project: each has an index in the right order, so their first pages are merged."""
-        filters = {name: value for name, value in asked.items() if name not in ("self", "project")}
+        filters = {name: value for name, value in asked.items() if name not in ("self", "project", "ordered")}
         found = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
         return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
 
@@ -292,6 +293,24 @@ class Reader(Hanging):
 
     def tokens(self) -> list[Any]:
         return self._named("tokens")
+
+    # --- workers ----------------------------------------------------------------------------------------------------
+
+    def workers(self, since: int) -> list[Any]:
+        return self._named("workers", since=since)
+
+    def held(self) -> list[Any]:
+        """actor, worker, key: who holds which task."""
+        return self._named("held")
+
+    def worked_on(self, project: str | None, since: int) -> bool:
+        """Is a task worked on by who is no worker that was seen since?"""
+        return bool(self._named("worked_on", project=project, since=since))
+
+    def count_ready(self, project: str | None) -> int:
+        return int(self._named("count_ready", project=project)[0][0])
+
+    # --- people -----------------------------------------------------------------------------------------------------
 
     def sessions(self) -> list[Any]:
         return self._named("logins", now=self.now)

@@ -2,7 +2,7 @@
 
 Everything that is stored keeps its numbers on the way, because the hashes of the history cover them. Only what a database
 makes for itself stays behind (the slot of an event in the log, the number of the next question), and, unless they are
-asked for, secrets: tokens, sessions, links, and the hashes that prove passwords and claims.
+asked for, what is good for this desk only: tokens, sessions, links, the hashes that prove passwords and claims, the workers.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ TABLES: tuple[Table, ...] = (
     Table("events", ("seq",), left_out=("xid",)),
     Table("output", ("id",)),
     Table("patches", ("task_id",), numbered=False),
+    Table("workers", ("workspace_id", "actor {bytewise}", "name {bytewise}"), numbered=False, secret=("*",)),
     Table("replies", ("workspace_id", "actor {bytewise}", "key {bytewise}"), numbered=False),
 )
 

@@ -328,6 +328,24 @@ CREATE TABLE patches (
     body     TEXT NOT NULL
 ) {strict};
 
+-- A worker that runs, and what it takes. It renews `seen_at` while it runs, and removes its row when it ends; one that was killed
+-- is told by an old `seen_at` (presence.py). Nothing is decided by it, and no event tells of it.
+CREATE TABLE workers (
+    workspace_id  {big} NOT NULL REFERENCES workspaces (id),
+    actor         TEXT NOT NULL,
+    name          TEXT NOT NULL,
+    host          TEXT NOT NULL,
+    agents        TEXT NOT NULL,                   -- words, with spaces between; none: it takes runs only
+    project_id    {big} REFERENCES projects (id),  -- takes only tasks of this project
+    epic_id       {big} REFERENCES tasks (id),     -- takes only what is below this task
+    role          TEXT,                            -- takes only tasks of this role, or of none
+    runs          INTEGER NOT NULL CHECK (runs IN (0, 1)),
+    parallel      INTEGER NOT NULL CHECK (parallel >= 1),
+    started_at    {big} NOT NULL,
+    seen_at       {big} NOT NULL,
+    PRIMARY KEY (workspace_id, actor, name)
+) {strict};
+
 -- One effect per idempotency key.
 CREATE TABLE replies (
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
