@@ -19,6 +19,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ from ..core.model import COUNTS, Who
 from . import gitwork
 from .agents.base import Agent, turn_command
 from .budget import Budget
+from .presence import Presence
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Worker:
         self._stop = threading.Event()
         self._begun = False
         self._beside: list[threading.Thread] = []
+        self._presence: Presence | None = None
         self.idle = _NOTHING_LEFT
         self.ended_code = ""  #: why it ended, for programs: unable, budget, stopped, drained, held_up
         self._looked_on = ""  #: the worker that has the only one that is to be taken
@@ -90,6 +93,8 @@ class Worker:
         """Work until there is a reason to end; says which."""
         with ExitStack() as stack:
             stack.callback(self._leave)
+            if self.only is None:  # who works on one task only is no worker for others
+                self._appear()
             if not gitwork.room(self.root):
                 self.in_place, self.parallel = True, 1
             self._beside = [threading.Thread(target=run, daemon=True) for run in (self._beat, self._carry, self._listen)]
@@ -241,16 +246,26 @@ class Worker:
 
     # --- what goes on beside it -----------------------------------------------------------------------------------------
 
-    def _every(self, seconds: float, what: Callable[[Holder], None]) -> None:
+    def _appear(self) -> None:
+        """Tell who looks that there is a worker, also while it has nothing to do."""
+        self._presence = Presence(
+            self._as(self.agent or self.default), self.name, BEAT, host=self.host, agents=list(self.agents), role=self.agent,
+            epic=self.epic, runs=True, parallel=self.parallel,
+        )  # fmt: skip
+        self._presence.begin()
+
+    def _every(self, seconds: float, what: Callable[[Holder], None], *also: Callable[[], None]) -> None:
         while not self._ended.wait(seconds):
-            for sitting, _ in list(self._sittings.values()):
+            todo: list[tuple[str, Callable[[], None]]] = [("", one) for one in also]
+            todo += [(sitting.key, partial(what, sitting)) for sitting, _ in list(self._sittings.values())]
+            for key, do in todo:
                 try:
-                    what(sitting)
+                    do()
                 except Exception as error:  # one sitting's trouble is not the others'
-                    self.progress.say(sitting.key, f"{type(error).__name__}: {error}")
+                    self.progress.say(key, f"{type(error).__name__}: {error}")
 
     def _beat(self) -> None:
-        self._every(BEAT, lambda sitting: sitting.beat())
+        self._every(BEAT, lambda sitting: sitting.beat(), *([self._presence.beat] if self._presence else []))
 
     def _carry(self) -> None:
         self._every(CARRY, lambda sitting: sitting.minutes.flush())
@@ -359,6 +374,8 @@ class Worker:
         self._ended.set()
         for thread in self._beside:
             thread.join()
+        if self._presence:
+            self._presence.end()
         for name in self._token_names:
             try:
                 self.desk.revoke_token(name)
