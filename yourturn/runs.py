@@ -5,7 +5,7 @@ Like view.py it takes the plain values of wire.py and returns lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
@@ -207,8 +207,8 @@ def happened(event: dict[str, Any]) -> list[str]:
 # --- one run --------------------------------------------------------------------------------------------------------
 
 
-def sheet(task: dict[str, Any], typed: str, adapter: str = "") -> list[str]:
-    """`turn status 42`."""
+def sheet(task: dict[str, Any], typed: str, adapter: str = "", hint: Iterable[str] = ()) -> list[str]:
+    """`turn status 42`. `hint`: what is to know before the end."""
     from .view import WORDS
 
     waiting = open_questions(task)
@@ -219,7 +219,7 @@ def sheet(task: dict[str, Any], typed: str, adapter: str = "") -> list[str]:
         lines += _facts(task)
     if run and task["steps"]:
         lines += ["", *steps(task)]
-    return [*lines, "", *_use(task, typed, adapter)]
+    return [*lines, "", *hint, *_use(task, typed, adapter)]
 
 
 def _waits(task: dict[str, Any], q: dict[str, Any]) -> list[str]:

@@ -289,9 +289,10 @@ def tree(nodes: list[dict[str, Any]]) -> list[str]:
 
 
 def task(
-    t: dict[str, Any], holds_up: list[str] | None = None, effects: dict[str, list[dict[str, Any]]] | None = None
-) -> list[str]:
-    """One task in full. `effects`: where each answer to its open questions would lead."""
+    t: dict[str, Any], holds_up: list[str] | None = None, effects: dict[str, list[dict[str, Any]]] | None = None,
+    hint: Iterable[str] = (),
+) -> list[str]:  # fmt: skip
+    """One task in full. `effects`: where each answer to its open questions would lead. `hint`: what is to know before the end."""
     title, right = f"{bold(t['key'])}  {bold(one_line(t['title']))}", f"{_state(t)}, priority {t['priority']}"
     gap = max(3, min(width(), 90) - cells(t["key"]) - 2 - cells(one_line(t["title"])) - cells(right))
     lines = [f"{title}{' ' * gap}{right}"]
@@ -347,7 +348,7 @@ def task(
             words = safe(note["text"]).splitlines() or [""]
             lines.append(f"  {safe(note['author'])}, {ago(note['at'])}")
             lines += behind_bar(words, "  ") if note["author"].startswith("agent:") else [f"    {line}" for line in words]
-    return [*lines, "", *next_steps(t, effects)]
+    return [*lines, "", *hint, *next_steps(t, effects)]
 
 
 def tries(t: dict[str, Any]) -> str:
@@ -388,16 +389,22 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
 
 
 _NEXT = {
-    "created": "turn vet {key}", "ready": "turn claim {key} | turn work (agents take what is ready)",
+    "created": "turn vet {key}", "ready": "turn claim {key}",
     "blocked": "turn tree {key}", "working": "turn log {key}",
     "human": "turn resolve {key}", "review": "turn show {key}", "done": "turn log {key}",
     "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
 }  # fmt: skip
 #: Where a run differs.
 _NEXT_OF_A_RUN = {
-    "ready": "turn resume {key} | turn work", "working": "turn watch {key}", "human": "turn continue {key}",
+    "ready": "turn resume {key}", "working": "turn watch {key}", "human": "turn continue {key}",
     "failed": "{again}", "deferred": "turn work (goes on then) | turn resume {key} (goes on at once)",
 }  # fmt: skip
+
+
+def unattended(found: dict[str, Any]) -> str:
+    """That no worker takes a ready task, and how to start one."""
+    why = f"No worker that runs takes {found['task']}" if found["workers"] else "No worker runs"
+    return f"{why}. Start one with: {found['start']}"
 
 
 def ways(q: dict[str, Any], name: str) -> list[str]:

@@ -70,7 +70,9 @@ def test_status_of_other_runs_and_of_tasks(floor: Floor) -> None:
     floor.agent.park(claim, "2d")
     assert "Run 3: asleep\nSleeps until: " in floor.crew.text("status", key.rpartition("-")[2])
     floor.crew("create", "Plain")
-    assert floor.crew.text("status", "4") == "Task 4: ready\n\nNext: turn claim PROJ-4 | turn work (agents take what is ready)\n"
+    told = floor.crew.text("status", "4").splitlines()
+    assert told[:2] == ["Task 4: ready", ""] and told[-1] == "Next: turn claim PROJ-4"
+    assert told[2:-1] == ["No worker runs. Start one with: turn work"]
     assert floor.crew.text("status") == floor.crew.text()
     assert floor.crew("status", "99", exit=3)["code"] == "not_found"
 

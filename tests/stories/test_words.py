@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.stories.conftest import Turn
+from yourturn.config import connect
 
 
 def told(turn: Turn, *lines: str) -> None:
@@ -159,12 +160,44 @@ def test_a_link_is_an_address(turn: Turn) -> None:
 
 
 def test_work_without_a_worker_says_how_to_start_one(turn: Turn) -> None:
+    start = "No worker runs. Start one with: turn work --exec './agent.sh'"
     assert "turn work" not in turn.text()
-    assert "| turn work" in turn.text("create", "A")
+    made = turn.text("create", "A").splitlines()
+    assert made == ["Created PROJ-1: A (ready)", start, "Next: turn claim PROJ-1"]
+    for words in ((), ("status",), ("status", "1"), ("show", "1"), ("ready",), ("update", "1", "--priority", "1")):
+        assert start in turn.text(*words).splitlines(), words
     assert "No agent is working, 1 task is ready." in turn.text()
-    assert "Start a worker that lets agents take what is ready: turn work" in turn.text()
+    assert turn()["unattended"] == {"task": "PROJ-1", "ready": 1, "workers": 0, "start": "turn work"}
     told(turn, "create B", "ask PROJ-2 Which?")
-    assert "Start a worker" in turn.text()
+    assert start in turn.text()
+    assert turn.text("respond", "2", "that").splitlines() == [
+        "✓ Q1: ana: “that”", "  PROJ-2 is 'ready': a worker picks it up.", f"  {start}",
+    ]  # fmt: skip
+    assert "Start" not in turn.text("show", "1", env={"YOURTURN_AGENT": "coder"}), "an agent starts no workers"
     told(turn, "claim PROJ-1 --worker-id w1", "create C")
-    assert "1 agent is working, 1 task is ready." in turn.text()
-    assert "Start a worker" not in turn.text()
+    assert "1 agent is working, 2 tasks are ready." in turn.text()
+    assert "Start one" not in turn.text(), "w1 may take the next one, too"
+
+
+def test_with_agents_in_the_config_the_command_is_bare(turn: Turn) -> None:
+    turn.text("create", "A")
+    (turn.folder / ".yourturn").mkdir(exist_ok=True)
+    (turn.folder / ".yourturn" / "config.toml").write_text('[agents.coder]\nadapter = "claude"\n')
+    assert "No worker runs. Start one with: turn work" in turn.text("ready").splitlines()
+    (turn.folder / ".yourturn" / "config.toml").write_text("[agents")
+    assert "No worker runs. Start one with: turn work" in turn.text("ready").splitlines(), "what is wrong is told by turn work"
+
+
+def test_a_worker_that_runs_is_no_matter_for_a_hint(turn: Turn, address: str) -> None:
+    with connect(address, as_="agent:coder", env={}) as worker:
+        worker.register_worker("w1", host="box", agents=["coder"], role="coder")
+        assert turn.text("create", "A").splitlines() == ["Created PROJ-1: A (ready)", "Next: turn claim PROJ-1"]
+        for words in ((), ("ready",), ("show", "1"), ("status", "1")):
+            assert "worker" not in turn.text(*words), words
+        assert turn()["unattended"] is None and "1 runs: w1 on box (coder): idle" in turn.text("doctor")
+        told(turn, "create B --role reviewer --priority 0")
+        said = "No worker that runs takes PROJ-2. Start one with: turn work --exec './agent.sh' --agent reviewer"
+        assert said in turn.text() and said in turn.text("ready") and said in turn.text("show", "2")
+        assert "worker" not in turn.text("show", "1")
+        worker.remove_worker("w1")
+    assert "No worker runs." in turn.text("show", "1") and "none runs" in turn.text("doctor")

@@ -1,4 +1,4 @@
-"""What a newcomer meets: the door explains itself, an idle desk says how to start a worker, a wrong address leads somewhere."""
+"""What a newcomer meets: the door explains itself, where no worker takes what is ready the page says how to start one, a wrong address leads somewhere."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.web.test_pages import Caller
 from yourturn.config import init
 from yourturn.testing import FakeClock
 
-START = "Start a worker where the code is: <code"
+START = "Start one where the code is: <code"
 
 
 @pytest.fixture
@@ -42,24 +42,36 @@ def test_the_door_explains_itself_and_takes_a_link(web):
         assert nobody.post("/enter", link=wrong).status == 401, wrong
 
 
-def test_where_work_is_ready_and_no_agent_works_the_page_says_how_to_start_one(fresh):
+def test_where_work_is_ready_and_no_worker_takes_it_the_page_says_how_to_start_one(fresh):
     ana = Caller(fresh, None)
     reply = fresh.site.enter(fresh.secret("ana"))
     ana.cookie = reply.headers["set-cookie"].partition(";")[0]
     assert START not in ana.text("/inbox") and START not in ana.text("/tasks")
     assert "turn work" in ana.text("/tasks") and "An agent takes it, and asks" not in ana.text("/tasks")
-    assert "No agent is working now." in ana.text("/tasks/new")
+    assert "No worker runs now." in ana.text("/tasks/new")
     desk = fresh.as_("human:ana")
     desk.create("Add login")
     desk.create("Add logout", draft=True)
-    for path in ("/inbox", "/tasks", "/tasks/API-1"):
-        assert "1 task is ready, and no agent is working." in ana.text(path) and START in ana.text(path), path
+    pages = ("/inbox", "/tasks", "/tasks/API-1")
+    for path in pages:
+        assert "1 task is ready, and no worker runs." in ana.text(path) and START in ana.text(path), path
     assert START not in ana.text("/tasks/API-2")
-    fresh.as_("agent:coder").claim("API-1", "w1")
-    desk.create("Another")
-    for path in ("/inbox", "/tasks", "/tasks/API-1", "/tasks/API-3"):
+    worker = fresh.as_("agent:coder")
+    worker.register_worker("w1", host="box", agents=["coder"], role="coder")  # it is idle
+    for path in (*pages, "/tasks/new"):
+        assert "turn work" not in ana.text(path), path
+    desk.create("Look at it", role="reviewer")
+    for path in ("/inbox", "/tasks", "/tasks/API-3"):
+        text = ana.text(path)
+        assert "API-3 is ready, and no worker that runs takes it." in text and "turn work --agent reviewer</code>" in text, path
+    assert START not in ana.text("/tasks/API-1")
+    fresh.clock.advance(minutes=4)  # it was killed
+    for path in pages:
+        assert "2 tasks are ready, and no worker runs." in ana.text(path), path
+    worker.claim("API-1", "another")
+    for path in ("/inbox", "/tasks", "/tasks/API-3"):
         assert START not in ana.text(path), path
-    assert "No agent is working now." not in ana.text("/tasks/new")
+    assert "No worker runs now." not in ana.text("/tasks/new")
 
 
 def test_what_is_not_there_leads_to_pages_not_to_commands(web):

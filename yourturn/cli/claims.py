@@ -87,7 +87,7 @@ def complete(a: Namespace) -> int:
         if parse.step(mine):
             return _signalled(a, "DONE", summary=summary, **_account(a))
         task = desk.complete(a.task, summary, key=a.idempotency_key, **_account(a), **mine)
-    return out(a, task, lambda: _said(task, "Completed"))
+        return out(a, task, lambda: _said(a, desk, task, "Completed"))
 
 
 def release_args(p: Any) -> None:
@@ -98,7 +98,7 @@ def release_args(p: Any) -> None:
 def release(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.release(a.task, reason(a), **held(desk, a.task, a))
-    return out(a, task, lambda: _said(task, "Released"))
+        return out(a, task, lambda: _said(a, desk, task, "Released"))
 
 
 def park_args(p: Any) -> None:
@@ -109,7 +109,7 @@ def park_args(p: Any) -> None:
 def park(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.park(a.task, a.until, **held(desk, a.task, a))
-    return out(a, task, lambda: _said(task, "Parked"))
+        return out(a, task, lambda: _said(a, desk, task, "Parked"))
 
 
 def decompose_args(p: Any) -> None:
@@ -151,7 +151,7 @@ def fail(a: Namespace) -> int:
         if parse.step(mine):
             return _signalled(a, "FAILED", reason=reason(a), **_account(a))
         task = desk.fail(a.task, reason(a), failure=a.failure, **_account(a), **mine)
-    return out(a, task, lambda: _said(task, "Failed"))
+        return out(a, task, lambda: _said(a, desk, task, "Failed"))
 
 
 def _signalled(a: Namespace, status: str, **fields: Any) -> int:

@@ -187,7 +187,7 @@ def onward(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any]) -> int
     from .questions import after as where
 
     if not task["workflow"] or a.detach or task["ended_at"] or task["claim"]:
-        term.say(f"  {where(task)}")
+        term.say(f"  {where(task)}", *(f"  {line}" for line in parse.unattended(a, desk, task)))
         return parse.show(a, task, []) if a.json else 0
     from .run import go
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.errors import Invalid, Usage
+from ..core.errors import Invalid, Usage, YourturnError
 from .table import Command
 
 #: Options that may stand before the command, and whether a word follows them.
@@ -132,6 +132,30 @@ def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:
         if token is not None and not desk.claim_is_for(token, task):
             token = None
     return {"proof": token, "worker": args.worker_id}
+
+
+def unattended(args: argparse.Namespace, desk: Any, task: dict[str, Any] | None = None) -> list[str]:
+    """Where work is ready and no worker takes it: a line that tells a person so, and how to start one here."""
+    if args.json or not desk.who.is_person:
+        return []
+    found = desk.unattended(args.project) if task is None else desk.unattended(task=task["key"])
+    if found is None:
+        return []
+    from ..view import unattended
+
+    if not _agents() and not desk.show(found["task"])["workflow"]:  # a bare `turn work` would have no agent for it
+        found["start"] = found["start"].replace("turn work", "turn work --exec './agent.sh'", 1)
+    return [unattended(found)]
+
+
+def _agents() -> bool:
+    """Are agents configured here? What is wrong with the file is told by who needs it."""
+    from ..config import file
+
+    try:
+        return bool(file().get("agents"))
+    except YourturnError:
+        return True
 
 
 def step(mine: dict[str, Any]) -> str | None:

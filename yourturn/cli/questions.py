@@ -30,13 +30,13 @@ def overview(a: Namespace) -> int:
         waiting = desk.inbox(project=a.project, mine=True, limit=200) if a.json else desk.inbox(only=order[:10])
         counts = desk.counts(project=a.project)
         waits = desk.waits(a.project, within=f"{view.SOON // 1_000_000}s")
-        idle = not a.json and not counts.get("working") and bool(desk.ready(project=a.project, limit=1))
+        untaken = desk.unattended(a.project) if a.json else None
+        worker = parse.unattended(a, desk)
 
     def lines() -> list[str]:
         working, ready, total, soon = counts.get("working", 0), counts.get("ready", 0), waits["mine"], waits["soon"]
         tasks = f"{ready:,} {'task is' if ready == 1 else 'tasks are'} ready."
         agents = f"{working or 'No'} {'agents are' if working > 1 else 'agent is'} working, {tasks}"
-        worker = ["Start a worker that lets agents take what is ready: turn work"] if idle else []
         names = sorted({screen.safe(q["reviewer"] or "a person") for q in others})
         who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
         elsewhere = [f"{len(others):,} {'waits' if len(others) == 1 else 'wait'} for {who}: turn inbox"] if others else []
@@ -50,7 +50,7 @@ def overview(a: Namespace) -> int:
         more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox --mine"] if len(waiting) < total else []
         return [screen.bold(head), "", *rows, *more, *elsewhere, *worker, f"{agents} Next: turn show {order[0]}"]
 
-    return out(a, {"waiting": waiting, "states": counts, "count": waits["mine"], "waits": waits}, lines)
+    return out(a, {"waiting": waiting, "states": counts, "count": waits["mine"], "waits": waits, "unattended": untaken}, lines)
 
 
 def _question_args(p: Any, text: str, kind: str, reason: str | None = None) -> None:
@@ -258,7 +258,7 @@ def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
     task = desk.show(q["task"])
     late = a.restart and (q["status"] != "answered" or q["responded_by"] != desk.who.name)
     said = f"too late for {q['id']}, kept as a note on {q['task']}" if late else f"{q['id']}: {view.result(q)}"
-    return out(a, q, lambda: [f"✓ {said}", f"  {after(task)}"])
+    return out(a, q, lambda: [f"✓ {said}", f"  {after(task)}", *(f"  {line}" for line in parse.unattended(a, desk, task))])
 
 
 def after(task: dict[str, Any]) -> str:
@@ -299,7 +299,7 @@ def approve(a: Namespace) -> int:
     with connect(a) as desk:
         value = a.value if a.edit_input is None else _edited(desk, a.what, a.edit_input)
         task = desk.approve(a.what, _words(a), value, restart=a.restart, key=a.idempotency_key)
-    return out(a, task, lambda: [f"✓ {_kept(task) or 'Approved'}. {after(task)}"])
+        return out(a, task, lambda: [f"✓ {_kept(task) or 'Approved'}. {after(task)}", *parse.unattended(a, desk, task)])
 
 
 def _kept(task: dict[str, Any]) -> str:
@@ -350,7 +350,7 @@ def reject(a: Namespace) -> int:
     with connect(a) as desk:
         warn(desk, a, a.what, text=_words(a), verdict="rejected")
         task = desk.reject(a.what, _words(a), restart=a.restart, key=a.idempotency_key)
-    return out(a, task, lambda: [f"✓ {_kept(task) or 'Rejected'}. {after(task)}"])
+        return out(a, task, lambda: [f"✓ {_kept(task) or 'Rejected'}. {after(task)}", *parse.unattended(a, desk, task)])
 
 
 def _words(a: Namespace) -> str:
@@ -385,7 +385,7 @@ def withdraw(a: Namespace) -> int:
         mine = held(desk, a.what, a)
         q = desk.withdraw(a.what, parse.given(a.reason) or "", claim=mine["proof"], worker=mine["worker"])
         task = desk.show(q["task"])
-    return out(a, q, lambda: [f"Withdrew {q['id']}. {after(task)}"])
+        return out(a, q, lambda: [f"Withdrew {q['id']}. {after(task)}", *parse.unattended(a, desk, task)])
 
 
 def assign_args(p: Any) -> None:
@@ -406,4 +406,4 @@ def hand_back_args(p: Any) -> None:
 def hand_back(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.hand_back(a.task)
-    return out(a, task, lambda: [f"Handed back. {after(task)}"])
+        return out(a, task, lambda: [f"Handed back. {after(task)}", *parse.unattended(a, desk, task)])

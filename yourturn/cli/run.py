@@ -44,7 +44,7 @@ def run(a: Namespace) -> int:
             parent=a.parent, program={"file": source.file, "body": source.body}, key=a.idempotency_key, **fields,
         )  # fmt: skip
         if a.detach:
-            return parse.show(a, task, lambda: _said(task, "Created"))
+            return parse.show(a, task, lambda: _said(a, desk, task, "Created"))
         return go(a, desk, task["key"])
 
 

@@ -26,10 +26,11 @@ def status(a: Namespace) -> int:
     with connect(a) as desk:
         found = desk.show(a.what)
         task = desk.show(found["task"]) if "status" in found else found
+        worker = parse.unattended(a, desk, task)
     from ..runs import sheet
 
     typed = a.what if task is found else task["key"]
-    return out(a, task, lambda: sheet(task, typed, _adapter(task)))
+    return out(a, task, lambda: sheet(task, typed, _adapter(task), worker))
 
 
 def _adapter(task: dict[str, Any]) -> str:

@@ -95,15 +95,16 @@ def create(a: Namespace) -> int:
             key=a.idempotency_key,
             **fields,
         )
-    unasked = [f"{task['key']} waits for no person."] if a.awaiting in _NOBODY else []
-    return out(a, task, lambda: [*_said(task, "Created"), *unasked])
+        unasked = [f"{task['key']} waits for no person."] if a.awaiting in _NOBODY else []
+        return out(a, task, lambda: [*_said(a, desk, task, "Created"), *unasked])
 
 
-def _said(task: dict[str, Any], word: str) -> list[str]:
+def _said(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
     from ..screen import one_line
     from ..view import WORDS, next_steps
 
-    return [f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})", *next_steps(task)]
+    first = f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})"
+    return [first, *parse.unattended(a, desk, task), *next_steps(task)]
 
 
 def list__args(p: Any) -> None:
@@ -217,7 +218,7 @@ def show(a: Namespace) -> int:
         waiting = [] if a.json else desk.holds_up(found["key"])
         asked_now = [] if a.json else [q["id"] for q in found["questions"] if q["status"] == "pending"]
         effects = desk.effects(*asked_now) if asked_now else {}
-    return out(a, found, lambda: view.task(found, waiting, effects))
+        return out(a, found, lambda: view.task(found, waiting, effects, parse.unattended(a, desk, found)))
 
 
 def tree_args(p: Any) -> None:
@@ -241,12 +242,13 @@ def ready_args(p: Any) -> None:
 def ready(a: Namespace) -> int:
     with connect(a) as desk:
         found = desk.ready(epic=a.epic, role=a.role, after=a.after, limit=a.limit, project=a.project)
+        worker = parse.unattended(a, desk, found[0]) if found else []
 
     def lines() -> list[str]:
         from .. import view
 
         hint = [f"Next: turn claim {found[0]['key']}"] if found else []
-        return [*view.tasks(found, "Nothing is ready."), *_more(found, a), *hint]
+        return [*view.tasks(found, "Nothing is ready."), *_more(found, a), *worker, *hint]
 
     return out(a, found, lines)
 
@@ -311,7 +313,7 @@ def update(a: Namespace) -> int:
             else:
                 text, reviewer = asked.get("question"), asked.get("reviewer")
                 task = desk.await_person(a.task, a.awaiting, text, reviewer=reviewer, fields=fields or None, **proof)
-    return out(a, task, lambda: said or _said(task, "Updated"))
+        return out(a, task, lambda: said or _said(a, desk, task, "Updated"))
 
 
 def _handed_back(desk: Any, a: Namespace, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -371,7 +373,7 @@ def dep(a: Namespace) -> int:
 def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
     with connect(a) as desk:
         task = getattr(desk, verb)(a.task, **args)
-    return out(a, task, lambda: _said(task, word))
+        return out(a, task, lambda: _said(a, desk, task, word))
 
 
 def _one_args(p: Any) -> None:
@@ -414,7 +416,7 @@ def cancel(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.cancel(a.task, reason=reason(a))
         left = [] if a.json else desk.list(parent=task["key"], state="open", limit=8)
-    said = _said(task, "Cancelled")
+        said = _said(a, desk, task, "Cancelled")
     if left:
         keys = ", ".join(f"{t['key']} ({view.WORDS[t['state']]})" for t in left)
         said[1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]

@@ -163,7 +163,7 @@ def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
         for name in REST
         if counts.get(name)
     ]
-    known = {"lanes": lanes, "rest": rest, "bare": not any(counts.values()), "ready": shape.unattended(client, project)}
+    known = {"lanes": lanes, "rest": rest, "bare": not any(counts.values()), "unattended": client.unattended(project)}
     return Page("board.html", {**common, **known})
 
 
@@ -225,7 +225,7 @@ def _form(visit: Visit, given: dict[str, str], wrong: str = "", hint: str = "", 
             "sizes": COMPLEXITIES,
             "gates": REQUIRES,
             "priorities": PRIORITIES,
-            "working": visit.client.counts().get("working", 0),
+            "worker": any(w["running"] for w in visit.client.workers()) or visit.client.counts().get("working", 0),
         },
         status,
     )

@@ -177,7 +177,7 @@ def show(visit: Visit) -> Shown:
             "more": wish.url(start=wish.start + PAGE) if ends < len(found.order) else "",
             "less": wish.url(start=max(0, wish.start - PAGE)) if wish.start else "",
             "working": client.counts().get("working", 0) if not found.order else 0, "may": _may(client),
-            "ready": shape.unattended(client) if not found.order and not _chips(wish) else 0,
+            "unattended": client.unattended() if not found.order and not _chips(wish) else None,
         },
     )  # fmt: skip
 

@@ -93,12 +93,6 @@ def now_of(client: Client) -> int:
     return micros(client.now())
 
 
-def unattended(client: Client, project: str | None = None) -> int:
-    """How many tasks are ready while no agent is working: nobody knows of a worker, so the page says how to start one."""
-    counts = client.counts(project)
-    return 0 if counts.get("working") or not client.ready(project=project, limit=1) else counts.get("ready", 0)
-
-
 def seconds_until(moment: str, now: int) -> int:
     return (micros(moment) - now) // 1_000_000
 

@@ -291,7 +291,7 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "may_note": access.may(client.who, "note"),
             "may_answer": access.may(client.who, "answer"),
             "working": t["state"] == "working",
-            "ready": shape.unattended(client, key.rpartition("-")[0]) if t["state"] == READY else 0,
+            "unattended": client.unattended(task=key) if t["state"] == READY else None,
             "did": did(visit, key),
             "wrong": wrong,
             "draft": draft,
