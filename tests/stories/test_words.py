@@ -201,3 +201,11 @@ def test_a_worker_that_runs_is_no_matter_for_a_hint(turn: Turn, address: str) ->
         assert "worker" not in turn.text("show", "1")
         worker.remove_worker("w1")
     assert "No worker runs." in turn.text("show", "1") and "none runs" in turn.text("doctor")
+
+
+def test_turn_counts_only_work_as_ready(here: Turn) -> None:
+    """An empty epic is ready, and no agent is given it."""
+    here("create", "An epic", "--type", "epic")
+    assert "No agent is working, 0 tasks are ready." in here.text()
+    here("create", "Work")
+    assert "1 task is ready." in here.text() and here()["states"] == {"ready": 2}

@@ -28,7 +28,7 @@ def overview(a: Namespace) -> int:
         groups = view.inbox_groups(q for q in everyone if is_mine(desk.who, q["reviewer"]))
         order = [q["id"] for items in groups.values() for q in items]
         waiting = desk.inbox(project=a.project, mine=True, limit=200) if a.json else desk.inbox(only=order[:10])
-        counts = desk.counts(project=a.project)
+        counts = desk.counts(project=a.project, workable=not a.json)
         waits = desk.waits(a.project, within=f"{view.SOON // 1_000_000}s")
         untaken = desk.unattended(a.project) if a.json else None
         worker = parse.unattended(a, desk)

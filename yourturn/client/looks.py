@@ -121,10 +121,10 @@ class Looks(Names):
         task = self._task(named)
         return self.desk.read(lambda r: around(r, task, steps, most))
 
-    def counts(self, project: str | None = None) -> dict[str, int]:
-        """state -> how many tasks."""
+    def counts(self, project: str | None = None, *, workable: bool = False) -> dict[str, int]:
+        """state -> how many tasks. `workable`: of the ready ones, only what `ready` lists."""
         where = self._within(project)
-        return self.desk.read(lambda r: r.counts(where))
+        return self.desk.read(lambda r: r.counts(where, workable))
 
     def stats(self, project: str | None = None, *, days: int = 30) -> dict[str, Any]:
         """How many tasks and questions, how fast people answer, how often nobody did: of the last so many days."""

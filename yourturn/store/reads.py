@@ -155,11 +155,13 @@ class Reader(Hanging):
                 found.setdefault(needs, []).append(key)
         return found
 
-    def counts(self, project: str | None = None) -> dict[str, int]:
-        """state -> how many. What is done is in no index: it is what is left of all."""
+    def counts(self, project: str | None = None, workable: bool = False) -> dict[str, int]:
+        """state -> how many. What is done is in no index: it is what is left of all. `workable`: of the ready ones, only work."""
         ours = f"{OURS} {'AND p.key = :project' * bool(project)}"
         args = {"project": project} if project else {}
         found = dict(self.rows(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
+        if workable and "ready" in found:
+            found["ready"] = self.rows(f"SELECT count(*) {ours} AND {WORKABLE}", **args)[0][0]
         done = self.rows(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
         return {**found, "done": done} if done else found
 
