@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from contextvars import ContextVar
 from typing import Any
 
-from .screen import NARROW, ago, bold, clock, columns, cut, length_of, micros, one_line, safe, seconds_from_now, width
+from .screen import NARROW, ago, bold, clock, columns, cut, length, micros, one_line, safe, seconds_from_now, width
 
 #: What a run in this state is called.
 STATUS = {
@@ -135,10 +135,10 @@ def went_wrong(step: dict[str, Any]) -> bool:
 def _time(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> str:
     """`over`: what is said of a call that has not come back, and that nobody waits for any more."""
     if step["ended_at"]:
-        return length_of((micros(step["ended_at"]) - micros(step["started_at"])) / 1e6)
+        return length((micros(step["ended_at"]) - micros(step["started_at"])) / 1e6, compact=True)
     if over == "left" or (step["status"] == "waiting" and q is None and step["name"] in ("run", "pause", "ask")):
         return over
-    since = length_of(-seconds_from_now((q or {}).get("asked_at") or step["started_at"]))
+    since = length(-seconds_from_now((q or {}).get("asked_at") or step["started_at"]), compact=True)
     word = {"sleep": "asleep"}.get(step["name"], "waiting") if step["status"] == "waiting" else "running"
     return f"{word} ({since})"
 

@@ -126,33 +126,39 @@ def _age(seconds: float) -> str:
 
 
 def left(iso: str | None) -> str:
-    """'4:12 left', '26 min left', '3 h left', 'no limit'"""
+    """'4:12 left', '1 h 20 min left', '3 h left', 'no limit'"""
     if iso is None:
         return "no limit"
     seconds = seconds_from_now(iso)
-    if seconds <= 0:
-        return "time is up"
-    if seconds < 3600:
-        return f"{int(seconds // 60)}:{int(seconds % 60):02d} left"
-    return f"{int(seconds // 3600)} h left" if seconds < 172800 else f"{int(seconds // 86400)} days left"
+    return "time is up" if seconds <= 0 else f"{countdown(seconds)} left"
 
 
-def length(seconds: float) -> str:
-    """'90 s', '1 h', '2 days'"""
-    for unit, size in (("days", 172_800), ("h", 3600), ("min", 60)):
-        if seconds >= size and seconds % (86400 if unit == "days" else size) == 0:
-            return f"{seconds / (86400 if unit == 'days' else size):g} {unit}"
-    return f"{seconds:g} s"
+def countdown(seconds: float) -> str:
+    """What is left of a time: '4:12' under an hour, then as `length` says it in brief."""
+    return f"{int(seconds // 60)}:{int(seconds % 60):02d}" if seconds < 3600 else length(seconds, brief=True)
 
 
-def length_of(seconds: float) -> str:
-    """'4s', '2m 15s', '12m', '3h 5m', '2d 1h': how long something took."""
-    left, parts = max(0, int(seconds)), list[str]()
-    for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or (unit == "s" and not parts):
-            parts.append(f"{count}{unit}")
-    return " ".join(parts[:2])
+#: Up to so many seconds, a length is rounded to so many; and in brief to so many.
+_ROUNDED = ((60, 1, 1), (3600, 1, 60), (7200, 60, 60), (172_800, 60, 3600), (float("inf"), 3600, 86400))
+
+
+def length(seconds: float, *, brief: bool = False, compact: bool = False) -> str:
+    """How long, in at most two units and rounded to the smaller one: '4.2 s', '2 min 15 s', '1 h 20 min', '3 days 2 h'.
+
+    `brief`: '2 min', '1 h 20 min', '3 h', '3 days'. `compact`: '2m 15s'. static/time.js counts down in the same words.
+    """
+    names = ("d", "h", "m", "s") if compact else (" days", " h", " min", " s")
+    if seconds < 9.95 and not brief and not compact:
+        return f"{max(0.0, seconds):.1f}".removesuffix(".0") + names[3]
+    for limit, fine, coarse in _ROUNDED:
+        step = coarse if brief else fine
+        whole = int(max(0.0, seconds) / step + 0.5) * step
+        if whole < limit:
+            break
+    sizes = (86400, 3600, 60, 1)
+    first = 0 if whole >= 172_800 else 1 if whole >= 3600 else 2
+    parts = ((whole // sizes[first], names[first]), (whole % sizes[first] // sizes[first + 1], names[first + 1]))
+    return " ".join(f"{count}{name}" for count, name in parts if count) or f"0{names[3]}"
 
 
 def clock(iso: str) -> str:

@@ -209,3 +209,12 @@ def test_turn_counts_only_work_as_ready(here: Turn) -> None:
     assert "No agent is working, 0 tasks are ready." in here.text()
     here("create", "Work")
     assert "1 task is ready." in here.text() and here()["states"] == {"ready": 2}
+
+
+# --- time -----------------------------------------------------------------------------------------------------------
+
+
+def test_two_hours_are_left_of_two_hours(turn: Turn) -> None:
+    told(turn, "create A")
+    assert turn.text("ask", "PROJ-1", "Which?", "--timeout", "2h").startswith("Asked Q1 about PROJ-1: 2 h left")
+    assert "2 h left" in turn.text("inbox") and "2 h left" in turn.text("show", "PROJ-1")

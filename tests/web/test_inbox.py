@@ -62,6 +62,22 @@ def test_time_passes(web, visit, width):
     expect(page.locator("#live")).to_have_text("The time is over")
 
 
+def test_hours_are_counted_down_as_they_are_drawn(web, visit):
+    asked = {web.ask("Which?", timeout=f"{minutes}m", on_timeout="fail"): words for minutes, words in ((120, "2 h"), (90, "1 h 30 min"))}
+    web.clock.advance(seconds=1)
+    plain, page = visit("ana", "/inbox", js=False), live(visit("ana", "/inbox"))
+    for id, words in asked.items():
+        for shown in (plain, page):
+            expect(shown.locator(f'.row[data-id="{id}"] .left .w').first).to_have_text(words)
+
+
+def test_a_question_that_ran_out_within_a_minute_says_after_how_long(web, visit):
+    web.desk.set("min_timeout", "1s")
+    asked = web.ask("Quick?", timeout="20s", on_timeout="fail")
+    web.clock.advance(seconds=30)
+    expect(visit("ana", f"/questions/{asked}", js=False).get_by_text("No answer in 20 s.").first).to_be_visible()
+
+
 @widths
 def test_without_scripts_time_has_passed_on_the_next_look(web, visit, width):
     page = visit("ana", f"/questions/{web.q['recovery']}", width=width, js=False)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.words import iso
 from ..runs import agent
-from ..screen import micros
+from ..screen import countdown as remaining
+from ..screen import length, micros
 from ..view import person, question_sort
 from . import words
 
@@ -97,20 +98,9 @@ def seconds_until(moment: str, now: int) -> int:
     return (micros(moment) - now) // 1_000_000
 
 
-def span(seconds: float) -> str:
-    """'4:12' under an hour, then hours, then days."""
-    if seconds < HOUR:
-        return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
-    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} days"
-
-
 def short(seconds: float) -> str:
-    """How long something has been: '22 min', '2 h', '3 days'."""
-    if seconds < MINUTE:
-        return "a moment"
-    if seconds < HOUR:
-        return f"{int(seconds // MINUTE)} min"
-    return f"{int(seconds // HOUR)} h" if seconds < 2 * DAY else f"{int(seconds // DAY)} days"
+    """How long something goes on already, on a page that may be a minute old: '22 min', '3 h'."""
+    return "a moment" if seconds < MINUTE else length(seconds, brief=True)
 
 
 def level(seconds: float) -> str:
@@ -138,7 +128,7 @@ def countdown(q: Mapping[str, Any], now: int) -> Time:
         return Time("time is up")
     of = max(left, 1, (micros(ends) - micros(q["asked_at"])) // 1_000_000)
     closes = q["on_timeout"] not in AGAIN
-    return Time(span(left), left, of, round(100 * left / of), level(left), millis(ends), closes)
+    return Time(remaining(left), left, of, round(100 * left / of), level(left), millis(ends), closes)
 
 
 def fate(q: Mapping[str, Any], task: Mapping[str, Any]) -> str:
@@ -180,18 +170,6 @@ def day(moment: str, now: int) -> str:
     if days < 2:
         return f"{('today', 'tomorrow')[max(0, days)]}, {then:%H:%M}"
     return f"{then.day} {then:%B}" + (f" {then.year}" if then.year != today.year else "")
-
-
-def length(seconds: float) -> str:
-    """How long something took: '2 min 15 s', '1 h 4 min'."""
-    whole = int(seconds)
-    if whole < MINUTE:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{whole} s"
-    if whole < HOUR:
-        return f"{whole // MINUTE} min" + (f" {whole % MINUTE} s" if whole % MINUTE else "")
-    if whole < 2 * DAY:
-        return f"{whole // HOUR} h" + (f" {whole % HOUR // MINUTE} min" if whole % HOUR // MINUTE else "")
-    return f"{whole // DAY} days"
 
 
 def holder(t: Mapping[str, Any]) -> Who | None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..core import access
 from ..core.errors import Invalid, YourturnError
 from ..core.model import READY
-from ..screen import micros
+from ..screen import length, micros
 from ..view import old_id, person
 from . import drawing, frame, shape, telling, words
 from .inbox import new_key
@@ -183,7 +183,7 @@ def step(s: Mapping[str, Any], now: int) -> Step:
         bead, icon, word = "trouble", "x", str(result.get("status") or "failed").lower()
     ends = s["ended_at"]
     took = (micros(ends) if ends else now) - micros(s["started_at"])
-    time = shape.length(max(0, took) / 1_000_000)
+    time = length(max(0, took) / 1_000_000)
     return Step(
         s["index"],
         s["agent"] if s["agent"] and not s["agent"].startswith("_") else s["name"],

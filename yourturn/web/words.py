@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ..core.rules import KINDS, outcome
-from ..screen import micros
+from ..screen import length, micros
 from ..view import goes_on, person, then
 
 #: What has been done, for the row and the toast.
@@ -158,9 +158,7 @@ def result(q: Mapping[str, Any], me: str, then: bool = True) -> str:
     response, who = q["response"] or {}, name(q["asked_by"])
     by = "You" if q["responded_by"] == me else person(q["responded_by"] or "system")
     if q["status"] == "timeout":
-        from .shape import short
-
-        took = short((micros(q["timeout_at"] or q["responded_at"]) - micros(q["asked_at"])) // 1_000_000)
+        took = length((micros(q["timeout_at"] or q["responded_at"]) - micros(q["asked_at"])) / 1_000_000, brief=True)
         if response.get("value") is not None:
             return f"No answer in {took}. Went on with the default “{label(q, response['value'])}”."
         return f"No answer in {took}." + (" It was accepted." if q["on_timeout"] == "accept" else "")

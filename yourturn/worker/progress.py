@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import IO
 
-from ..screen import cut, dim, one_line
+from ..screen import cut, dim, length, one_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _COLOUR = re.compile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
@@ -61,7 +61,7 @@ class Progress:
         """One per running agent: a spinner, whom, for how long, the last thing it said."""
         now, found = self.clock(), []
         for key, (agent, since, words) in self._running.items():
-            head = f"{_FRAMES[self._frame % len(_FRAMES)]} {key} {agent} {elapsed(now - since)}"
+            head = f"{_FRAMES[self._frame % len(_FRAMES)]} {key} {agent} {length(now - since, compact=True)}"
             found.append(cut(f"{head}  {words}".rstrip(), max(10, width - 1)))
         room = max(1, height - 2)
         return found if len(found) <= room else [*found[: room - 1], f"  and {len(found) - room + 1} more"]
@@ -96,8 +96,3 @@ class Progress:
             self.out.flush()
         except (OSError, ValueError):  # nobody reads any more: the work goes on
             self.live = False
-
-
-def elapsed(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    return f"{minutes // 60}h {minutes % 60:02}m" if minutes >= 60 else f"{minutes}m {rest:02}s" if minutes else f"{rest}s"

@@ -15,8 +15,8 @@ from ..core.errors import ClaimLost
 from ..core.rules import KINDS
 from ..flow.agentcall import Turn
 from ..flow.values import Interrupted, Released
+from ..screen import length
 from . import stepbrief
-from .progress import elapsed
 from .turns import Came, Turns
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Step(Turns):
                 progress.begin(self.key, self.running.script)
             else:
                 progress.end(self.shown())
-        words = f"{_STATUS.get(came.what) or came.status or came.what} ({elapsed(time.monotonic() - began)})"
+        words = f"{_STATUS.get(came.what) or came.status or came.what} ({length(time.monotonic() - began, compact=True)})"
         more = came.text.splitlines()[0] if came.text and came.what in ("done", "said", "failed", "released") else ""
         progress.say(self.key, f"step {self.call.path}: {self.agent.name} {words}{': ' if more else ''}{more}")
         return self._said(came)

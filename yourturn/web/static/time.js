@@ -19,7 +19,9 @@ export function heard(theirs, asked) {
 function words(left) {
   if (left <= 0) return "0:00";
   if (left < 3600) return `${Math.floor(left / 60)}:${String(Math.floor(left % 60)).padStart(2, "0")}`;
-  return left < 172800 ? `${Math.floor(left / 3600)} h` : `${Math.floor(left / 86400)} days`;
+  const minutes = Math.round(left / 60), hours = Math.round(left / 3600); // as screen.length says it in brief
+  if (minutes < 120) return `${Math.floor(minutes / 60)} h${minutes % 60 ? ` ${minutes % 60} min` : ""}`;
+  return hours < 48 ? `${hours} h` : `${Math.round(left / 86400)} days`;
 }
 
 export function tick() {
