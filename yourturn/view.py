@@ -351,6 +351,21 @@ def task(
     return [*lines, "", *hint, *next_steps(t, effects)]
 
 
+def followed(reply: dict[str, Any]) -> list[str]:
+    """The other tasks that a move moved: 'PROJ-2 and PROJ-3 are ready now.', 'PROJ-5 waits for a person now: Q7.'"""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for one in reply.get("follow_ups", ()):
+        groups.setdefault(one["to"], []).append(one)
+    lines = []
+    for state, found in groups.items():
+        keys, many = [one["task"] for one in found], len(found) > 1
+        some = f"{', '.join(keys[:-1])} and {keys[-1]}" if 1 < len(keys) < 9 else ", ".join(keys[:8]) + " and more" * (len(keys) > 8)
+        asked = ", ".join(name for one in found[:8] for name in one["questions"])
+        words = f"wait{'' if many else 's'} for a person" if asked else f"{'are' if many else 'is'} {WORDS[state]}"
+        lines.append(f"{some} {words} now{': ' if asked else ''}{asked}.")
+    return lines
+
+
 def tries(t: dict[str, Any]) -> str:
     """'try 2 of 3'; '' at the first."""
     used, most = t["retry_count"], t["max_retries"]

@@ -10,6 +10,7 @@ from .core.model import ENDED, PENDING, RESOLVED, SPARE, Claim, Event, Question,
 from .core.places import path
 from .core.words import iso
 from .store.hanging import Details
+from .store.log import FollowUp
 from .store.reads import Asked
 
 if TYPE_CHECKING:
@@ -174,6 +175,12 @@ def effect(e: Effect) -> dict[str, Any]:
         "worker": e.holder,
         "waits_for": list(e.waits_for),
     }
+
+
+def follow_ups(found: Iterable[FollowUp]) -> dict[str, Any]:
+    """What a reply says of other tasks that the same commit moved, where it moved some."""
+    moved = [{"task": f.task, "from": f.was, "to": f.state, "questions": list(f.questions)} for f in found]
+    return {"follow_ups": moved} if moved else {}
 
 
 def claim(c: Claim) -> dict[str, Any]:

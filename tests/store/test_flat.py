@@ -397,3 +397,17 @@ def test_lists_have_open_questions_and_no_notes(desk, agent):
         assert shown.keys() <= found[0].keys() and found[0]["awaiting"] == "input"
     assert [task["notes"] for task in (desk.next(), *desk.ready())] == [[], []]
     assert desk.list(whole=True) == [desk.show(task["key"]) for task in desk.list()]
+
+
+def test_said_again_it_names_the_tasks_that_it_moved_the_first_time(desk, agent, clock):
+    first, second = desk.create("A"), desk.create("B")
+    for needed in (first, second, second):
+        desk.create("Waits", depends_on=[needed])
+    clock.advance(seconds=1)
+    freed = desk.cancel(first, key="k1")
+    clock.advance(seconds=1)
+    failed = desk.stop(second, key="k2")
+    assert [one["task"] for one in freed["follow_ups"]] == ["PROJ-3"]
+    assert [(one["task"], one["questions"]) for one in failed["follow_ups"]] == [("PROJ-4", ["Q1"]), ("PROJ-5", ["Q2"])]
+    assert desk.cancel(first, key="k1")["follow_ups"] == freed["follow_ups"]
+    assert desk.stop(second, key="k2")["follow_ups"] == failed["follow_ups"]

@@ -218,3 +218,27 @@ def test_two_hours_are_left_of_two_hours(turn: Turn) -> None:
     told(turn, "create A")
     assert turn.text("ask", "PROJ-1", "Which?", "--timeout", "2h").startswith("Asked Q1 about PROJ-1: 2 h left")
     assert "2 h left" in turn.text("inbox") and "2 h left" in turn.text("show", "PROJ-1")
+
+
+# --- what else a move moves -----------------------------------------------------------------------------------------
+
+
+def test_whoever_ends_a_task_is_told_what_that_moves(turn: Turn) -> None:
+    told(turn, "create A", "create B --depends-on 1", "create C --depends-on 1", "create D", "create E --depends-on 4")
+    told(turn, "create F --awaiting input", "create G --depends-on 6", "create H", "create I --depends-on 8")
+    assert "\nPROJ-2 and PROJ-3 are ready now.\n" in turn.text("cancel", "1")
+    told(turn, "claim 4 --worker-id w")
+    assert "\nPROJ-5 waits for a person now: Q2.\n" in turn.text("fail", "4", "--worker-id", "w")
+    assert "\n  PROJ-7 is ready now.\n" in turn.text("reject", "6", "not now")
+    assert "\nPROJ-9 waits for a person now: Q3.\n" in turn.text("stop", "8", "stuck")
+    assert "\n  PROJ-5 is ready now.\n" not in (said := turn.text("respond", "Q2", "retry")) and "PROJ-4 is ready now." in said
+
+
+def test_replies_name_the_other_tasks_that_a_move_moved(turn: Turn) -> None:
+    told(turn, "create A", "create B --depends-on 1", "create C", "create D --depends-on 3", "create E")
+    assert turn("close", "1")["follow_ups"] == [{"task": "PROJ-2", "from": "blocked", "to": "ready", "questions": []}]
+    asked = [{"task": "PROJ-4", "from": "blocked", "to": "human", "questions": ["Q1"]}]
+    assert turn("stop", "3")["follow_ups"] == asked
+    again = [{"task": "PROJ-3", "from": "failed", "to": "ready", "questions": []}]
+    assert turn("respond", "Q1", "retry")["follow_ups"] == again
+    assert "follow_ups" not in turn("cancel", "5")

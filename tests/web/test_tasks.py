@@ -192,6 +192,31 @@ def test_ending_a_task_asks_first(web, visit, width, js):
 
 
 @ways
+def test_whoever_ends_a_task_is_told_what_that_moves(web, visit, width, js):
+    ana = web.as_("human:ana")
+    first, other = ana.create("First")["key"], ana.create("Other")["key"]
+    freed, asked = ana.create("Freed", depends_on=[first])["key"], ana.create("Asked", depends_on=[other])["key"]
+    page = visit("ana", f"/tasks/{first}/cancel", width=width, js=js)
+    page.get_by_role("button", name=f"Cancel task {first}").click()
+    expect(page.get_by_role("status").filter(has_text=f"Cancelled. {freed} is ready now.")).to_be_visible()
+    page.goto(f"{web.url}/tasks/{other}/stop")
+    page.get_by_role("button", name=f"Stop {other}").click()
+    question = web.desk.show(asked)["questions"][0]["id"]
+    expect(page.get_by_role("status").filter(has_text=f"Stopped. {asked} waits for a person now: {question}.")).to_be_visible()
+
+
+@ways
+def test_an_answer_that_ends_a_task_tells_what_that_moves(web, visit, width, js):
+    ana = web.as_("human:ana")
+    key = ana.create("Theme")["key"]
+    freed = ana.create("Freed", depends_on=[key])["key"]
+    id = web.ask("Sign off?", "approval", task=key)
+    page = visit("ana", f"/questions/{id}", width=width, js=js)
+    page.get_by_role("button", name=re.compile("^Approve and finish")).click()
+    expect(page.locator("main")).to_contain_text(f"Sent. {key} is done. {freed} is ready now.")
+
+
+@ways
 def test_work_is_sent_back_with_words(web, visit, width, js):
     page = visit("ben", "/tasks/WEB-4", width=width, js=js)
     page.locator(f"main a[href*='{web.q['finished']}']").first.click()

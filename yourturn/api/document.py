@@ -107,7 +107,8 @@ def _schemas() -> dict[str, Schema]:
             "reason": _text, "claim": _or_null(_object), "questions": _s("array", items=_ref("Question")),
             "notes": _s("array", items=_object), "steps": _s("array", items=_object), "created_at": _time, "updated_at": _time,
             "ended_at": _or_null(_time), "version": _whole,
-        }
+        },
+        follow_ups=_s("array", items=_ref("FollowUp")),
     )  # fmt: skip
     claim = _record({"task": _text, "worker": _text, "epoch": _whole, "token": _text, "expires_at": _time})
     claimed = _record({"task": _ref("Task"), "claim": claim})
@@ -131,6 +132,7 @@ def _schemas() -> dict[str, Schema]:
         "Response": _record({"type": _text, "value": _any, "text": _or_null(_text), "verdict": _or_null(_text)}),
         "Question": question,
         "Task": task,
+        "FollowUp": _record({"task": _text, "from": _words(*STATES), "to": _words(*STATES), "questions": _list_of_text}),
         "Tasks": _page("tasks", "Task"),
         "Questions": _page("questions", "Question"),
         "Event": _record({"seq": _whole, "at": _time, "actor": _text, "action": _text, "task": _or_null(_text), "data": _object}),

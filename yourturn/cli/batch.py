@@ -55,4 +55,5 @@ def _line(desk: Any, item: dict[str, Any]) -> str:
     if "error" in item:
         return f"✗ {item['id']}: {item['error']['message']}"
     asked = screen.cut(screen.one_line(item["text"]), 60)
-    return f"✓ {item['id']} ({asked}): {view.result(item)}. {after(desk.show(item['task']))}"
+    came = " ".join([after(desk.show(item["task"])), *view.followed(item)])
+    return f"✓ {item['id']} ({asked}): {view.result(item)}. {came}"

@@ -173,8 +173,9 @@ def stop(a: Namespace) -> int:
 
 def _stopped(task: dict[str, Any], typed: str) -> list[str]:
     from ..screen import one_line
+    from ..view import followed
 
     words = f"marked as stuck{': ' if task['reason'] else ''}{one_line(task['reason'])}"
     if task["workflow"]:
-        return [f"Run {typed} {words}", f"Next: turn resume {typed}"]
-    return [f"{task['key']} is {words}", f"Next: turn reopen {task['key']}"]
+        return [f"Run {typed} {words}", *followed(task), f"Next: turn resume {typed}"]
+    return [f"{task['key']} is {words}", *followed(task), f"Next: turn reopen {task['key']}"]

@@ -258,7 +258,11 @@ def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
     task = desk.show(q["task"])
     late = a.restart and (q["status"] != "answered" or q["responded_by"] != desk.who.name)
     said = f"too late for {q['id']}, kept as a note on {q['task']}" if late else f"{q['id']}: {view.result(q)}"
-    return out(a, q, lambda: [f"✓ {said}", f"  {after(task)}", *(f"  {line}" for line in parse.unattended(a, desk, task))])
+
+    def lines() -> list[str]:
+        return [f"✓ {said}", *(f"  {line}" for line in (after(task), *view.followed(q), *parse.unattended(a, desk, task)))]
+
+    return out(a, q, lines)
 
 
 def after(task: dict[str, Any]) -> str:
@@ -299,7 +303,7 @@ def approve(a: Namespace) -> int:
     with connect(a) as desk:
         value = a.value if a.edit_input is None else _edited(desk, a.what, a.edit_input)
         task = desk.approve(a.what, _words(a), value, restart=a.restart, key=a.idempotency_key)
-        return out(a, task, lambda: [f"✓ {_kept(task) or 'Approved'}. {after(task)}", *parse.unattended(a, desk, task)])
+        return out(a, task, lambda: _judged(a, desk, task, "Approved"))
 
 
 def _kept(task: dict[str, Any]) -> str:
@@ -350,7 +354,14 @@ def reject(a: Namespace) -> int:
     with connect(a) as desk:
         warn(desk, a, a.what, text=_words(a), verdict="rejected")
         task = desk.reject(a.what, _words(a), restart=a.restart, key=a.idempotency_key)
-        return out(a, task, lambda: [f"✓ {_kept(task) or 'Rejected'}. {after(task)}", *parse.unattended(a, desk, task)])
+        return out(a, task, lambda: _judged(a, desk, task, "Rejected"))
+
+
+def _judged(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
+    from ..view import followed
+
+    more = (*followed(task), *parse.unattended(a, desk, task))
+    return [f"✓ {_kept(task) or word}. {after(task)}", *(f"  {line}" for line in more)]
 
 
 def _words(a: Namespace) -> str:

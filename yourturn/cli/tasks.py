@@ -101,10 +101,10 @@ def create(a: Namespace) -> int:
 
 def _said(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
     from ..screen import one_line
-    from ..view import WORDS, next_steps
+    from ..view import WORDS, followed, next_steps
 
     first = f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})"
-    return [first, *parse.unattended(a, desk, task), *next_steps(task)]
+    return [first, *followed(task), *parse.unattended(a, desk, task), *next_steps(task)]
 
 
 def list__args(p: Any) -> None:
@@ -419,7 +419,7 @@ def cancel(a: Namespace) -> int:
         said = _said(a, desk, task, "Cancelled")
     if left:
         keys = ", ".join(f"{t['key']} ({view.WORDS[t['state']]})" for t in left)
-        said[1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
+        said[-1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
     return out(a, task, said)
 
 

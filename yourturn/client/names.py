@@ -135,7 +135,7 @@ class Names:
     def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
         """What a move answers: the task, its open questions, and what the move made. The whole history is for `show`."""
         assert done.task is not None
-        return wire.task(*r.reply(done.task, done.question, done.at))
+        return wire.task(*r.reply(done.task, done.question, done.at)) | wire.follow_ups(r.follow_ups(done.task, done.at))
 
     def show(self, named: Named) -> dict[str, Any]:
         """A task with everything that hangs on it; or a question."""
@@ -165,4 +165,4 @@ def _asked(r: Reader, done: Done) -> dict[str, Any]:
 def _closed(r: Reader, done: Done) -> dict[str, Any]:
     """The question, and the state of its task after the move: where the answer led."""
     assert done.task is not None
-    return {**_asked(r, done), "task_state": done.state or r.task(done.task).state}
+    return {**_asked(r, done), "task_state": done.state or r.task(done.task).state, **wire.follow_ups(r.follow_ups(done.task, done.at))}

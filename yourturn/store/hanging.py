@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
 from ..core.model import Note, Program, Question, Ref, Step, Task
-from .log import Log
+from .log import FollowUp, Log, follow_ups
 from .text import QUESTION, STEP
 
 _TASK = len(Task._fields)
@@ -95,6 +96,13 @@ class Hanging(Log):
         notes = self._named("notes_written", task=task.id, at=at)
         steps = self._named("steps_written", task=task.id, journal=task.journal, at=at) if task.workflow else ()
         return Details([*map(Question._make, questions)], [*map(Note._make, notes)], [], None, [*map(Step._make, steps)], [])
+
+    def follow_ups(self, number: int, at: int) -> tuple[FollowUp, ...]:
+        """The other tasks that moved in the commit of a move; looked up where the move is only said again."""
+        if self.left is not None:
+            return self.left.follow_ups
+        told = [(key, json.loads(data)) for key, data in self._named("followed", task=number, at=at)]
+        return follow_ups((key, d["from"], d["to"], [f"Q{q['id']}" for q in d.get("opened", ())]) for key, d in told)
 
     def _hanging(self, **about: str) -> dict[str, Any]:
         """Rows by what they are, each for a list of ids; what is asked for no task is left out."""

@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..core.model import Event, Note, Question, Step, Task
 from .base import Store
 
 _EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash"
+
+
+class FollowUp(NamedTuple):
+    """A move of another task that followed in the same commit: where it led, and the questions that it opened."""
+
+    task: str
+    was: str | None
+    state: str
+    questions: tuple[str, ...] = ()
+
+
+def follow_ups(moves: Iterable[tuple[str, str | None, str, list[str]]]) -> tuple[FollowUp, ...]:
+    """From moves of other tasks (key, from, to, questions that were opened): one for each task that is not as it was."""
+    found: dict[str, FollowUp] = {}
+    for key, was, state, opened in moves:
+        before = found.get(key, FollowUp(key, was, ""))
+        found[key] = before._replace(state=state, questions=(*before.questions, *opened))
+    return tuple(one for one in found.values() if one.state != one.was or one.questions)
 
 
 class Left(NamedTuple):
@@ -18,6 +37,7 @@ class Left(NamedTuple):
     questions: list[Question]  #: the open ones, those that the moves were about, and those that they closed
     notes: list[Note]
     steps: list[Step]
+    follow_ups: tuple[FollowUp, ...] = ()
 
 
 class Log:

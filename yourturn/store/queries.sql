@@ -134,6 +134,12 @@ INSERT INTO notes (task_id, author, text, at) VALUES (:task, :author, :text, :at
 -- name: notes_written
 SELECT author, text, at FROM notes WHERE task_id = :task AND at = :at ORDER BY id;
 
+-- name: followed
+-- What the system did to other tasks in the commit of a move, by the moment of it.
+SELECT t.key, e.data FROM events e JOIN tasks t ON t.id = e.task_id
+WHERE e.seq > (SELECT min(seq) FROM events WHERE task_id = :task AND at = :at) AND e.task_id <> :task AND e.at = :at
+  AND e.actor = 'system' AND e.workspace_id = :workspace ORDER BY e.seq;
+
 -- name: insert_dep
 INSERT INTO deps (task_id, needs_id) VALUES (:task, :needs) ON CONFLICT DO NOTHING;
 

@@ -15,7 +15,7 @@ from ..core.errors import Precondition
 from ..core.model import Action, Decision, Note, Program, Question, Step, Task, altered
 from .base import Again
 from .docket import Docket
-from .log import Left
+from .log import FollowUp, Left, follow_ups
 
 _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
 #: All that can change on a question.
@@ -73,8 +73,13 @@ class Tx(Docket):
         steps = {step.place: step for move in moves for step in move.steps}
         return Left(
             moves[-1].task, moves[-1].case.alone, [questions[number] for number in sorted(questions)],
-            [note for move in moves for note in move.notes], [steps[place] for place in sorted(steps)],
+            [note for move in moves for note in move.notes], [steps[place] for place in sorted(steps)], self._follow_ups(task),
         )  # fmt: skip
+
+    def _follow_ups(self, task: int | None) -> tuple[FollowUp, ...]:
+        """Where the system's moves led other tasks, in the order in which it came to them."""
+        others = [m for m in self.decided if m.task.id != task and m.before is not None and m.action.who.role == "system"]
+        return follow_ups((m.task.key, m.before.state, m.task.state, [q.name for q in m.opened]) for m in others if m.before)
 
     def _save_journal(self, decision: Decision, task: int) -> None:
         """Compare-and-set: a step that is completed cannot change."""

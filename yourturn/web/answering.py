@@ -12,6 +12,7 @@ from ..core.model import ENDED, PENDING
 from ..view import person
 from . import evidence, inbox, shape, words
 from .article import NOTHING, Asked, Draft, ask_whom, find, made
+from .moving import also
 from .question import neighbours, page, words_sent
 from .visit import Data, Go, Page, Shown, Visit
 
@@ -55,13 +56,12 @@ def _chosen(q: Asked, picked: list[str], other: str) -> Any:
     return found if q["multi"] else found[0]
 
 
-def say(client: Client, q: Asked, given: dict[str, Any], key: str | None) -> None:
+def say(client: Client, q: Asked, given: dict[str, Any], key: str | None) -> dict[str, Any]:
     """Answer, in the words of the client."""
     verdict, text = given["verdict"], given.get("text", "")
     if verdict == "cancel":
-        client.cancel(q["task"], text, key=key)
-    else:
-        client.answer(q["id"], given.get("value"), text, verdict, key=key)
+        return client.cancel(q["task"], text, key=key)
+    return client.answer(q["id"], given.get("value"), text, verdict, key=key)
 
 
 def answer(visit: Visit) -> Shown:
@@ -71,7 +71,7 @@ def answer(visit: Visit) -> Shown:
         given, draft = read(visit, q)
         if q["status"] == PENDING:
             _asks_why(q, given, visit)
-        say(visit.client, q, given, visit.key)
+        reply = say(visit.client, q, given, visit.key)
     except (AlreadyClosed, KeyReused, IllegalMove):
         return _too_late(visit, q, given)
     except NotFound:
@@ -86,7 +86,7 @@ def answer(visit: Visit) -> Shown:
             raise error from None
         wrong = f"{error.message}. {error.hint}".replace(f"{q['id']} takes", "Choose").strip()
         return page(visit, q["id"], shape.now_of(visit.client), draft._replace(wrong=wrong), error.http_status)
-    return _sent(visit, q)
+    return _sent(visit, q, reply)
 
 
 def _asks_why(q: Asked, given: dict[str, Any], visit: Visit) -> None:
@@ -98,17 +98,17 @@ def _asks_why(q: Asked, given: dict[str, Any], visit: Visit) -> None:
         raise Invalid(f"{why}? Say it in a few words", hint="The question is still open.")
 
 
-def _sent(visit: Visit, q: Asked) -> Shown:
+def _sent(visit: Visit, q: Asked, reply: dict[str, Any]) -> Shown:
     now = shape.now_of(visit.client)
     around = neighbours(visit, q["id"], now)
     after = next(iter(visit.client.inbox(only=[q["id"]])), None)
-    told = words_sent(visit.client, after or q)
+    told = words_sent(visit, after or q, reply)
     if visit.wants_data:
         result = words.result(after, visit.client.who.name) if after and after["status"] != PENDING else told
-        return Data({"sent": told, "result": result, "next": around.after, "waiting": around.mine})
+        return Data({"sent": told, "result": result, "next": around.after, "waiting": around.mine, "also": also(reply)})
     if visit.field("quick"):
-        return Go(f"/inbox?sent={q['id']}")
-    return Go(f"/questions/{q['id']}?sent=1")
+        return Go(f"/inbox?sent={q['id']}{also(reply)}")
+    return Go(f"/questions/{q['id']}?sent=1{also(reply)}")
 
 
 # --- too late ---------------------------------------------------------------------------------------------------------

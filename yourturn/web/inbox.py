@@ -166,7 +166,7 @@ def show(visit: Visit) -> Shown:
     sent = ""
     if visit.query.get("sent"):
         answered = pane(visit, visit.query["sent"][:60], now)
-        sent = f"Sent. {words_sent(client, find(client, answered.id))}" if answered and answered.over else "Sent."
+        sent = f"Sent. {words_sent(visit, find(client, answered.id))}" if answered and answered.over else "Sent."
     ends = min(len(found.order), wish.start + PAGE)
     return Page(
         "inbox.html",

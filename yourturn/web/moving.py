@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..core.errors import NotFound
-from ..view import person
+from ..core.errors import NotFound, YourturnError
+from ..core.model import PENDING
+from ..view import followed, person
 from . import words
 from .inbox import new_key
 from .visit import Go, Page, Shown, Visit
@@ -123,8 +125,8 @@ def making(name: str) -> Callable[[Visit], Shown]:
         given = visit.field(w.field).strip() if w.asks else ""
         if w.needs and not given:
             return Page("move.html", _context(visit, name, task, "Say what should change."), 422)
-        getattr(visit.client, name)(task["key"], key=visit.key, **({w.field: given} if given else {}))
-        return Go(f"/tasks/{task['key']}?did={name}")
+        reply = getattr(visit.client, name)(task["key"], key=visit.key, **({w.field: given} if given else {}))
+        return Go(f"/tasks/{task['key']}?did={name}{also(reply)}")
 
     return make
 
@@ -153,4 +155,25 @@ DID = {
 
 
 def did(visit: Visit, key: str) -> str:
-    return DID.get(visit.query.get("did", ""), "").replace("{key}", key)
+    told = DID.get(visit.query.get("did", ""), "").replace("{key}", key)
+    return " ".join([told, *moved_with(visit)]) if told else ""
+
+
+def also(reply: Mapping[str, Any]) -> str:
+    """For the address of the page after a move: the other tasks that it moved."""
+    keys = [str(one["task"]) for one in reply.get("follow_ups", ())]
+    return f"&also={','.join(keys[:MOST])}" if keys else ""
+
+
+MOST = 12  #: other tasks that are told of
+
+
+def moved_with(visit: Visit) -> list[str]:
+    """Of these tasks, how they stand now."""
+    rows = []
+    for key in visit.query.get("also", "").split(",")[:MOST] if visit.query.get("also") else ():
+        with suppress(YourturnError):
+            found = visit.client.show(key)
+            asked = [q["id"] for q in found["questions"] if q["status"] == PENDING and q["blocking"]]
+            rows.append({"task": found["key"], "to": found["state"], "questions": asked})
+    return followed({"follow_ups": rows})

@@ -7,8 +7,10 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.access import GRANTS, is_mine
 from ..core.model import ENDED, HUMAN, PENDING
+from ..view import followed
 from . import frame, inbox, shape, words
 from .article import NOTHING, Asked, Draft, find, made
+from .moving import moved_with
 from .visit import Data, Go, Page, Part, Shown, Visit
 
 
@@ -19,7 +21,7 @@ def show(visit: Visit) -> Shown:
     context = {"csrf": visit.csrf, "may": "human" in GRANTS[visit.client.who.role]}
     if part in ("article", "pane", "sheet"):
         q = find(visit.client, named)
-        told = f"Sent. {words_sent(visit.client, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
+        told = f"Sent. {words_sent(visit, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
         place = "page" if part == "article" else part
         found = made(visit.client, q, now, place, sent=told, next=neighbours(visit, q["id"], now).after if told else "")
         return Part(frame.part("article.html", "article", found, **context))
@@ -39,7 +41,7 @@ def show(visit: Visit) -> Shown:
 def page(visit: Visit, named: str, now: int, draft: Draft = NOTHING, status: int = 200, **more: Any) -> Page:
     q = find(visit.client, named)
     around = neighbours(visit, q["id"], now)
-    sent = f"Sent. {words_sent(visit.client, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
+    sent = f"Sent. {words_sent(visit, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
     if "kept" in visit.query:
         begun = visit.query["kept"] == "restart"
         sent = f"{q['task']} begins again, with your words." if begun else f"Kept as a note on {q['task']}."
@@ -67,8 +69,13 @@ def neighbours(visit: Visit, named: str, now: int) -> Around:
     return Around(at + 1, len(ids), ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else "", found.mine)
 
 
-def words_sent(client: Client, q: Asked) -> str:
-    """What came of an answer: 'coder goes on with API-31.'"""
+def words_sent(visit: Visit, q: Asked, reply: dict[str, Any] | None = None) -> str:
+    """What came of an answer: 'coder goes on with API-31.', and of other tasks with it."""
+    more = moved_with(visit) if reply is None else followed(reply)
+    return " ".join([_came_of(visit.client, q), *more])
+
+
+def _came_of(client: Client, q: Asked) -> str:
     task = client.show(q["task"])
     key, state = task["key"], task["state"]
     if state == HUMAN:

@@ -65,10 +65,10 @@ async function done({ form, dialog, pane, inRow }, id, data) {
     shut(form, sent);
     const next = data.next && $(`.row[data-id="${data.next}"] h3 a`);
     if (pane.contains(document.activeElement) || document.activeElement === document.body) next?.focus({ preventScroll: true });
-    await refresh(form, "&sent=1");
+    await refresh(form, `&sent=1${data.also ?? ""}`);
     return;
   }
-  if (!inRow && form.isConnected) location.assign(/^Q\d/.test(id) ? `/questions/${id}?sent=1` : `/inbox?sent=${id}`);
+  if (!inRow && form.isConnected) location.assign((/^Q\d/.test(id) ? `/questions/${id}?sent=1` : `/inbox?sent=${id}`) + (data.also ?? ""));
 }
 
 // What was sent in the background: its question is closed where it is shown.
@@ -78,7 +78,7 @@ addEventListener("yourturn:settled", ({ detail: { item: { id }, ok, data } }) =>
   const row = $(`.list .row[data-id="${id}"]`), result = data.result ?? data.sent;
   remember(id, result);
   if (row) over(row, result);
-  for (const form of $$(`form[data-q="${id}"]`)) { shut(form, `Sent. ${data.sent}`); refresh(form, "&sent=1"); }
+  for (const form of $$(`form[data-q="${id}"]`)) { shut(form, `Sent. ${data.sent}`); refresh(form, `&sent=1${data.also ?? ""}`); }
 });
 
 addEventListener("input", (e) => { const form = e.target.closest?.("form[data-q]"); if (form) { echo(form); wrong(form, ""); } });
