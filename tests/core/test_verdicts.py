@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from yourturn.core.errors import AlreadyClosed, Invalid, NotAllowed, Precondition
@@ -126,6 +128,28 @@ def test_the_second_answer_is_told_who_won_when_and_with_what(bench):
         assert str(error.value) == f"Cannot answer {question}: human:ana answered “Use JWT” at 2026-09-21 14:13 UTC"
         assert error.value.exit_code == 4 and "--restart" in error.value.hint
     assert everything(bench.desk) == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "told"),
+    [
+        ({"response_type": "boolean"}, {"value": "no"}, "human:ana said no at 2026"),
+        ({"response_type": "boolean"}, {"value": True, "text": "go on"}, "human:ana said yes “go on” at 2026"),
+        ({"kind": "approval", "response_type": "boolean"}, {"value": "no"}, "human:ana rejected it at 2026"),
+        ({"kind": "approval"}, {"verdict": "approved"}, "human:ana said yes at 2026"),
+        ({"response_type": "number"}, {"value": 0}, "human:ana answered “0” at 2026"),
+        (
+            {"options": [{"id": "eu", "label": "Europe", "value": "eu-1"}, {"id": "us", "label": "America", "value": "us-1"}],
+             "multi": True},
+            {"value": ["eu", "us"]}, "human:ana answered “Europe, America” at 2026",
+        ),
+    ],
+)  # fmt: skip
+def test_the_second_answer_is_told_the_first_as_its_person_saw_it(bench, asked, given, told):
+    _, question = ask(bench, **asked)
+    bench.desk.answer(question, **given)
+    with pytest.raises(AlreadyClosed, match=re.escape(f"Cannot answer {question}: {told}")):
+        bench.desk.answer(question, "late")
 
 
 def test_a_late_answer_is_told_of_a_rejection_a_timeout_and_a_cancellation(bench):

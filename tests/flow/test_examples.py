@@ -73,7 +73,7 @@ LINES = {"designer": done(), "builder": done(), "checker": done("green"), "shipp
 @pytest.mark.parametrize(("person", "end", "reason"), [
     ([approve("on Monday")], "done", ""),
     ([reject("the copy is wrong")], "failed", "the copy is wrong"),
-    ([reject()], "failed", "the script gave no reason"),
+    ([reject()], "failed", "ana said no to “Ship it to production?”"),
     ([silence()], "failed", "no answer to Q1 in time"),
     ([lambda s: s.signal("CONTINUE", "approved")], "done", ""),
     ([lambda s: s.signal("STOP", reason="another approach")], "failed", "another approach"),

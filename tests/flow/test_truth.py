@@ -43,6 +43,30 @@ def test_an_approval_is_its_verdict(stage, how, word, truth):
     assert s.state == "done" and seen == [truth]
 
 
+@pytest.mark.parametrize(("fields", "say", "words"), [
+    ({"response_type": "boolean"}, lambda s: s.answer("no"), "no"), ({"response_type": "boolean"}, lambda s: s.answer(True), "yes"),
+    ({"response_type": "boolean"}, lambda s: s.reject(), "no"), ({"kind": "approval"}, lambda s: s.reject(), "no"),
+    ({"kind": "approval"}, lambda s: s.approve(), "yes"), ({"kind": "approval"}, lambda s: s.approve("ship"), "ship"),
+    ({"options": ["a", "b"]}, lambda s: s.answer("b"), "b"), ({"response_type": "number"}, lambda s: s.answer("0"), "0"),
+    ({}, lambda s: s.reject(), ""),
+])  # fmt: skip
+def test_an_answer_as_text_is_what_the_person_said(stage, fields, say, words):
+    seen = []
+
+    def work(prompt):
+        seen.append(str(ask("Delete the database?", **fields)))
+        pause("Sure?")
+
+    say(stage(work).run()).approve()
+    assert seen == [words, words], "also on replay"
+
+
+def test_a_boolean_answer_still_equals_its_value(stage):
+    seen = []
+    stage(lambda prompt: seen.append(ask("Delete?", response_type="boolean"))).run().answer("no")
+    assert seen[0] == False and seen[0].value is False and not seen[0]  # noqa: E712
+
+
 @pytest.mark.parametrize(("fields", "answer", "type"), [
     ({"options": ["yes", "no"]}, "no", "choice"), ({"options": ["yes", "no"]}, "yes", "choice"), ({}, "no", "text"),
     ({"response_type": "number"}, "0", "number"),

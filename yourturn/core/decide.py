@@ -43,6 +43,7 @@ from .model import (
     Who,
     altered,
 )
+from .prose import answered
 from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
 from .words import when
 
@@ -247,13 +248,7 @@ def _too_late(d: Draft) -> Decision:
     at = when(q.responded_at or 0)
     key = d.case.task.key
     if q.status == ANSWERED:
-        response = json.loads(q.response or "{}")
-        said = response.get("text") or response.get("value")
-        said = said if isinstance(said, str) else json.dumps(said)
-        said = said if len(said) <= 80 else said[:79] + "…"
-        how = "rejected it" if response.get("verdict") == "rejected" else "answered"
-        shown = f" “{said}”" if response.get("value") is not True and said not in ("null", "") else ""
-        message = f"{q.responded_by} {how}{shown} at {at}"
+        message = f"{q.responded_by} {_in_words(q)} at {at}"
     elif q.status == TIMEOUT:
         message = f"it timed out at {at} ({q.close_reason})"
     else:
@@ -262,6 +257,22 @@ def _too_late(d: Draft) -> Decision:
     raise AlreadyClosed(
         f"Cannot {d.action.verb} {q.name}: {message}", hint=kept if d.action.verb in _ANSWERS else f"See: turn show {q.name}"
     )
+
+
+def _in_words(q: Question) -> str:
+    """What somebody answered, as they saw it: 'said no', 'rejected it “softer”', 'answered “JWT”'."""
+    response = json.loads(q.response or "{}")
+    value, text = response.get("value"), response.get("text") or ""
+    if response.get("verdict") == REJECTED:
+        how, said = "rejected it", text
+    elif isinstance(value, dict):
+        how, said = "said yes, with changes", text
+    elif isinstance(value, bool):
+        how, said = f"said {answered(value)}", text
+    else:
+        how, said = "answered", text or answered(value, json.loads(q.options))
+    said = said if len(said) <= 80 else said[:79] + "…"
+    return f"{how} “{said}”" if said else how
 
 
 def _decision(d: Draft) -> Decision:

@@ -64,6 +64,17 @@ def line_of(value: Any) -> str:
     return "; ".join(line.strip() for line in _lines(value) if line.strip())
 
 
+def answered(value: Any, options: Iterable[Any] = ()) -> str:
+    """The value of an answer in the words that its person saw: yes, no, the label of an option."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list):
+        return ", ".join(answered(one, options) for one in value)
+    if value is None or isinstance(value, dict):
+        return ""
+    return next((str(o["label"]) for o in options if o["value"] == value), str(value))
+
+
 def account(details: str = "", issues: Iterable[str] = ()) -> str:
     """What an agent says about finished or failed work, as one text: the details, then the issues."""
     seen = "\n".join(f"- {issue}" for issue in issues)

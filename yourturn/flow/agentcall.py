@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..core.rules import KINDS, outcome
-from .values import Released, Signal
+from .values import Released, Signal, refusal
 
 if TYPE_CHECKING:
     from ..client import Client
@@ -117,7 +117,8 @@ def _settled(call: AgentCall) -> Signal | None:
     ends = [(q, outcome(q["kind"], verdict)) for q in group if (verdict := (q["response"] or {}).get("verdict"))]
     no = next((q for q, comes_to in ends if comes_to == "cancelled"), None)
     if no is not None:
-        return Signal(status="REJECTED", reason=no["response"].get("text") or "", by=no["responded_by"])
+        why = no["response"].get("text") or refusal(no["responded_by"], no["text"])
+        return Signal(status="REJECTED", reason=why, by=no["responded_by"])
     if len(ends) == len(group) and all(comes_to == "done" for _, comes_to in ends):
         q = ends[-1][0]
         return Signal(status="DONE", summary=q["text"], message=q["response"].get("text") or "", by=q["responded_by"])

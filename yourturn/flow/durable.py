@@ -21,7 +21,7 @@ from .agentcall import AgentCall, conduct
 from .journal import Entry, Scope, plain, recorded, scope
 from .thread import ScriptThread
 from .trouble import failure
-from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended, WayOut
+from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended, WayOut, refusal
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -136,7 +136,7 @@ def pause(message: str, *, kind: str = "checkpoint", **options: Any) -> Pause:
     words = q["text"]
     if q["status"] == "answered" and q["verdict"] == "approved" and q["value"] is not False:
         return Pause(True, "", words, q["by"])
-    return Pause(False, words or q["why"], words, q["by"])
+    return Pause(False, words or q["why"] or refusal(q["by"], message), words, q["by"])
 
 
 #: What makes a question one that yes and no do not answer.

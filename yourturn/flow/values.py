@@ -83,6 +83,13 @@ class Signal(dict[str, Any]):
         return self.get(name, "" if name in ("status", "summary", "reason", "message") else None)
 
 
+def refusal(by: str, text: str) -> str:
+    """A no without words: who said it, and to what."""
+    first = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    asked = first if len(first) <= 120 else f"{first[:119]}…"
+    return f"{by.partition(':')[2] or by or 'a person'} said no to “{asked}”"
+
+
 class Pause:
     """What a person said at a checkpoint. True if they let it go on."""
 
@@ -97,7 +104,8 @@ class Pause:
 
 
 class Answer:
-    """A person's answer: `value` is what they chose or wrote (None if they refused or gave none), `str()` of it their words.
+    """A person's answer: `value` is what they chose or wrote (None if they refused or gave none), `str()` of it their words,
+    and of a yes or no without words "yes" or "no".
 
     The truth of a yes-or-no question is its answer. Any other answer has no truth: a choice of "no" is not a no.
     """
@@ -125,7 +133,11 @@ class Answer:
         return found
 
     def __str__(self) -> str:
-        return self.text or ("" if self.value is None else str(self.value))
+        if self.text or (self.value is None and self.verdict is None):
+            return self.text
+        if self.approved is not None:
+            return "yes" if self.approved else "no"
+        return "" if self.value is None else str(self.value)
 
     def __eq__(self, other: object) -> bool:
         return bool(self.value == (other.value if isinstance(other, Answer) else other))

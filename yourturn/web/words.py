@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ..core.prose import answered
 from ..core.rules import KINDS, outcome
 from ..screen import length, micros
 from ..view import goes_on, person, then
@@ -78,11 +79,8 @@ def script(task: Mapping[str, Any] | None) -> str:
 
 def label(q: Mapping[str, Any], value: Any) -> str:
     """An answer in the words of its option."""
-    if isinstance(value, bool):
-        return "Yes" if value else "No"
-    if isinstance(value, list):
-        return ", ".join(label(q, one) for one in value)
-    return next((str(o["label"]) for o in q["options"] if o["value"] == value), str(value))
+    said = answered(value, q["options"])
+    return said.capitalize() if isinstance(value, bool) else said
 
 
 def answers(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str = "") -> Answers:
