@@ -151,7 +151,7 @@ def _goodbye(why: str, worker: Any) -> list[str]:
     told = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
     cost = f", {dollars(worker.budget.spent['cost'])}" if worker.budget.spent["cost"] else ""
     lines = [f"Ended: {why}. {told}{cost}."]
-    if "waiting" in counts or any(result.person for _, result in worker.results):
+    if "waiting" in counts:
         lines.append("Next: turn inbox")
     elif worker.next:
         lines.append(f"Next: {worker.next}")

@@ -229,7 +229,7 @@ class Worker:
         said = result.words if result.words.startswith(("waits", "sleeps")) else f"{result.what}: {result.words}"
         self.progress.say(sitting.key, said)
         self.results.append((sitting.key, result))
-        self.counts[result.what] += 1
+        self.counts["waiting" if result.person else result.what] += 1
         self._wake.set()
 
     def _bury(self) -> None:
