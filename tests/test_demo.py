@@ -161,7 +161,7 @@ def test_somebody_else_answers_first(terminal, tmp_path, env):
     with connect(str(database), as_="human:ben", env={}) as desk:
         desk.answer("Q1", "jwt")
     terminal.type("cookie\n")
-    terminal.until("human:ben answered “jwt”")
+    terminal.until("human:ben answered “In a JWT that the browser keeps”")
     terminal.until("reads the answer of human:ben to Q1: jwt")
     assert terminal.end() == 0
 

@@ -223,6 +223,8 @@ def sheet(task: dict[str, Any], typed: str, adapter: str = "", hint: Iterable[st
 
 
 def _waits(task: dict[str, Any], q: dict[str, Any]) -> list[str]:
+    from .view import option_lines
+
     step = asking(task, q)
     who = agent_of(step) or ("" if task["workflow"] else str((task["seat"] or {}).get("agent") or ""))
     session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
@@ -230,6 +232,7 @@ def _waits(task: dict[str, Any], q: dict[str, Any]) -> list[str]:
         f"Agent: {safe(who) or '-'}",
         *([f"Session: {safe(session)}"] if session else []),
         *_reason(q["text"]),
+        *option_lines(q),
         f"Waiting since: {ago(q['asked_at'])}",
         f"Question: {q['id']} ({q['kind']})",
     ]

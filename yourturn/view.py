@@ -55,17 +55,6 @@ def silence(q: dict[str, Any]) -> str:
     return words[q["on_timeout"]]
 
 
-def question_sort(q: dict[str, Any]) -> str:
-    """The word in the inbox: the kind, or the form of an input."""
-    return (
-        "choice"
-        if q["kind"] == "input" and q["response_type"] == "choice"
-        else "question"
-        if q["kind"] == "input"
-        else str(q["kind"])
-    )
-
-
 def context_lines(context: Any) -> list[str]:
     """An agent's context, as text: the context itself first, then what else was said, behind plain labels."""
     return safe("\n".join(told(context))).splitlines() if context else []
@@ -97,7 +86,7 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
     """A question in full, as the person sees it."""
     time_left = f", {left(q['timeout_at'])}" + (f", {silence(q)}" if q["timeout_at"] else "")
     to = f", for {safe(q['reviewer'])}" if q["reviewer"] else ""
-    head = f"{q['id']}  {question_sort(q)}, asked by {person(q['asked_by'])} {ago(q['asked_at'])}{to}"
+    head = f"{q['id']}  {q['kind']} question, asked by {person(q['asked_by'])} {ago(q['asked_at'])}{to}"
     if q["status"] != "pending":
         lines = [head + f"; {result(q)}"]
     else:
@@ -111,20 +100,22 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
             lines += [f"Changed by {person(q['responded_by'])} to{' ' * 4}{said['digest'][:12]}", *_as_json(said["value"])]
         if q["used_by"]:
             lines += [f"Used by {one_line(q['used_by'])}"]
-    options = [
-        [
-            "  " + safe(str(o["id"])),
-            one_line(o["description"] or (o["label"] if o["label"] != o["id"] else "")),
-            "(default)" if o["value"] == q["default"] else "",
-        ]
-        for o in q["options"]
-    ]
-    lines += columns(options)
+    lines += option_lines(q)
     about = context_lines(q["context"])
     if about:
         lines += behind_bar(about, "")
         lines += [dim(f"  {person(q['asked_by'])}'s own words, not checked")]
     return [indent + line for line in lines]
+
+
+def option_lines(q: dict[str, Any]) -> list[str]:
+    """What can be chosen: the id, which answers, and what it stands for."""
+    rows = []
+    for o in q["options"]:
+        label = o["label"] if o["label"] != o["id"] else ""
+        words = ": ".join(one_line(str(word)) for word in (label, o["description"]) if word)
+        rows.append(["  " + safe(str(o["id"])), words, "(default)" if o["value"] == q["default"] else ""])
+    return columns(rows)
 
 
 def _as_json(value: Any) -> list[str]:
@@ -136,7 +127,7 @@ def _as_json(value: Any) -> list[str]:
 def inbox_rows(items: list[dict[str, Any]]) -> list[list[str]]:
     return [
         [
-            "  " + q["id"], question_sort(q), _left_cell(q), q["task"], person(q["asked_by"]), one_line(q["text"]), _waits(q),
+            "  " + q["id"], q["kind"], _left_cell(q), q["task"], person(q["asked_by"]), one_line(q["text"]), _waits(q),
         ]
         for q in items
     ]  # fmt: skip
@@ -196,7 +187,7 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
                 lines.append(cut(f"      {row[5]}", width()))
     first = next(q for group in groups.values() for q in group)
     name = str(first["id"])
-    return [*lines, " | ".join([f"Answer: turn show {name}", *ways(first, name)])]
+    return [*lines, hint(f"turn show {name}", *ways(first, name))]
 
 
 # --- tasks ----------------------------------------------------------------------------------------------------------
@@ -254,6 +245,7 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
             if q["status"] == "pending" and q["blocking"]:
                 more = f" (until {clock(q['timeout_at'])}, {silence(q)})" if q["timeout_at"] else ""
                 lines.append(" " * room + f"❓ {one_line(q['text'])}")
+                lines += [" " * room + line for line in option_lines(q)]
                 about = one_line(" ".join(context_lines(q["context"])))
                 if about:
                     lines.append(" " * room + f"Context: {cut(about, max(40, min(width(), 120) - room - 9))}")
@@ -261,7 +253,7 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
         lines.append("")
     key = found[0]["key"]
     first = next(q for q in found[0]["questions"] if q["status"] == "pending" and q["blocking"])
-    return [*lines, f"Answer: {ways(first, key)[0]} | turn show {key}"]
+    return [*lines, hint(ways(first, key)[0], f"turn show {key}")]
 
 
 def tree(nodes: list[dict[str, Any]]) -> list[str]:
@@ -374,6 +366,16 @@ def tries(t: dict[str, Any]) -> str:
     return "its only try is used" if most == 1 else f"all {most} tries are used"
 
 
+def hint(*commands: str) -> str:
+    """What to type now, on one line."""
+    return f"Next: {' | '.join(commands)}"
+
+
+def hints(rows: list[tuple[str, str]]) -> list[str]:
+    """What to type now, and what each line does."""
+    return ["Next:", *columns([[line, effect] for line, effect in rows], indent="  ")]
+
+
 def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
     """What to type now."""
     from .core.guards import too_large
@@ -391,16 +393,16 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
             session = agent_of(asking(t, q))
             rows.append((f"turn continue {name}", "in the agent's own session, or here" if session else "here"))
     if rows:
-        return columns([[line, effect] for line, effect in rows])
+        return hints(rows) if effects is not None else [hint(*(line for line, _ in rows))]
     if t["type"] == "epic" and t["state"] == "ready":
-        return [f'Next: turn create "…" --parent {key}']
+        return [hint(f'turn create "…" --parent {key}')]
     if too_large(t["complexity"], bool(t["children"])) and t["state"] in ("created", "ready"):
-        return [f'Next: turn decompose {key} --child "…" --child "…"']
+        return [hint(f'turn decompose {key} --child "…" --child "…"')]
     if not t["workflow"]:
-        return [f"Next: {_NEXT[t['state']].format(key=key)}"]
+        return [hint(_NEXT[t["state"]].format(key=key))]
     from .runs import again
 
-    return [f"Next: {(_NEXT | _NEXT_OF_A_RUN)[t['state']].format(key=key, again=again(t))}"]
+    return [hint((_NEXT | _NEXT_OF_A_RUN)[t["state"]].format(key=key, again=again(t)))]
 
 
 _NEXT = {

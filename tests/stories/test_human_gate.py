@@ -76,7 +76,7 @@ def test_what_the_lists_look_like(here: Turn) -> None:
         "         ❓ Which cloud provider should we use?",
         "         Asked: 30 minutes ago by ops, input, Q2",
         "",
-        'Answer: turn respond PROJ-2 "…" | turn show PROJ-2',
+        'Next: turn respond PROJ-2 "…" | turn show PROJ-2',
     ]
     assert here.text("tree", "PROJ-1").splitlines() == [
         "PROJ-1 [blocked] ◌ Design payment system",

@@ -304,7 +304,7 @@ end
 
 
 def _line(shown: str, words: str) -> str:
-    return next(line for line in shown.splitlines() if line.startswith(words))
+    return next(line for line in shown.splitlines() if line.strip().startswith(words))
 
 
 def test_who_asks_has_the_scripts_name_and_what_an_answer_does_is_true(alone: Flows) -> None:

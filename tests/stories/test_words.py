@@ -242,3 +242,32 @@ def test_replies_name_the_other_tasks_that_a_move_moved(turn: Turn) -> None:
     again = [{"task": "PROJ-3", "from": "failed", "to": "ready", "questions": []}]
     assert turn("respond", "Q1", "retry")["follow_ups"] == again
     assert "follow_ups" not in turn("cancel", "5")
+
+
+# --- questions and hints --------------------------------------------------------------------------------------------
+
+
+def test_a_question_has_one_name(turn: Turn) -> None:
+    """Its kind is the same word wherever it is told of, whatever answers it."""
+    told(turn, "create A", "ask 1 'Where to?' --option eu --option 'us=over the ocean'", "create B", "ask 2 Why?")
+    for id in ("Q1", "Q2"):
+        assert re.search(rf"^  {id}  input  ", turn.text("inbox"), re.M) and re.search(rf"^  {id}  input  ", turn.text(), re.M)
+        assert turn.text("show", id).startswith(f"{id}  input question, asked by ana")
+    assert "needs human (input)" in turn.text("list") and ", input, Q1" in turn.text("list", "--awaiting")
+
+
+def test_options_are_told_wherever_a_question_is(turn: Turn) -> None:
+    told(turn, "create A", "ask 1 'Where to?' --option eu --option 'us=over the ocean'")
+    for words in (("show", "1"), ("show", "Q1"), ("list", "--awaiting"), ("status", "1")):
+        assert re.search(r"^ +eu$", shown := turn.text(*words), re.M) and re.search(r"^ +us  over the ocean$", shown, re.M), words
+
+
+def test_every_hint_begins_with_next(turn: Turn) -> None:
+    """A line that only names commands is a hint, or stands below the word."""
+    told(turn, "create A", "ask 1 'Where to?' --option eu --option us", "create B", "create C --awaiting approval")
+    looks = [("inbox",), ("show", "1"), ("show", "Q1"), ("show", "2"), ("list", "--awaiting"), ("create", "D", "--awaiting", "work"), ()]
+    for words in looks:
+        lines = turn.text(*words).splitlines()
+        assert not [line for line in lines if line.startswith("turn ")], words
+        assert len([line for line in lines if line.startswith("Next:")]) == 1 and "Next: " not in " ".join(lines).partition("Next:")[0]
+    assert turn.text("create", "E", "--awaiting", "review").splitlines()[-1] == 'Next: turn approve PROJ-5 | turn reject PROJ-5 "why"'

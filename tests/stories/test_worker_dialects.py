@@ -160,7 +160,7 @@ def test_the_inbox_names_the_answer_that_fits(crew: Crew) -> None:
     key = crew.tasks("Decide")[0]
     crew.says(key, "<promise>CHECKPOINT: Half of it is done.</promise>")
     crew.work()
-    assert crew.text("inbox").splitlines()[-1] == 'Answer: turn show Q1 | turn approve Q1 | turn reject Q1 "why"'
+    assert crew.text("inbox").splitlines()[-1] == 'Next: turn show Q1 | turn approve Q1 | turn reject Q1 "why"'
 
 
 def test_finished_work_that_a_person_signs_off(crew: Crew) -> None:

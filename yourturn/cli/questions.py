@@ -48,7 +48,7 @@ def overview(a: Namespace) -> int:
             head += f", {soon:,} {'runs' if soon == 1 else 'run'} out within {view.SOON // 60_000_000} min"
         rows = screen.columns([row[:-1] for row in view.inbox_rows(waiting)], last=5)
         more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox --mine"] if len(waiting) < total else []
-        return [screen.bold(head), "", *rows, *more, *elsewhere, *worker, f"{agents} Next: turn show {order[0]}"]
+        return [screen.bold(head), "", *rows, *more, *elsewhere, *worker, agents, view.hint(f"turn show {order[0]}")]
 
     return out(a, {"waiting": waiting, "states": counts, "count": waits["mine"], "waits": waits, "unattended": untaken}, lines)
 

@@ -94,7 +94,7 @@ def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
 def _ended(task: dict[str, Any], effects: dict[str, Any]) -> list[str]:
     from .. import screen
     from ..runs import status
-    from ..view import next_steps
+    from ..view import next_steps, option_lines
 
     key, words = task["key"], screen.one_line(task["reason"] or "")
     if task["state"] == "done":
@@ -108,6 +108,7 @@ def _ended(task: dict[str, Any], effects: dict[str, Any]) -> list[str]:
             asked = screen.safe(q["text"]).splitlines()
             mark = "✗" if q["reason"] == "run_failed" else "⏸"
             lines += [f"{mark} {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+            lines += [f"  {line}" for line in option_lines(q)]
             lines += [f"  {line}" for line in screen.safe(str((q["context"] or {}).get("traceback") or "")).splitlines()]
     if task["claim"] and not lines:
         lines = [f"{screen.safe(task['claim']['worker'])} works on {key}."]

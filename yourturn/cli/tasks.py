@@ -197,7 +197,7 @@ def show_args(p: Any) -> None:
 
 
 def show(a: Namespace) -> int:
-    from .. import screen, view
+    from .. import view
 
     with connect(a) as desk:
         found = desk.show(a.what)
@@ -205,16 +205,8 @@ def show(a: Namespace) -> int:
             asked = found["status"] == "pending" and not a.json
             effects = desk.effects(found["id"]).get(found["id"], []) if asked else []
             steps = view.answers(found, found["id"], effects, desk.show(found["task"])) if asked else []
-            return out(
-                a,
-                found,
-                lambda: [
-                    *view.question(found, ""),
-                    "",
-                    *screen.columns([list(row) for row in steps]),
-                    f"About it: turn show {found['task']}",
-                ],
-            )
+            steps = [*steps, (f"turn show {found['task']}", "the task that it is about")]
+            return out(a, found, lambda: [*view.question(found, ""), "", *view.hints(steps)])
         waiting = [] if a.json else desk.holds_up(found["key"])
         asked_now = [] if a.json else [q["id"] for q in found["questions"] if q["status"] == "pending"]
         effects = desk.effects(*asked_now) if asked_now else {}

@@ -17,7 +17,7 @@ from ..core.access import GRANTS, is_mine
 from ..core.errors import AlreadyClosed, IllegalMove, Invalid, YourturnError
 from ..core.model import PENDING
 from ..core.words import iso
-from ..view import GROUPS, SOON, grouped, question_sort
+from ..view import GROUPS, SOON, grouped
 from . import shape, words
 from .visit import Data, Page, Shown, Visit
 
@@ -122,13 +122,13 @@ def _survey(visit: Visit, wish: Wish, now: int) -> Survey:
     kinds: dict[str, int] = {}
     projects: dict[str, int] = {}
     for q in here:
-        sort = question_sort(q)
+        sort = shape.question_sort(q)
         kinds[sort] = kinds.get(sort, 0) + 1
         projects[q["project"]] = projects.get(q["project"], 0) + 1
     wanted = [
         (name, q)
         for name, q in order
-        if (not wish.kind or question_sort(q) == wish.kind)
+        if (not wish.kind or shape.question_sort(q) == wish.kind)
         and (not wish.project or q["project"] == wish.project)
         and (not wish.urgency or name == URGENCY[wish.urgency])
     ]

@@ -11,7 +11,7 @@ from ..core.words import iso
 from ..runs import agent
 from ..screen import countdown as remaining
 from ..screen import length, micros
-from ..view import person, question_sort
+from ..view import person
 from . import words
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
@@ -80,8 +80,15 @@ def who(actor: str | None, role: str = "") -> Who:
     return Who(name, next((c for c in name.upper() if c.isalnum()), "?"), not actor.startswith("human:"), role)
 
 
+def question_sort(q: Mapping[str, Any]) -> str:
+    """What a picture stands for: the kind, or the form of an input."""
+    if q["kind"] != "input":
+        return str(q["kind"])
+    return "choice" if q["response_type"] == "choice" else "question"
+
+
 def kind(q: Mapping[str, Any]) -> Kind:
-    sort = question_sort(dict(q))
+    sort = question_sort(q)
     return Kind(sort, sort.capitalize(), sort, WEIGHTS[sort])
 
 
