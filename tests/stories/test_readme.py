@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def _plain(text: str) -> str:
 
 def test_the_transcript(tmp_path: Path) -> None:
     turn = Turn(tmp_path)
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)  # the folder of a project, as it says
     block = re.search(r"```console\n(.*?)```", README, re.S)
     assert block is not None
     shown = re.split(r"^\$ ", block[1], flags=re.M)[1:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from typing import Any
 
 import pytest
@@ -271,3 +272,11 @@ def test_every_hint_begins_with_next(turn: Turn) -> None:
         assert not [line for line in lines if line.startswith("turn ")], words
         assert len([line for line in lines if line.startswith("Next:")]) == 1 and "Next: " not in " ".join(lines).partition("Next:")[0]
     assert turn.text("create", "E", "--awaiting", "review").splitlines()[-1] == 'Next: turn approve PROJ-5 | turn reject PROJ-5 "why"'
+
+
+def test_a_branch_is_named_where_there_can_be_one(here: Turn) -> None:
+    told(here, "create A", "create B")
+    assert "branch" not in here.text("claim", "1", "--worker-id", "w1") and "branch" not in here.text("show", "1")
+    subprocess.run(["git", "init", "-q", here.folder], check=True)
+    assert "branch turn/PROJ-2-b " in here.text("claim", "2", "--worker-id", "w1")
+    assert "branch turn/PROJ-1-a" in here.text("show", "1")

@@ -52,6 +52,16 @@ def test_a_folder_that_nothing_can_be_made_in(crew: Crew) -> None:
     assert ".git/yourturn" in text and "Errno" not in text and "OSError" not in text
 
 
+def test_the_brief_names_a_branch_where_there_is_one(crew: Crew) -> None:
+    key = crew.tasks("Plain")[0]
+    crew.work()
+    assert "branch" not in crew.told(key)
+    crew.repository()
+    key = crew.tasks("Committed")[0]
+    crew.work()
+    assert f"- branch: {crew.desk.show(key)['branch']}" in crew.told(key)
+
+
 def test_a_program_beside_the_desk_is_found_from_every_worktree(crew: Crew) -> None:
     """Also one that nobody has committed yet."""
     crew.repository()

@@ -22,9 +22,10 @@ def claimed_lines(got: dict[str, Any]) -> list[str]:
     from .. import screen
 
     task, claim = got["task"], got["claim"]
+    branch = f"branch {screen.safe(name)}" if (name := parse.branch(task)) else ""
     return [
         f"{task['key']} is {screen.safe(claim['worker'])}'s: {screen.one_line(task['title'])}",
-        f"  lease until {screen.clock(claim['expires_at'])}   branch {screen.safe(task['branch'])}   epoch {claim['epoch']}",
+        "   ".join(filter(None, (f"  lease until {screen.clock(claim['expires_at'])}", branch, f"epoch {claim['epoch']}"))),
         f"  claim {claim['token']}",
         f"Next: turn complete {task['key']} --claim {claim['token']}",
     ]

@@ -179,3 +179,13 @@ def show(args: argparse.Namespace, value: Any, lines: Callable[[], list[str]] | 
     screen.COLOUR = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
     print("\n".join(lines() if callable(lines) else lines))
     return 0
+
+
+def branch(task: dict[str, Any]) -> str | None:
+    """A task's branch, in a repository. Elsewhere its name stands for nothing."""
+    here = os.getcwd()  # noqa: PTH109
+    while not os.path.exists(os.path.join(here, ".git")):  # noqa: PTH110, PTH118
+        if here == (here := os.path.dirname(here)):  # noqa: PTH120
+            return None
+    found: str | None = task["branch"]
+    return found

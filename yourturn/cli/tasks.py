@@ -210,7 +210,8 @@ def show(a: Namespace) -> int:
         waiting = [] if a.json else desk.holds_up(found["key"])
         asked_now = [] if a.json else [q["id"] for q in found["questions"] if q["status"] == "pending"]
         effects = desk.effects(*asked_now) if asked_now else {}
-        return out(a, found, lambda: view.task(found, waiting, effects, parse.unattended(a, desk, found)))
+        shown = {**found, "branch": parse.branch(found)}
+        return out(a, found, lambda: view.task(shown, waiting, effects, parse.unattended(a, desk, found)))
 
 
 def tree_args(p: Any) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import fcntl
 import os
 import random
+import re
 import signal
 import subprocess
 import tempfile
@@ -100,28 +101,71 @@ def git(
     """The same, where nothing but success is expected."""
     found = attempt(folder, *words, input=input, env=env, limit=limit)
     if found.code != 0:
-        raise trouble(f"git {words[0]} failed in {folder}", found)
+        raise trouble(f"{_DOING.get(words[0], 'Git could not be used')} in {folder} (git {words[0]})", found)
     return found
+
+
+#: What we wanted of git.
+_DOING = {
+    "add": "The work could not be gathered", "commit-tree": "The work could not be committed", "diff": "The changes could not be read",
+    "log": "The history could not be read", "merge": "The branches could not be merged", "read-tree": "The files could not be read",
+    "reset": "The folder could not be reset", "update-ref": "The branch could not be moved",
+    "worktree": "The worktree could not be made", "write-tree": "The work could not be written",
+}  # fmt: skip
 
 
 def trouble(message: str, found: Result) -> GitTrouble:
     return GitTrouble(message, reason=said(found), hint=_advice(found.err))
 
 
+class Cause(NamedTuple):
+    """Why git gave up, in our words."""
+
+    sign: str  #: in git's
+    words: str
+    advice: str = ""
+
+
+CAUSES = (
+    Cause("dubious ownership", "the repository belongs to another user", "If you trust it: git config --global --add safe.directory FOLDER"),
+    Cause("not a git repository", "this is not a git repository (any more)", "Restore its .git, or run the worker elsewhere."),
+    Cause(".lock': File exists", "another git is at work there, or one was killed and left its lock",
+          "See whether it still runs, then remove that lock file."),
+    Cause("No space left", "the disk is full", "Make room on the disk, then try again."),
+    Cause("Permission denied (publickey", "the remote does not know this machine's key", "Check with: git fetch"),
+    Cause("Permission denied", "files there may not be written by this user"),
+    Cause("is already used by worktree", "the branch is checked out in another worktree", "See: git worktree list"),
+    Cause("is already checked out", "the branch is checked out in another worktree", "See: git worktree list"),
+    Cause("would be overwritten", "changes that are not committed are in the way", "Commit or stash them, then try again."),
+    Cause("Could not resolve host", "the remote cannot be reached"),
+    Cause("Could not read from remote", "the remote cannot be reached, or lets nobody in"),
+    Cause("unable to access", "the remote cannot be reached, or lets nobody in"),
+    Cause("non-fast-forward", "the branch there has commits that are not here", "Fetch and merge them, then try again."),
+    Cause("bad object", "the repository is damaged", "Check it with: git fsck"),
+    Cause("is corrupt", "the repository is damaged", "Check it with: git fsck"),
+)  # fmt: skip
+_PREFIX = re.compile(r"(?:fatal|error): ")
+
+
 def said(found: Result, lines: int = 12) -> str:
-    """The end of what git or a hook had to say."""
+    """Why it failed: in our words where the cause is known, with the end of what git or a hook had to say as the detail."""
     text = [line.rstrip() for line in (found.err.strip() or found.text).splitlines() if not line.startswith("hint:")]
-    return "\n".join(text[-lines:]) or f"it ended with {found.code} and said nothing"
+    own = "\n".join(_PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line for line in text[-lines:])
+    cause = _cause(found.err)
+    if cause is not None:
+        return f"{cause.words} (git: {own.strip()})"
+    if not own.strip():
+        return f"it ended with {found.code} and said nothing"
+    return f"git: {own}" if any(_PREFIX.match(line) for line in text[-lines:]) else own
+
+
+def _cause(err: str) -> Cause | None:
+    return next((cause for cause in CAUSES if cause.sign in err), None)
 
 
 def _advice(err: str) -> str:
-    if "dubious ownership" in err:
-        return "If you trust it: git config --global --add safe.directory FOLDER"
-    if ".lock': File exists" in err:
-        return "Another git is at work there, or one was killed: see whether it still runs, then remove that lock file."
-    if "No space left" in err:
-        return "Make room on the disk, then try again."
-    return ""
+    cause = _cause(err)
+    return cause.advice if cause is not None else ""
 
 
 def run(

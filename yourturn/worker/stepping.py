@@ -91,7 +91,7 @@ class Step(Turns):
         super().write_down(known)
 
     def brief(self, task: dict[str, Any], again: str) -> str:
-        steps = self.desk.steps(self.key)
+        steps, task = self.desk.steps(self.key), {**task, "branch": self.place.branch}
         return stepbrief.brief(
             task, steps, self.call.path, self.call.prompt, agent=self.agent.name, role=self.role(), again=again,
             signals=self._shown_signals(),

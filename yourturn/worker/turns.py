@@ -92,6 +92,7 @@ class Turns:
             self.task = {**self.task, **known}
 
     def brief(self, task: dict[str, Any], again: str) -> str:
+        task = {**task, "branch": self.place.branch}  # outside of a repository there is none
         return briefs.brief(task, agent=self.agent.name, role=self.role(), again=again, signals=self._shown_signals())
 
     def signal_folder(self) -> Path:

@@ -8,8 +8,9 @@ import sys
 import pytest
 
 from tests.worker.git.conftest import B1, B2, Repo, at, worked
-from yourturn.core.errors import Invalid, Precondition
+from yourturn.core.errors import GitTrouble, Invalid, Precondition
 from yourturn.worker import inplace
+from yourturn.worker.git import git
 from yourturn.worker.gitwork import Workplace, clean, finish, leave, patch_of, prepare, roll_back, worktrees
 
 
@@ -167,3 +168,23 @@ root = Path(sys.argv[1]); prepare(root, "PROJ-1", "turn/PROJ-1", in_place=True);
 """
     assert subprocess.run([sys.executable, "-c", script, str(repo.path)]).returncode == -9
     leave(prepare(repo.path, "PROJ-1", B1, in_place=True))
+
+
+# --- what git says ------------------------------------------------------------------------------------------------------
+def test_trouble_with_git_is_told_in_our_words_with_gits_own_behind_them(repo, tmp_path):
+    (tmp_path / "plain").mkdir()
+    with pytest.raises(GitTrouble) as error:
+        git(str(tmp_path / "plain"), "log")
+    assert error.value.message.startswith("The history could not be read in ") and error.value.hint
+    assert error.value.reason.startswith("this is not a git repository (any more) (git: not a git repository")
+    with pytest.raises(GitTrouble) as error:
+        git(str(repo.path), "read-tree", "nowhere")
+    assert error.value.reason == "git: Not a valid object name nowhere"
+
+
+def test_the_words_of_a_hook_are_its_own(repo):
+    repo.hook("pre-commit", "echo 'the linter is not happy' >&2; exit 1")
+    place = worked(repo)
+    with pytest.raises(Precondition) as error:
+        finish(place, "x")
+    assert error.value.reason == "the linter is not happy"
