@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from .core.model import ENDED, PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
+from .core.model import DONE, ENDED, FINISHED, PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
 from .core.places import path
 from .core.words import iso
 from .store.hanging import Details
@@ -75,6 +75,7 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "created_by": t.created_by,
         "created_at": time(t.created_at),
         "updated_at": time(t.updated_at),
+        "completed_at": time(_completed(t, d.questions)),
         "ended_at": time(t.ended_at),
         "version": t.version,
         "extra": _json(t.extra),
@@ -82,6 +83,12 @@ def task(t: Task, d: Details) -> dict[str, Any]:
         "seat": _json(t.seat),
         "journal": t.journal,
     }
+
+
+def _completed(t: Task, questions: list[Question]) -> int | None:
+    """When the work was finished: as long as a person is asked to sign it off, the moment at which they were; then its end."""
+    asked = [q.asked_at for q in questions if q.status == PENDING and (q.reason == FINISHED or q.kind == t.requires)]
+    return asked[0] if asked else t.ended_at if t.state == DONE else None
 
 
 def step(s: Step) -> dict[str, Any]:

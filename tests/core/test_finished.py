@@ -141,3 +141,23 @@ def test_of_a_container_that_is_sent_back_a_person_says_what_is_missing(bench, b
     if other:
         bench.desk.answer(other, "fine")
         assert state(bench.desk, key) == "human", "what is missing is still asked"
+
+
+# --- when it was finished -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("requires", [None, "content"])
+def test_finished_work_says_since_when(bench, requires):
+    """`ended_at` comes with the sign-off; until then a program can see when the agent was ready."""
+    bench.desk.set("review", "ask")
+    key = bench.desk.create("A", requires=requires)["key"]
+    assert bench.desk.show(key)["completed_at"] is None
+    claim = bench.agent.claim(key, "w1")["claim"]
+    finished = bench.agent.complete(claim, "Finished")["questions"][-1]["asked_at"]
+    bench.clock.advance(hours=1)
+    found = [bench.desk.show(key), bench.desk.list()[0], bench.desk.note(key, "Hm")]
+    assert [(task["completed_at"], task["ended_at"]) for task in found] == [(finished, None)] * 3
+    assert bench.desk.reject(key, "softer")["completed_at"] is None
+    bench.agent.complete(bench.agent.claim(key, "w1")["claim"], "Again")
+    done = bench.desk.approve(key)
+    assert done["completed_at"] == done["ended_at"] is not None

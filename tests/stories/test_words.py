@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+import time
 from typing import Any
 
 import pytest
@@ -280,3 +281,15 @@ def test_a_branch_is_named_where_there_can_be_one(here: Turn) -> None:
     subprocess.run(["git", "init", "-q", here.folder], check=True)
     assert "branch turn/PROJ-2-b " in here.text("claim", "2", "--worker-id", "w1")
     assert "branch turn/PROJ-1-a" in here.text("show", "1")
+
+
+def test_a_task_whose_worker_died_says_what_happened_and_what_to_do(turn: Turn) -> None:
+    told(turn, "create A", "claim 1 --worker-id w1 --lease 10ms")
+    until = time.monotonic() + 10
+    while "w1" in (shown := turn.text("show", "1")).splitlines()[1] and time.monotonic() < until:
+        pass  # its lease is not over yet
+    assert re.search(r"^  w1 was not heard of until its lease ran out at 20\d\d-", shown, re.M), shown
+    assert shown.splitlines()[-1] == "Next: turn claim PROJ-1 | turn work (agents take what is ready)"
+    assert "w1 was not heard of" in turn.text("list") and "try 2 of 3" in shown
+    assert turn("claim", "1", "--worker-id", "w2")["task"]["reason"] == ""
+    assert turn("release", "1", "no network", "--worker-id", "w2")["reason"] == "w2 gave it back: no network"

@@ -106,7 +106,7 @@ def _schemas() -> dict[str, Schema]:
             "session_id": _or_null(_text), "workflow": _or_null(_text), "summary": _text, "failure": _or_null(_text),
             "reason": _text, "claim": _or_null(_object), "questions": _s("array", items=_ref("Question")),
             "notes": _s("array", items=_object), "steps": _s("array", items=_object), "created_at": _time, "updated_at": _time,
-            "ended_at": _or_null(_time), "version": _whole,
+            "completed_at": _or_null(_time), "ended_at": _or_null(_time), "version": _whole,
         },
         follow_ups=_s("array", items=_ref("FollowUp")),
     )  # fmt: skip

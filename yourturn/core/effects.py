@@ -42,6 +42,7 @@ from .model import (
     Question,
 )
 from .prose import account
+from .words import when
 
 # --- claims ---------------------------------------------------------------------------------------------------------
 
@@ -62,6 +63,7 @@ def claim(d: Draft) -> None:
         lease=lease,
         lease_expires_at=d.now + lease,
         branch=task.branch or branch_name(task.key, task.title),
+        reason="",
     )
 
 
@@ -77,25 +79,27 @@ def heartbeat(d: Draft) -> None:
 
 def release(d: Draft) -> None:
     d.data["reason"] = reason = d.args.get("reason", "")
-    _spend_try(d, f"released: {reason[:500]}" if reason.strip() else "released")
+    _spend_try(d, f"gave it back: {reason[:500]}" if reason.strip() else "gave it back")
 
 
 def expire(d: Draft) -> None:
-    _spend_try(d, "expired")
+    _spend_try(d, f"was not heard of until its lease ran out at {when(d.get('lease_expires_at'))}")
 
 
 def _spend_try(d: Draft, how: str) -> None:
+    """What became of the last try is the task's reason until somebody takes it again, or a person decides."""
     from .rules import choice_of
 
     worker = d.get("holder")
     drop_claim(d)
+    d.put(reason=f"{worker} {how}")
     d.put(host=None)  # whoever sat there is gone: no machine comes first
     d.put(retry_count=d.get("retry_count") + 1)
     rest(d)
     if d.get("retry_count") >= d.get("max_retries"):
         tries = d.get("max_retries")
         text = (
-            f"{d.key} was tried {tries} time{'s' * (tries != 1)} without a result (last: {worker}, {how}). How should it go on?"
+            f"{d.key} was tried {tries} time{'s' * (tries != 1)} without a result (last: {worker} {how}). How should it go on?"
         )
         open_question(d, choice_of(RETRY_EXHAUSTED, text, task=d.key), by=SYSTEM.name)
 
@@ -185,7 +189,7 @@ def answer(d: Draft) -> None:
         d.notes.append(Note(d.action.who.name, str(response["text"]), d.now))
     if not q.blocking:
         return
-    d.put(retry_count=0)
+    d.put(retry_count=0, reason="")
     offered = q.asked_by == SYSTEM.name and q.response_type == "choice" and verdict == APPROVED  # not so before schema 6
     choice = CHOICES.get((q.reason or "", str(response["value"]))) if offered else None
     if choice is not None:
@@ -301,7 +305,7 @@ def hand_back(d: Draft) -> None:
         if q.status == PENDING and q.reason != FINISHED:
             close(d, q, WITHDRAWN, why="handed back")
     update(d)
-    d.put(retry_count=0, outcome=None)
+    d.put(retry_count=0, reason="", outcome=None)
     leave(d, "back")
 
 
