@@ -490,3 +490,12 @@ def test_several_lines_are_no_tick(desk, tmp_path):
     assert "issues.jsonl:3: title is missing" in error.value.reason
     source.write_text('{"id": "bd-1", "title": "A", "status": "open"}\n')
     assert desk.import_(str(source))["imported"] == 1 and desk.show("bd-1")["extra"]["source"] == "beads"
+
+
+def test_a_preferred_order_is_told_and_kept_and_blocks_nothing(desk, tmp_path):
+    """ticks: "soft ordering: prefer after these ticks, but do not block on them"."""
+    found = desk.import_(folder(tmp_path, tick("one"), tick("two", after=["one", "gone"]), tick("old", "closed", after=["one"])))
+    assert [(w["id"], w["what"].partition(",")[0]) for w in found["warnings"]] == [("two", "should come after one")]
+    task = desk.show("two")
+    assert (task["state"], task["depends_on"], task["extra"]["fields"]["after"]) == ("ready", [], ["one", "gone"])
+    assert desk.show("old")["extra"]["fields"]["after"] == ["one"]

@@ -4,6 +4,8 @@ A tick is a person's turn while it is open and `awaiting` something; `manual` is
 is processed and cleared at once there, so one that still stands on a tick is history: it becomes an answered question. So
 is an `awaiting` that still stands on a closed tick: a question that nobody answered.
 
+`after` is an order that is preferred there and blocks nothing. Here is no such order, so it is told and kept as it was.
+
 `notes` is one text. A line that begins with a date begins a note, and the lines below belong to it. `[human]` and
 `(from: somebody)` mark a person's; the others are agents'.
 """
@@ -43,6 +45,9 @@ def item(r: Record) -> Item:
     args["questions"] = _questions(r, kind, awaiting, verdict, closed, args)
     if awaiting and not closed:
         args["state"] = READY
+    if not closed and isinstance(r.left.get("after"), list):
+        names = ", ".join(map(str, r.left["after"]))
+        r.warnings.append(f"should come after {names}, which is only preferred: kept in its extra fields, it does not wait")
     return r.item(args, r.text("parent") or None, r.words("blocked_by"))
 
 
