@@ -221,7 +221,7 @@ def _tail(t: dict[str, Any]) -> str:
     if t["blocked_by"]:
         shown = ", ".join(t["blocked_by"][:4])
         return f"waits for {shown}" + ("" if len(t["blocked_by"]) <= 4 else " …")
-    if t["state"] == "deferred" and t["wake_at"]:
+    if t["wake_at"]:
         return f"until {clock(t['wake_at'])}"
     return one_line(t["reason"]) if t["reason"] else ""
 
@@ -378,7 +378,7 @@ def hints(rows: list[tuple[str, str]]) -> list[str]:
 
 def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | None = None) -> list[str]:
     """What to type now."""
-    from .core.guards import too_large
+    from .core.hints import next_verb, only_asks
 
     key = t["key"]
     open_ones = [q for q in t["questions"] if q["status"] == "pending"]
@@ -394,28 +394,25 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
             rows.append((f"turn continue {name}", "in the agent's own session, or here" if session else "here"))
     if rows:
         return hints(rows) if effects is not None else [hint(*(line for line, _ in rows))]
-    if t["type"] == "epic" and t["state"] == "ready":
-        return [hint(f'turn create "…" --parent {key}')]
-    if too_large(t["complexity"], bool(t["children"])) and t["state"] in ("created", "ready"):
-        return [hint(f'turn decompose {key} --child "…" --child "…"')]
+    asks = only_asks(t["created_by"], ((q["kind"], q["asked_by"]) for q in t["questions"]))
+    facts = {"type": t["type"], "complexity": t["complexity"], "has_children": bool(t["children"]), "run": bool(t["workflow"])}
+    verb = next_verb(t["state"], asks=asks, **facts)
     if not t["workflow"]:
-        return [hint(_NEXT[t["state"]].format(key=key))]
+        return [hint((_SAY.get(verb) or _LOOK[t["state"]]).format(key=key))]
     from .runs import again
 
-    return [hint((_NEXT | _NEXT_OF_A_RUN)[t["state"]].format(key=key, again=again(t)))]
+    again_ = "turn work (goes on then) | turn resume {key} (goes on at once)" if t["wake_at"] else again(t)
+    said = {**_SAY, "claim": "turn resume {key}", "resolve": "turn continue {key}", "rewind": again_}
+    return [hint((said.get(verb) or {**_LOOK, "working": "turn watch {key}"}[t["state"]]).format(key=key))]
 
 
-_NEXT = {
-    "created": "turn vet {key}", "ready": "turn claim {key}",
-    "blocked": "turn tree {key}", "working": "turn log {key}",
-    "human": "turn resolve {key}", "review": "turn show {key}", "done": "turn log {key}",
-    "failed": "turn reopen {key}", "cancelled": "turn reopen {key}", "deferred": "turn wake {key}",
+#: How a verb is said that moves a task on; and where one looks if there is none.
+_SAY = {
+    "vet": "turn vet {key}", "claim": "turn claim {key}", "resolve": "turn resolve {key}",
+    "reopen": "turn reopen {key}", "wake": "turn wake {key}", "close": "turn close {key} (it only carried the question)",
+    "create": 'turn create "…" --parent {key}', "decompose": 'turn decompose {key} --child "…" --child "…"',
 }  # fmt: skip
-#: Where a run differs.
-_NEXT_OF_A_RUN = {
-    "ready": "turn resume {key}", "working": "turn watch {key}", "human": "turn continue {key}",
-    "failed": "{again}", "deferred": "turn work (goes on then) | turn resume {key} (goes on at once)",
-}  # fmt: skip
+_LOOK = {"blocked": "turn tree {key}", "working": "turn log {key}", "review": "turn show {key}", "done": "turn log {key}"}
 
 
 def unattended(found: dict[str, Any]) -> str:
@@ -477,19 +474,19 @@ def then(q: dict[str, Any], e: dict[str, Any], script: str = "") -> str:
     chosen = next((str(o["description"]) for o in q["options"] if o["value"] == e["option"]), "")
     if chosen and q["asked_by"] == "system":
         return chosen
-    ends = {"done": f"{key} is done", "cancelled": f"cancels {key}", "failed": f"{key} fails"}
-    if e["state"] in ends:
-        return ends[e["state"]]
-    if e["state"] == "human":
-        return f"{key} still waits for {others}" if others else "a person goes on with it"
-    if script and q["kind"] != "permission":
-        return f"{script} is told no and decides" if no else f"{script} goes on"
-    if e["state"] == "blocked":
-        return f"{key} waits for {others}"
-    if e["state"] in ("review", "created"):
-        return f"{key} is {WORDS[e['state']]}"
+    leads = {
+        "done": f"{key} is done", "cancelled": f"cancels {key}", "failed": f"{key} fails",
+        "human": f"{key} still waits for {others}" if others else "a person goes on with it",
+    }  # fmt: skip
+    if e["state"] in leads:
+        return leads[e["state"]]
     if q["kind"] == "permission":
         return f"{who} is told no" if no else f"{who} runs exactly this"
+    if script:
+        return f"{script} is told no and decides" if no else f"{script} goes on"
+    leads = {"blocked": f"{key} waits for {others}", **{state: f"{key} is {WORDS[state]}" for state in ("review", "created")}}
+    if e["state"] in leads:
+        return leads[e["state"]]
     if no and e["verdict"] == "approved":
         return f"{who} is told no"
     return f"{who} gets your words" if no else f"{who} goes on" + " with it" * (q["kind"] != "checkpoint")

@@ -180,6 +180,7 @@ def effect(e: Effect) -> dict[str, Any]:
         "why_needed": e.way.why_needed,
         "state": e.state,
         "worker": e.holder,
+        "cancels": e.cancels,
         "waits_for": list(e.waits_for),
     }
 

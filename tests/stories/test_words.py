@@ -293,3 +293,12 @@ def test_a_task_whose_worker_died_says_what_happened_and_what_to_do(turn: Turn) 
     assert "w1 was not heard of" in turn.text("list") and "try 2 of 3" in shown
     assert turn("claim", "1", "--worker-id", "w2")["task"]["reason"] == ""
     assert turn("release", "1", "no network", "--worker-id", "w2")["reason"] == "w2 gave it back: no network"
+
+
+def test_a_program_that_asks_for_leave_leaves_nothing_to_vet(turn: Turn) -> None:
+    turn.as_agent("create", "Allow deploy", "--draft")
+    turn.as_agent("ask", "1", "Deploy?", "--kind", "permission", "--action", '{"tool": "deploy"}')
+    shown = turn.text("show", "1")
+    assert re.search("turn approve PROJ-1 +coder runs exactly this", shown) and re.search("turn reject .* +coder is told no", shown)
+    assert turn.text("approve", "1") == "✓ Approved. PROJ-1 is 'created': it only carried the question.\n"
+    assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it only carried the question)"

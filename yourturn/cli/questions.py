@@ -268,7 +268,9 @@ def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
 def after(task: dict[str, Any]) -> str:
     """Where the task went."""
     from .. import screen
+    from ..core.hints import only_asks
 
+    asks = only_asks(task["created_by"], ((q["kind"], q["asked_by"]) for q in task["questions"]))
     if task["claim"] and not task["awaiting"]:
         return f"{task['key']} is '{task['state']}': {screen.safe(task['claim']['worker'])} goes on."
     picked = f"a worker picks it up, or turn resume {task['key']} does" if task["workflow"] else "a worker picks it up"
@@ -276,7 +278,7 @@ def after(task: dict[str, Any]) -> str:
     words = {
         "ready": picked, "human": f"{still} {'is' if ',' not in still else 'are'} still open", "done": "it is finished",
         "cancelled": "it is abandoned", "blocked": f"it waits for {', '.join(task['blocked_by'])}",
-        "review": "it is to be accepted", "created": "it is to be vetted",
+        "review": "it is to be accepted", "created": "it only carried the question" if asks else "it is to be vetted",
     }  # fmt: skip
     return f"{task['key']} is '{task['state']}': {words.get(task['state'], 'nothing else happens')}."
 

@@ -44,7 +44,11 @@ def wrong_size(d: Draft) -> str:
 
 def is_work(d: Draft) -> str:
     """What agents are given. The store's WORKABLE says the same in SQL, for `ready` and `next`; a test compares them."""
-    return "it is an epic: its children are the work" if d.get("type") == "epic" else right_size(d)
+    return container(d.get("type")) or right_size(d)
+
+
+def container(type: str) -> str:
+    return "it is an epic: its children are the work" if type == "epic" else ""
 
 
 def open_need(d: Draft) -> str:

@@ -12,7 +12,7 @@ from .actions import say
 from .answers import ANSWERS, Way
 from .decide import decide, due
 from .errors import YourturnError
-from .model import PENDING, Case, Question, Who
+from .model import CANCELLED, PENDING, Case, Question, Who
 from .rules import CHOICES
 
 
@@ -23,6 +23,7 @@ class Effect(NamedTuple):
     option: Any  #: the option that is chosen, or None
     state: str
     holder: str | None  #: the worker whose session goes on with it
+    cancels: bool  #: it ends the task, and nobody goes on with it: a person is asked once more
     waits_for: tuple[str, ...]  #: other questions that keep it a person's turn, or tasks that it waits for
 
 
@@ -78,5 +79,5 @@ def _effect(way: Way, option: Any, case: Case, q: Question) -> Effect:
     task = case.task
     assert task is not None
     others = tuple(o.name for o in case.questions if o.status == PENDING and o.blocking and o.id > 0 and o.id != q.id)
-    return Effect(way, option, task.state, task.holder, others or tuple(ref.key for ref in case.needs))
+    return Effect(way, option, task.state, task.holder, task.state == CANCELLED, others or tuple(ref.key for ref in case.needs))
 

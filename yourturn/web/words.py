@@ -98,7 +98,7 @@ def answers(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str
             yes.append(Say(label, does, "approved", "yes" if form == "boolean" else "", "go"))
         elif form == "boolean":
             yes.append(Say(label, does, "approved", "no"))
-        elif e["state"] == "cancelled":
+        elif e["cancels"]:
             no = Say(label, f"ends {q['task']}, asks first", "", "", "end", href=f"/questions/{q['id']}/cancel")
         else:
             why = f"What should {who} know?" if run else e["why"].format(who=who)
