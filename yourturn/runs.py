@@ -1,6 +1,6 @@
 """Words for people about runs: what became of each call of a script, whom a run waits for, and since when.
 
-Like view.py it takes the plain values of wire.py and returns lines.
+Like view/ it takes the plain values of wire.py and returns lines.
 """
 
 from __future__ import annotations

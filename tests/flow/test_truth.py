@@ -44,7 +44,8 @@ def test_an_approval_is_its_verdict(stage, how, word, truth):
 
 
 @pytest.mark.parametrize(("fields", "say", "words"), [
-    ({"response_type": "boolean"}, lambda s: s.answer("no"), "no"), ({"response_type": "boolean"}, lambda s: s.answer(True), "yes"),
+    ({"response_type": "boolean"}, lambda s: s.answer("no"), "no"),
+    ({"response_type": "boolean"}, lambda s: s.answer(True), "yes"),
     ({"response_type": "boolean"}, lambda s: s.reject(), "no"), ({"kind": "approval"}, lambda s: s.reject(), "no"),
     ({"kind": "approval"}, lambda s: s.approve(), "yes"), ({"kind": "approval"}, lambda s: s.approve("ship"), "ship"),
     ({"options": ["a", "b"]}, lambda s: s.answer("b"), "b"), ({"response_type": "number"}, lambda s: s.answer("0"), "0"),

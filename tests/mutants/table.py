@@ -155,7 +155,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a debt is not paid first", _DESK, "        if case.task is not None:\n            case = self._pay(tx, case, now, touched)\n", "", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
     Mutant("tries are not counted", _EFFECTS, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("one try too many", _EFFECTS, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
-    Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0)\n    offered = ', '    offered = ', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
+    Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0, reason="")\n    offered = ', '    offered = ', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
     # --- verdicts, finished work, choices that act, what counts as work
     Mutant("an unknown word is a yes", _QUESTIONS, "yes = said != REJECTED if value is None else verdict_of(value)", "yes = said != REJECTED if value is None else verdict_of(value) is not False", on(_FINISHED, "test_any_other_word_decides_nothing", "sqlite-banana")),
     Mutant("a word is searched for a yes", _PARSER, "return True if word in YES else", "return True if any(yes in word.split() for yes in YES) else", on(_FINISHED, "test_any_other_word_decides_nothing", "sqlite-yes please")),
@@ -174,7 +174,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("more tries are still asked about", _DECIDE, "elif q.reason == RETRY_EXHAUSTED and task.retry_count < task.max_retries:", "elif False:", on(_FAMILY, "test_more_tries_close_the_question_about_the_last_one")),
     Mutant("a choice does not act", _EFFECTS, "        outcome = choice.effect(d, q) or outcome\n", "        pass\n", on(_FAMILY, "test_the_answer_to_a_failed_dependency_acts")),
     Mutant("a failure is not asked about", _DECIDE, "        if ref.state == FAILED:\n            why", "        if False:\n            why", on(_FAMILY, "test_nothing_stays_blocked_on_something_failed_without_a_question")),
-    Mutant("a container is claimed", _GUARDS, 'return "it is an epic: its children are the work" if d.get("type") == "epic" else right_size(d)', "return right_size(d)", on(_FINISHED, "test_what_is_not_work_is_given_to_nobody", "sqlite-fields0")),
+    Mutant("a container is claimed", _GUARDS, 'return container(d.get("type")) or right_size(d)', 'return right_size(d)', on(_FINISHED, "test_what_is_not_work_is_given_to_nobody", "sqlite-fields0")),
     Mutant("what is too large is vetted", _RULES, "(needs.title, needs.right_size)", "(needs.title,)", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("the wrong size is not asked", _GUARDS, 'return "" if right_size(d) else "it is not too large"', 'return ""', on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("what became too large stays ready", _DECIDE, "if task.state == READY and too_large(task.complexity, case.has_children):", "if False:", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),

@@ -182,7 +182,8 @@ def test_agents_are_refused(floor: Floor, line: tuple[str, ...]) -> None:
 
 
 def test_a_run_that_asks_prints_the_options_and_the_line_that_answers(floor: Floor) -> None:
-    script = 'from yourturn.flow import ask\n\ndef workflow(prompt):\n    ask("Where to?", options=["eu", {"id": "us", "label": "America", "value": "us-1"}])\n'
+    options = [{"id": "eu", "label": "Europe", "value": "eu-1"}, {"id": "us", "label": "America", "value": "us-1"}]
+    script = f'from yourturn.flow import ask\n\ndef workflow(prompt):\n    ask("Where to?", options={options})\n'
     (floor.crew.folder / "where.py").write_text(script)
     shown = floor.crew.text("run", "where.py", "Move", exit=7)
-    assert "Q1 (input):\n  Where to?\n    eu\n    us  America\n\nNext:\n  turn respond PROJ-1 eu " in shown
+    assert "Q1 (input):\n  Where to?\n    eu  Europe\n    us  America\n\nNext:\n  turn respond PROJ-1 eu " in shown

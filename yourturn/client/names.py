@@ -165,4 +165,5 @@ def _asked(r: Reader, done: Done) -> dict[str, Any]:
 def _closed(r: Reader, done: Done) -> dict[str, Any]:
     """The question, and the state of its task after the move: where the answer led."""
     assert done.task is not None
-    return {**_asked(r, done), "task_state": done.state or r.task(done.task).state, **wire.follow_ups(r.follow_ups(done.task, done.at))}
+    led = {"task_state": done.state or r.task(done.task).state}
+    return {**_asked(r, done), **led, **wire.follow_ups(r.follow_ups(done.task, done.at))}

@@ -107,10 +107,11 @@ def git(
 
 #: What we wanted of git.
 _DOING = {
-    "add": "The work could not be gathered", "commit-tree": "The work could not be committed", "diff": "The changes could not be read",
-    "log": "The history could not be read", "merge": "The branches could not be merged", "read-tree": "The files could not be read",
-    "reset": "The folder could not be reset", "update-ref": "The branch could not be moved",
-    "worktree": "The worktree could not be made", "write-tree": "The work could not be written",
+    "add": "The work could not be gathered", "commit-tree": "The work could not be committed",
+    "diff": "The changes could not be read", "log": "The history could not be read", "merge": "The branches could not be merged",
+    "read-tree": "The files could not be read", "reset": "The folder could not be reset",
+    "update-ref": "The branch could not be moved", "worktree": "The worktree could not be made",
+    "write-tree": "The work could not be written",
 }  # fmt: skip
 
 
@@ -127,7 +128,8 @@ class Cause(NamedTuple):
 
 
 CAUSES = (
-    Cause("dubious ownership", "the repository belongs to another user", "If you trust it: git config --global --add safe.directory FOLDER"),
+    Cause("dubious ownership", "the repository belongs to another user",
+          "If you trust it: git config --global --add safe.directory FOLDER"),
     Cause("not a git repository", "this is not a git repository (any more)", "Restore its .git, or run the worker elsewhere."),
     Cause(".lock': File exists", "another git is at work there, or one was killed and left its lock",
           "See whether it still runs, then remove that lock file."),
