@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from . import Mutant
 
-_RULES, _DECIDE, _EFFECTS, _GUARDS = (f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards"))
+_RULES, _DECIDE, _EFFECTS, _GUARDS, _HOLDING = (
+    f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards", "claims")
+)
 _LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
 _JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/looks.py", "tests/core/test_journal.py"
 _DESK, _OFFICE, _LOOKOUT = (f"yourturn/{name}.py" for name in ("desk", "office", "lookout"))
@@ -151,10 +153,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
     Mutant("a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
-    Mutant("an epoch comes back", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
+    Mutant("an epoch comes back", _HOLDING, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a debt is not paid first", _DESK, "        if case.task is not None:\n            case = self._pay(tx, case, now, touched)\n", "", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
-    Mutant("tries are not counted", _EFFECTS, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
-    Mutant("one try too many", _EFFECTS, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
+    Mutant("tries are not counted", _HOLDING, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
+    Mutant("one try too many", _HOLDING, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0, reason="")\n    offered = ', '    offered = ', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
     # --- verdicts, finished work, choices that act, what counts as work
     Mutant("an unknown word is a yes", _QUESTIONS, "yes = said != REJECTED if value is None else verdict_of(value)", "yes = said != REJECTED if value is None else verdict_of(value) is not False", on(_FINISHED, "test_any_other_word_decides_nothing", "sqlite-banana")),
@@ -184,7 +186,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- the same fences, found by the random machines alone
     Mutant("machines: any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", (_MODELS,)),
     Mutant("machines: a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", (_MODELS,)),
-    Mutant("machines: an epoch comes back", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", (_MODELS,)),
+    Mutant("machines: an epoch comes back", _HOLDING, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", (_MODELS,)),
     # --- questions
     Mutant("the last answer wins", _DECIDE, "if d.question is not None and d.question.status != PENDING:", "if False:", on(_VERDICTS, "test_the_second_answer_is_told_who_won_when_and_with_what")),
     Mutant("a bare no tries it again", _QUESTIONS, "if q.asked_by == SYSTEM.name and len(str(value).split()) < 2:", "if False:", on(_FAMILY, "test_a_bare_yes_or_no_is_no_advice_for_the_next_try", "sqlite-no")),
@@ -229,9 +231,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("another workspace's question", _QUERIES, "FROM questions q WHERE q.workspace_id = :workspace AND q.id = :id;", "FROM questions q WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
     Mutant("another workspace's question, looked up with its task", _QUERIES, "t.id = q.task_id WHERE q.workspace_id = :workspace AND q.id = :id;", "t.id = q.task_id WHERE q.id = :id;", on(_FENCES, "test_a_workspace_sees_nothing_of_another")),
     # --- a desk that was restored
-    Mutant("an epoch from before a restore", _EFFECTS, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = task.epoch + 1", on(_BACKUP, "test_a_second_restore_hands_out_other_epochs")),
+    Mutant("an epoch from before a restore", _HOLDING, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = task.epoch + 1", on(_BACKUP, "test_a_second_restore_hands_out_other_epochs")),
     Mutant("an approval from before a restore", _QUESTIONS, "return said_yes and (fenced_at is None or q.responded_at >= fenced_at)", "return said_yes", on(_ARCHIVE, "test_an_approval_from_before_a_fence_does_not_count")),
-    Mutant("a claim from before a restore", _EFFECTS, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
+    Mutant("a claim from before a restore", _HOLDING, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
     # --- keys
     Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
     Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
@@ -272,7 +274,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("anybody waits longer than the limits", _QUESTIONS, '("steps" in args and d.script)', '("steps" in args)', on(_WRITTEN, "test_only_a_script_waits_longer_than_the_limits")),
     Mutant("anybody holds by flagging", _EFFECTS, 'if not (d.args.get("hold") and d.holds_claim):', 'if not d.args.get("hold"):', on(_WRITTEN, "test_hold_keeps_the_claim_of_the_holder_alone")),
     Mutant("every flag holds", _EFFECTS, 'if not (d.args.get("hold") and d.holds_claim):', "if not d.holds_claim:", on(_WRITTEN, "test_hold_keeps_the_claim_of_the_holder_alone")),
-    Mutant("a parked run forgets its steps", _EFFECTS, "    write(d)\n    drop_claim(d)\n    if d.state == HUMAN:", "    drop_claim(d)\n    if d.state == HUMAN:", on(_WRITTEN, "test_a_run_that_waits_is_parked_with_its_steps")),
+    Mutant("a parked run forgets its steps", _HOLDING, "    write(d)\n    drop_claim(d)\n    if d.state == HUMAN:", "    drop_claim(d)\n    if d.state == HUMAN:", on(_WRITTEN, "test_a_run_that_waits_is_parked_with_its_steps")),
     Mutant("a gate is gone round by going back", _GUARDS, 'return may_lift(d) if d.state == HUMAN else ""\n\n\ndef short_enough', 'return ""\n\n\ndef short_enough', on(_WRITTEN, "test_a_gate_that_is_reserved_is_not_gone_round_by_going_back")),
     Mutant("everybody takes a failed run back", _RULES, '"admin",               (needs.a_run, needs.open_parent), ', '"human",               (needs.a_run, needs.open_parent), ', on(_WRITTEN, "test_only_an_admin_takes_a_failed_run_back")),
     Mutant("a run lives under an ended parent", _RULES, "(needs.a_run, needs.open_parent), ", "(needs.a_run,), ", on(_WRITTEN, "test_a_failed_run_whose_parent_has_ended_stays_failed")),

@@ -267,7 +267,7 @@ def test_options_are_told_wherever_a_question_is(turn: Turn) -> None:
 def test_every_hint_begins_with_next(turn: Turn) -> None:
     """A line that only names commands is a hint, or stands below the word."""
     told(turn, "create A", "ask 1 'Where to?' --option eu --option us", "create B", "create C --awaiting approval")
-    for words in (("inbox",), ("show", "1"), ("show", "Q1"), ("show", "2"), ("list", "--awaiting"), ("create", "D", "--manual"), ()):
+    for words in ((), ("inbox",), ("show", "1"), ("show", "Q1"), ("show", "2"), ("list", "--awaiting"), ("create", "D", "--manual")):
         lines = turn.text(*words).splitlines()
         assert not [line for line in lines if line.startswith("turn ")], words
         assert [line.startswith("Next:") for line in lines if "Next:" in line] == [True], words
@@ -299,6 +299,7 @@ def test_a_program_that_asks_for_leave_leaves_nothing_to_vet(turn: Turn) -> None
     turn.as_agent("create", "Allow deploy", "--draft")
     turn.as_agent("ask", "1", "Deploy?", "--kind", "permission", "--action", '{"tool": "deploy"}')
     shown = turn.text("show", "1")
-    assert re.search("turn approve PROJ-1 +coder runs exactly this", shown) and re.search("turn reject .* +coder is told no", shown)
+    assert re.search("turn approve PROJ-1 +coder runs exactly this", shown)
+    assert re.search("turn reject .* +coder is told no", shown)
     assert turn.text("approve", "1") == "✓ Approved. PROJ-1 is 'created': it only carried the question.\n"
     assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it only carried the question)"

@@ -76,7 +76,7 @@ def _number(name: str | None, what: str) -> str:
 
 
 def _show(a: Namespace) -> int:
-    from .tasks import show
+    from .looking import show
 
     a.what = _number(a.name, "show")
     return show(a)

@@ -30,6 +30,7 @@ from typing import NamedTuple
 
 from . import births as birth
 from . import choices as choose
+from . import claims as hold
 from . import effects as do
 from . import guards as needs
 from .draft import Draft
@@ -85,14 +86,14 @@ _rows = [
     ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
     ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
     ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              (needs.no_open_need,),                             do.gather),
-    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.may_run, needs.is_work, needs.no_open_need, needs.tries_left, needs.short_enough), do.claim),
-    ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                do.heartbeat),
-    ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.heartbeat),
-    ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                do.release),
-    ("expire",      (WORKING,),                             (READY, BLOCKED, HUMAN),          "system",              (needs.lease_over,),                               do.expire),
+    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.may_run, needs.is_work, needs.no_open_need, needs.tries_left, needs.short_enough), hold.claim),
+    ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                hold.heartbeat),
+    ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               hold.heartbeat),
+    ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                hold.release),
+    ("expire",      (WORKING,),                             (READY, BLOCKED, HUMAN),          "system",              (needs.lease_over,),                               hold.expire),
     ("expire",      (HUMAN,),                               ("=",),                           "system",              (needs.held_claim, needs.lease_over),              do.drop_claim),
-    ("park",        (WORKING,),                             (READY, BLOCKED, DEFERRED),       "holder",              (),                                                do.park),
-    ("park",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               do.park),
+    ("park",        (WORKING,),                             (READY, BLOCKED, DEFERRED),       "holder",              (),                                                hold.park),
+    ("park",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               hold.park),
     ("ask",         ASKABLE,                                (HUMAN, "="),                     "any",                 (),                                                do.ask),
     ("flag",        ASKABLE,                                (HUMAN,),                         "any",                 (needs.may_update, needs.room_for_tries),          do.flag),
     ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),
@@ -126,8 +127,8 @@ _rows = [
     ("rewind",      (HUMAN, DEFERRED),                      (CREATED, READY, BLOCKED),        "human",               (needs.a_run, needs.may_rewind),                   do.rewind),
     ("rewind",      (FAILED,),                              (READY, BLOCKED),                 "admin",               (needs.a_run, needs.open_parent),                  do.rewind),
     # A desk was restored: what its claims and approvals allowed is void.
-    ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                                do.fence),
-    ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                                do.fence),
+    ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                                hold.fence),
+    ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                                hold.fence),
     # What informs or describes, and moves nothing.
     ("note",        STATES,                                 ("=",),                           "any",                 (),                                                do.note),
     ("update",      STATES,                                 ("=",),                           "any",                 (needs.may_update, needs.room_for_tries),          do.update),
