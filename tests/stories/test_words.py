@@ -267,7 +267,8 @@ def test_options_are_told_wherever_a_question_is(turn: Turn) -> None:
 def test_every_hint_begins_with_next(turn: Turn) -> None:
     """A line that only names commands is a hint, or stands below the word."""
     told(turn, "create A", "ask 1 'Where to?' --option eu --option us", "create B", "create C --awaiting approval")
-    for words in ((), ("inbox",), ("show", "1"), ("show", "Q1"), ("show", "2"), ("list", "--awaiting"), ("create", "D", "--manual")):
+    for look in ("", "inbox", "show 1", "show Q1", "show 2", "list --awaiting", "create D --manual"):
+        words = look.split()
         lines = turn.text(*words).splitlines()
         assert not [line for line in lines if line.startswith("turn ")], words
         assert [line.startswith("Next:") for line in lines if "Next:" in line] == [True], words
