@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-#: verb -> at most so many statements between BEGIN and COMMIT, both counted. One of `create` counts an agent's tasks, for its limit.
+#: verb -> at most so many statements between BEGIN and COMMIT, both counted. One of `create` is for the limit on agents' tasks.
 LIMITS = {"create": 7, "claim": 7, "claim_next": 8, "heartbeat": 6, "note": 8, "ask": 9, "answer": 8, "complete": 9}
 
 
