@@ -3,9 +3,11 @@
     session (new, or the one that asked) ─ brief ─ run ─ what came of it ─ once more, or that is it
 
 After each turn of the agent the desk is looked at first: what the agent has said there itself, by tool or command, counts
-more than any message. A question that is still open ends the turns; one that was answered while the session ended wakes it
-at once, under the same claim. Only then the signal file and the message are read (signals.py). An agent that says nothing of
-how its turn ended gets another one, so many times, and then a person is asked.
+more than any message. A question that is still open ends the turns, and what a signal asks beside it is asked, too; one that
+was answered while the session ended wakes it at once, under the same claim. Only then the signal file and the message are
+read (signals.py). An agent that says nothing of how its turn ended gets another one, so many times, and then a person is asked.
+
+What a session was told, and what is news to it, stands in marks.py.
 
 Here is what a task and a step of a run have in common. What it means for them is said by sitting.py and running.py.
 """
@@ -14,15 +16,16 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Invalid, YourturnError
 from . import brief as briefs
-from . import gitwork, signals
+from . import gate, gitwork, marks, signals, tool
 from .agents import make
-from .agents.base import Ending, Run, Said, SessionStarted, Text, turn_command
+from .agents.base import Ending, Run, Said, SessionStarted, Text, ToolResult, ToolUse, turn_command
 from .agents.process import perform
 from .signalfile import SignalFile
 
@@ -41,7 +44,10 @@ _NOT_RUN = {126: "it may not be run", 127: "it was not found"}
 _AGAIN = {
     "lost": "The session that worked on this before is gone. What it knew is written here, and its work lies in the folder.",
     "moved": "This was begun on another machine. What was said is written here, and its work was brought into the folder.",
+    "cut": "It was cut off. What you did before that, if anything, lies in the folder.",
 }
+#: Our tools, whose results tell how questions were closed. Of others so many results are looked at, and so much of each.
+_OURS, _MANY, _WORDS = "mcp__yourturn__", 1000, 4000
 
 
 class Came(NamedTuple):
@@ -59,6 +65,8 @@ class Came(NamedTuple):
 
 class Turns:
     in_step = False  #: of a run: a status that is nobody's word counts too, and where it sits is always remembered
+    step: dict[str, Any] = {}  #: which one, for a question
+    patience: dict[str, Any] = {}  #: how long its questions wait, as the script says
 
     def __init__(self, holder: Holder, desk: Client, agent: Agent, place: gitwork.Workplace) -> None:
         self.holder, self.worker, self.desk, self.agent, self.place = holder, holder.worker, desk, agent, place
@@ -68,11 +76,16 @@ class Turns:
         self.parked = False
         self.fresh = 0
         self.again = ""
-        self.told: str | None = None  #: when it was last told of answers
-        self.heard_of: set[str] = set()  #: questions whose answers this session was told
         self.task = self.look()
+        self.told: marks.Mark | None = None  #: what the session has read; None: perhaps not even its brief
+        self.telling: marks.Mark = marks.of(self.task)  #: what it has read as soon as it says anything in this turn
+        self.heard_of: set[str] = set()  #: questions that were closed when a turn began, or open when the first one did
+        self._went_on = False  #: has it said anything in this turn?
+        self._calls: dict[str, str] = {}  #: this turn's open calls, by name
+        self._results: dict[str, ToolResult] = {}  #: and what came of those that a hook may have decided
         self._waiting = (0.0, False)
-        self.gate = ""
+        self.gate = self.news = ""
+        self._around: dict[str, str] = {}  #: the environment of the turn, for the gate
 
     # --- what a task and a step have each in its own way -----------------------------------------------------------------
 
@@ -113,7 +126,7 @@ class Turns:
         same = seat.get("agent") == self.agent.name and seat.get("folder") == self.place.folder
         self.heard_of = {q["id"] for q in self.task["questions"] if q["status"] == "pending"}
         if session and seat and here and same:
-            self.session, self.parked, self.told = session, bool(seat.get("parked")), seat.get("told")
+            self.session, self.parked, self.told = session, bool(seat.get("parked")), marks.read(seat.get("told"))
         elif seat and (session or not here):
             self.again = _AGAIN["lost" if here else "moved"]
 
@@ -170,15 +183,19 @@ class Turns:
         if not resume:
             self.session = self.adapter.session_id()
             self.fresh += 1
-        told, self.told = self.told, self.task["updated_at"]
+        woken = self.parked and resume
         if self.session or self.in_step:
-            self.remember(parked=self.parked and resume)
+            self.remember(parked=woken)
+        self.telling, self._went_on, self._calls, self._results = marks.of(self.task), False, {}, {}
         self.signal = SignalFile(self.signal_folder() / f"{self.agent.name}.json")
         ready = briefs.informed(self.task, self.desk.show, self.desk.history)
+        without_brief = resume and self.told is None
+        self.news = gate.news(ready, briefs.news(ready, self.told)) if woken else ""
+        self._around.update({"YOURTURN_NEWS": "", **(env := self.environment())})
         run = Run(
-            task=self.key, agent=self.agent, folder=self.place.folder, env=self.environment(), session_id=self.session,
-            prompt=self.brief(ready, self.again or (nudge if not resume else "")),
-            answer_prompt=nudge or briefs.answers(ready, told), resumed=resume, parked=self.parked and resume,
+            task=self.key, agent=self.agent, folder=self.place.folder, env=env, session_id=self.session,
+            prompt=self.brief(ready, self.again or (_AGAIN["cut"] if without_brief else nudge if not resume else "")),
+            answer_prompt="" if without_brief else briefs.answers(ready, self.told, nudge), resumed=resume, parked=woken,
             log=str(self.log()), hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"),
             say=lambda text: self.hear(Text(text)),
         )  # fmt: skip
@@ -199,6 +216,9 @@ class Turns:
             self.session = ending.session_id
         if self.holder.lost or not task["claim"] or task["claim"]["epoch"] != self.claim["epoch"]:
             return Came("moved")
+        if ending.what == "done" or (ending.what == "parked" and self._went_on):
+            asked = [(q, self._results.get(str((q["metadata"] or {}).get("call")))) for q in task["questions"]]
+            self._has_read(q["id"] for q, result in asked if result and gate.tells(q, result))
         if ending.superseded:
             task = self._superseded(ending)
         if ending.cause == "stop":
@@ -206,24 +226,41 @@ class Turns:
                 return Came("stopped", parked=ending.parked is not None)
             ending = ending._replace(what="done")  # it was asked to go, and ended in order: what it said counts
         if task["awaiting"]:
+            self._ask_beside(ending)
             return Came("waiting", parked=ending.parked is not None)
         if ending.lost and self.fresh < 2:
-            self.session, self.again = None, _AGAIN["lost"]
+            self.session, self.told, self.again = None, None, _AGAIN["lost"]
             return ""
         if ending.parked is not None and ending.what in ("parked", "retryable"):
             self.parked = True
             if ending.what == "parked":
-                return briefs.answers(task, self.told)
+                return ""
             self.remember(parked=True)  # it is still parked; each attempt to wake it costs a try
             return Came("released", ending.error)
         written = self.signal.read()
         outcome = self._fit(signals.read(ending.text, written), signals.exact(ending.text, written))
-        return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
+        return "" if self._was_answered(outcome) else self._read(ending, outcome)
+
+    def _ask_beside(self, ending: Ending) -> None:
+        """A question is open, and the signal asks another one. A tag without words means the one that is open."""
+        written = self.signal.read(keep=True)
+        outcome = self._fit(signals.read(ending.text, written, alone=False), {})
+        asked = {q["text"].strip() for q in self.task["questions"] if q["status"] == "pending" or q["id"] not in self.heard_of}
+        more = [q for q in signals.asks(outcome) if q.get("text", "").strip() not in ("", *asked)]
+        if not more:
+            return
+        first, *also = ({"reason": None, **q, **self.patience} for q in more)
+        fields: dict[str, Any] = {**first, **self.step, **({"also": also} if also else {})}
+        for q in more:
+            self.desk.note(self.key, q["text"])
+        self.desk.flag(self.key, claim=self.claim, hold=True, **fields)
+        self.signal.forget()
+        self.task = self.look()
 
     def _fit(self, outcome: signals.Outcome, said: dict[str, Any]) -> signals.Outcome:
         """What the desk would not take is for a person to look at, with the exact words."""
         if outcome.what == "nothing" and outcome.status and not self.in_step:
-            return signals.Outcome("broken", text=signals.unknown(outcome.status), context=said)
+            return signals.Outcome("broken", text=signals.unknown(outcome.status, outcome.source), context=said)
         if outcome.what != "ask" or not outcome.fields:
             return outcome
         own = {name: value for name, value in outcome.fields.items() if name != "also"}
@@ -238,14 +275,16 @@ class Turns:
 
     def _was_answered(self, outcome: signals.Outcome) -> bool:
         """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
-        new = [
-            q["text"].strip()
-            for q in self.task["questions"]
-            if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of
-        ]
+        new = {q["id"]: q["text"].strip() for q in self.task["questions"]
+               if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of}  # fmt: skip
+        known = self.told["questions"] if self.told else []
         if outcome.what == "ask":
-            return all(question["text"].strip() in new for question in outcome.questions)
-        return bool(new) and outcome.what == "nothing" and not (self.in_step and outcome.status)
+            asked = {question["text"].strip() for question in outcome.questions}
+            if self.told:  # who asks once more is told once more
+                self.told = {**self.told, "questions": [name for name in known if new.get(name) not in asked]}
+            return asked <= {*new.values()}
+        unheard = new.keys() - known
+        return bool(unheard) and outcome.what == "nothing" and not (self.in_step and outcome.status)
 
     def _read(self, ending: Ending, outcome: signals.Outcome) -> Came | str:
         said, name = outcome.text.strip(), self.agent.name
@@ -275,8 +314,6 @@ class Turns:
 
     def _superseded(self, ending: Ending) -> dict[str, Any]:
         """Nobody has to answer for calls that the session has dropped."""
-        from . import gate
-
         found = gate.asked_for(self.desk, self.key, str(self.session), [call.id for call in ending.superseded])
         why = "the agent asked for several things at once, and only the last one is waited for"
         gate.superseded(self.desk, [q for q in found if q["status"] == "pending"], why, claim=self.claim["token"])
@@ -290,8 +327,31 @@ class Turns:
             if said.id != self.session:
                 self.session = said.id
                 self.remember()
-        elif words := self.holder.minutes.write(said):
+            return
+        if isinstance(said, ToolUse):
+            self._calls[said.id] = said.name
+        elif isinstance(said, ToolResult):
+            self._came_of(said)
+        if isinstance(said, Text | ToolUse):
+            self._has_read()
+        if words := self.holder.minutes.write(said):
             self.worker.progress.heard(self.shown(), words)
+
+    def _came_of(self, result: ToolResult) -> None:
+        """A tool of ours tells of answers itself; before others a hook may have done so."""
+        if self._calls.pop(result.id, "").startswith(_OURS):
+            self.telling = marks.with_questions(self.telling, tool.closed(result.data))
+        elif len(self._results) < _MANY:
+            self._results[result.id] = result._replace(text=result.text[:_WORDS], data=None)
+
+    def _has_read(self, more: Iterable[str] = ()) -> None:
+        """The session has gone on, so it knows what it was told before."""
+        self._went_on = True
+        self.telling = marks.with_questions(self.telling, more)
+        if self.told != self.telling:
+            self.told = self.telling
+            if self.session:
+                self.remember()
 
     def shown(self) -> str:
         """Its name on the screen."""
@@ -323,11 +383,10 @@ class Turns:
         """Where opening the database is slow, hooks ask the worker."""
         if self.agent.adapter != "claude" or not self.worker.address.startswith(("postgresql:", "postgres:")):
             return
-        from . import gate
-
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-"))
         self.gate = str(Path(folder, "gate"))
-        stack.enter_context(gate.serve(self.gate, gate.handler(self.desk, self.environment())))
+        self._around.update(self.environment())
+        stack.enter_context(gate.serve(self.gate, gate.handler(self.desk, self._around)))
 
     def environment(self) -> dict[str, str]:
         return {
@@ -340,6 +399,7 @@ class Turns:
             "YOURTURN_SIGNALS": str(self.signal_folder()),
             **({"YOURTURN_SESSION": self.session} if self.session else {}),
             **({"YOURTURN_GATE": self.gate} if self.gate else {}),
+            **({"YOURTURN_NEWS": self.news} if self.news else {}),
             **self.more_environment(),
         }
 
