@@ -16,17 +16,17 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Invalid, YourturnError
 from . import brief as briefs
-from . import gate, gitwork, marks, signals, tool
+from . import gate, gitwork, marks, signals
 from .agents import make
-from .agents.base import Ending, Run, Said, SessionStarted, Text, ToolResult, ToolUse, turn_command
+from .agents.base import Ending, Run, Said, SessionStarted, Text, turn_command
 from .agents.process import perform
+from .marks import Reading
 from .signalfile import SignalFile
 
 if TYPE_CHECKING:
@@ -46,8 +46,6 @@ _AGAIN = {
     "moved": "This was begun on another machine. What was said is written here, and its work was brought into the folder.",
     "cut": "It was cut off. What you did before that, if anything, lies in the folder.",
 }
-#: Our tools, whose results tell how questions were closed. Of others so many results are looked at, and so much of each.
-_OURS, _MANY, _WORDS = "mcp__yourturn__", 1000, 4000
 
 
 class Came(NamedTuple):
@@ -77,12 +75,8 @@ class Turns:
         self.fresh = 0
         self.again = ""
         self.task = self.look()
-        self.told: marks.Mark | None = None  #: what the session has read; None: perhaps not even its brief
-        self.telling: marks.Mark = marks.of(self.task)  #: what it has read as soon as it says anything in this turn
+        self.reading = Reading()
         self.heard_of: set[str] = set()  #: questions that were closed when a turn began, or open when the first one did
-        self._went_on = False  #: has it said anything in this turn?
-        self._calls: dict[str, str] = {}  #: this turn's open calls, by name
-        self._results: dict[str, ToolResult] = {}  #: and what came of those that a hook may have decided
         self._waiting = (0.0, False)
         self.gate = self.news = ""
         self._around: dict[str, str] = {}  #: the environment of the turn, for the gate
@@ -95,7 +89,7 @@ class Turns:
 
     def remember(self, **more: Any) -> None:
         """Where the session sits, before anything can go wrong with it."""
-        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.told, **more}
+        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.reading.mark, **more}
         seat = {name: value for name, value in seat.items() if value}
         self.write_down({"session_id": self.session, "host": self.worker.host, "seat": seat})
 
@@ -126,7 +120,8 @@ class Turns:
         same = seat.get("agent") == self.agent.name and seat.get("folder") == self.place.folder
         self.heard_of = {q["id"] for q in self.task["questions"] if q["status"] == "pending"}
         if session and seat and here and same:
-            self.session, self.parked, self.told = session, bool(seat.get("parked")), marks.read(seat.get("told"))
+            self.session, self.parked = session, bool(seat.get("parked"))
+            self.reading = Reading(marks.read(seat.get("told")))
         elif seat and (session or not here):
             self.again = _AGAIN["lost" if here else "moved"]
 
@@ -186,16 +181,17 @@ class Turns:
         woken = self.parked and resume
         if self.session or self.in_step:
             self.remember(parked=woken)
-        self.telling, self._went_on, self._calls, self._results = marks.of(self.task), False, {}, {}
+        self.reading.begin(self.task)
         self.signal = SignalFile(self.signal_folder() / f"{self.agent.name}.json")
         ready = briefs.informed(self.task, self.desk.show, self.desk.history)
-        without_brief = resume and self.told is None
-        self.news = gate.news(ready, briefs.news(ready, self.told)) if woken else ""
+        known = self.reading.mark
+        without_brief = resume and known is None
+        self.news = gate.news(ready, briefs.news(ready, known)) if woken else ""
         self._around.update({"YOURTURN_NEWS": "", **(env := self.environment())})
         run = Run(
             task=self.key, agent=self.agent, folder=self.place.folder, env=env, session_id=self.session,
             prompt=self.brief(ready, self.again or (_AGAIN["cut"] if without_brief else nudge if not resume else "")),
-            answer_prompt="" if without_brief else briefs.answers(ready, self.told, nudge), resumed=resume, parked=woken,
+            answer_prompt="" if without_brief else briefs.answers(ready, known, nudge), resumed=resume, parked=woken,
             log=str(self.log()), hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"),
             say=lambda text: self.hear(Text(text)),
         )  # fmt: skip
@@ -216,9 +212,8 @@ class Turns:
             self.session = ending.session_id
         if self.holder.lost or not task["claim"] or task["claim"]["epoch"] != self.claim["epoch"]:
             return Came("moved")
-        if ending.what == "done" or (ending.what == "parked" and self._went_on):
-            asked = [(q, self._results.get(str((q["metadata"] or {}).get("call")))) for q in task["questions"]]
-            self._has_read(q["id"] for q, result in asked if result and gate.tells(q, result))
+        if self.reading.end(task, ending.what) and self.session:
+            self.remember(parked=ending.parked is not None)
         if ending.superseded:
             task = self._superseded(ending)
         if ending.cause == "stop":
@@ -229,7 +224,7 @@ class Turns:
             self._ask_beside(ending)
             return Came("waiting", parked=ending.parked is not None)
         if ending.lost and self.fresh < 2:
-            self.session, self.told, self.again = None, None, _AGAIN["lost"]
+            self.session, self.reading, self.again = None, Reading(), _AGAIN["lost"]
             return ""
         if ending.parked is not None and ending.what in ("parked", "retryable"):
             self.parked = True
@@ -277,13 +272,13 @@ class Turns:
         """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
         new = {q["id"]: q["text"].strip() for q in self.task["questions"]
                if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of}  # fmt: skip
-        known = self.told["questions"] if self.told else []
         if outcome.what == "ask":
             asked = {question["text"].strip() for question in outcome.questions}
-            if self.told:  # who asks once more is told once more
-                self.told = {**self.told, "questions": [name for name in known if new.get(name) not in asked]}
-            return asked <= {*new.values()}
-        unheard = new.keys() - known
+            if not asked <= {*new.values()}:
+                return False
+            self.reading.tell_again({name for name, text in new.items() if text in asked})
+            return True
+        unheard = [name for name in new if not self.reading.knows(name)]
         return bool(unheard) and outcome.what == "nothing" and not (self.in_step and outcome.status)
 
     def _read(self, ending: Ending, outcome: signals.Outcome) -> Came | str:
@@ -328,30 +323,10 @@ class Turns:
                 self.session = said.id
                 self.remember()
             return
-        if isinstance(said, ToolUse):
-            self._calls[said.id] = said.name
-        elif isinstance(said, ToolResult):
-            self._came_of(said)
-        if isinstance(said, Text | ToolUse):
-            self._has_read()
+        if self.reading.hear(said) and self.session:
+            self.remember()
         if words := self.holder.minutes.write(said):
             self.worker.progress.heard(self.shown(), words)
-
-    def _came_of(self, result: ToolResult) -> None:
-        """A tool of ours tells of answers itself; before others a hook may have done so."""
-        if self._calls.pop(result.id, "").startswith(_OURS):
-            self.telling = marks.with_questions(self.telling, tool.closed(result.data))
-        elif len(self._results) < _MANY:
-            self._results[result.id] = result._replace(text=result.text[:_WORDS], data=None)
-
-    def _has_read(self, more: Iterable[str] = ()) -> None:
-        """The session has gone on, so it knows what it was told before."""
-        self._went_on = True
-        self.telling = marks.with_questions(self.telling, more)
-        if self.told != self.telling:
-            self.told = self.telling
-            if self.session:
-                self.remember()
 
     def shown(self) -> str:
         """Its name on the screen."""
