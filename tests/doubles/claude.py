@@ -11,7 +11,8 @@ Sessions are files per folder under CLAUDE_CONFIG_DIR, as with the real one. Hoo
     {"raw": "…"}                        prints a line as it is
     {"sleep": 1}, {"linger": true}      waits; says its result and does not go
 
-DOUBLE_NO_SERVERS: no MCP server can be reached. DOUBLE_PROMPTS: a file that gets every prompt.
+DOUBLE_NO_SERVERS: no MCP server can be reached. DOUBLE_PROMPTS: a file that gets every prompt. DOUBLE_HEARD: a file that gets
+all that reaches the model: prompts, results of tools, and what hooks add to them. What a tool says to programs is its result.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_mcp as mcp
-from screen import visited
+from screen import hear, visited
 
 
 def options():
@@ -83,6 +84,7 @@ class Session:
         self.hooks = given(opt.settings).get("hooks", {}).get("PreToolUse", []) if opt.settings else []
         self.turns = 0
         self.denials = []
+        self.unheard = [opt.prompt] if opt.prompt else []
         self.save()
 
     def save(self):
@@ -98,6 +100,7 @@ class Session:
     def tool_result(self, call, text, error=False):
         block = {"type": "tool_result", "tool_use_id": call["id"], "content": text, "is_error": error}
         self.emit(type="user", message={"role": "user", "content": [block]}, parent_tool_use_id=None)
+        self.unheard.append(text)
 
     def result(self, **fields):
         self.state["cost"] += 0.001
@@ -136,7 +139,9 @@ class Session:
                 if done.returncode == 2:
                     return {"permissionDecision": "deny", "permissionDecisionReason": done.stderr.strip()}
                 if done.stdout.strip():
-                    return json.loads(done.stdout).get("hookSpecificOutput", {})
+                    said = json.loads(done.stdout).get("hookSpecificOutput", {})
+                    self.unheard += [said["additionalContext"]] if said.get("additionalContext") else []
+                    return said
         return {}
 
     def mcp(self, name, arguments, id_):
@@ -202,8 +207,8 @@ class Session:
             Path(arguments["file_path"]).write_text(arguments["content"])
             return "File created", False
         if name.startswith("mcp__"):
-            text, _, error = self.mcp(name, arguments, call["id"])
-            return text, error
+            text, structured, error = self.mcp(name, arguments, call["id"])
+            return json.dumps(structured) if structured else text, error
         return f"({name} completed with no output)", False
 
     def wake(self):
@@ -243,6 +248,7 @@ class Session:
             self.state["at"] += 1
             self.turns += 1
             self.save()
+            self.unheard = hear(self.unheard)
             if self.turns > self.opt.max_turns:
                 words = f"Reached maximum number of turns ({self.opt.max_turns})"
                 self.result(subtype="error_max_turns", is_error=True, terminal_reason="max_turns", errors=[words])
@@ -260,6 +266,7 @@ class Session:
                 sys.exit(code)
             case {"api_error": status}:
                 words = "Invalid API key" if status == 401 else f"API Error: {status}"
+                self.assistant({"type": "text", "text": words})
                 self.result(is_error=True, terminal_reason="api_error", api_error_status=status, result=words)
             case {"linger": _}:
                 self.state["linger"] = True

@@ -8,6 +8,8 @@ Threads are files under CODEX_HOME and can be resumed from any folder; the id is
     {"mcp": ["yourturn", "tool", {…}]}       calls a tool of a server that -c configures
     {"fail": "…"}, {"crash": 3}              a failed turn; dies without a closing event
     {"raw": "…"}, {"sleep": 1}               prints a line as it is; waits
+
+DOUBLE_PROMPTS and DOUBLE_HEARD: as with claude.py.
 """
 
 import json
@@ -22,7 +24,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 import tiny_mcp as mcp
-from screen import visited
+from screen import hear, visited
 
 WITH_VALUE = ("-c", "-m", "-s", "-C", "-o")
 
@@ -60,7 +62,8 @@ def configured(settings):
 
 
 class Thread:
-    def __init__(self, resumed, config):
+    def __init__(self, resumed, config, prompt=""):
+        self.unheard = [prompt]
         self.home = Path(os.environ.get("CODEX_HOME") or Path.home() / ".codex") / "sessions"
         self.home.mkdir(parents=True, exist_ok=True)
         self.id = resumed or str(uuid.uuid4())
@@ -97,6 +100,7 @@ class Thread:
 
     def called(self, item, result=None, error=None):
         status = "failed" if error else "completed"
+        self.unheard.append(error or json.dumps(result["structured_content"]))
         self.emit("item.completed", item={**item, "result": result, "error": error and {"message": error}, "status": status})
 
     def command(self, words):
@@ -116,6 +120,7 @@ class Thread:
             step = script[min(self.state["at"], len(script) - 1)]
             self.state["at"] += 1
             self.file.write_text(json.dumps(self.state))
+            self.unheard = hear(self.unheard)
             match step:
                 case {"sleep": seconds}:
                     time.sleep(seconds)
@@ -157,7 +162,7 @@ def main():
         with Path(log).open("a") as file:
             file.write(json.dumps(prompt) + "\n")
     resumed = alone[2] if alone[1] == "resume" else None
-    thread = Thread(resumed, configured(found.get("-c", [])))
+    thread = Thread(resumed, configured(found.get("-c", [])), prompt)
     return thread.play(json.loads(Path(os.environ["DOUBLE_SCRIPT"]).read_text()))
 
 

@@ -10,6 +10,14 @@ import sys
 from pathlib import Path
 
 
+def hear(words):
+    """The model is asked, with all of this."""
+    if log := os.environ.get("DOUBLE_HEARD"):
+        with Path(log).open("a") as file:
+            file.writelines(json.dumps(text) + "\n" for text in words)
+    return []
+
+
 def visited(program, session):
     if not sys.stdin.isatty() or not sys.stdout.isatty():
         sys.exit(print(f"Error: {program} needs a terminal", file=sys.stderr) or 1)

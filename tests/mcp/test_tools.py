@@ -261,6 +261,7 @@ def test_a_non_blocking_question_goes_on_and_is_told_of_later(
         desk.answer("Q1", "yes")
         late = await agent.call_tool("add_note", {"text": "Half way."})
         assert late.structured_content["news"] == ["Meanwhile: ana said yes to Q1."] and "said yes to Q1" in said(late)
+        assert late.structured_content["told"] == ["Q1"], "for the worker, who need not tell it again"
         assert "news" not in (await agent.call_tool("add_note", {"text": "Nearly."})).structured_content
 
     play(story, YOURTURN_ASK_WAIT="100", **{name: value for name, value in given.items() if name != "YOURTURN_ASK_WAIT"})

@@ -44,6 +44,7 @@ _CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls",
 _SITTING, _TURNS, _HOLDER = (f"yourturn/worker/{name}.py" for name in ("sitting", "turns", "holder"))
 _RUNNING, _STEPPING, _BRANCHES = (f"yourturn/worker/{name}.py" for name in ("running", "stepping", "branches"))
 _FIRE, _AT_WORK, _FLOWS = "tests/worker/test_fire.py", "tests/stories/test_claude.py", "tests/worker/test_runs.py"
+_TOLD, _MARKS, _CODEX = "tests/worker/test_told.py", "yourturn/worker/marks.py", "yourturn/worker/agents/codex.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
 _INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
@@ -381,8 +382,15 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a helper ends the task", _CLAUDE, 'Progress(str(block["text"])) if helper else Text(str(block["text"]))', 'Text(str(block["text"]))', on(_ENDINGS, "test_a_helper_of_the_agent_does_not_speak_for_it", "")),
     # --- the worker
     Mutant("an heir's words are its own", _SITTING, 'event["action"] not in ("claim", "expire")', "True", on(_FIRE, "test_a_worker_that_lost_its_claim_stops_its_agent_and_says_nothing")),
-    Mutant("a heard answer is told again", _TURNS, 'bool(new) and outcome.what == "nothing" and', "bool(new) and", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
-    Mutant("a quick answer is not told", _TURNS, "briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)", "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
+    Mutant("a heard answer is told again", _TURNS, 'bool(unheard) and outcome.what == "nothing" and', "bool(unheard) and", on(_FIRE, "test_answered_while_the_session_waits_it_goes_on_under_the_same_claim")),
+    Mutant("a quick answer is not told", _TURNS, '"" if self._was_answered(outcome) else self._read(ending, outcome)', "self._read(ending, outcome)", on("tests/stories/test_codex.py", "test_answered_before_the_turn_has_ended_it_is_told_at_once")),
+    Mutant("what was sent counts as read", _MARKS, "self._results = of(task), False, {}, {}\n", "self._results = of(task), False, {}, {}\n        self._goes_on()\n", on(_TOLD, "test_an_answer_that_was_not_read_is_told_by_the_next_worker", "claude")),
+    Mutant("a mark does not move", _MARKS, "        self.mark = self._told\n", "", on(_TOLD, "test_what_was_read_is_not_told_again_after_a_crash", "trouble0")),
+    Mutant("a parked session hears one answer", _TURNS, "if woken else \"\"\n", "if False else \"\"\n", on(_TOLD, "test_a_note_reaches_a_parked_session", "")),
+    Mutant("news come with every call", "yourturn/worker/gate.py", "and any(asked and asked == call for _, asked, _ in waiting)", "and waiting", on(_GATE, "test_what_people_said_comes_with_the_parked_call_and_with_no_other", "sqlite-True")),
+    Mutant("a nudge swallows an answer", _BRIEF, "    return \"\\n\\n\".join([*told, nudge])", "    return \"\\n\\n\".join([nudge])", on(_TOLD, "test_a_nudge_does_not_swallow_an_answer", "claude")),
+    Mutant("codex waits for an assumption", _CODEX, ' or data.get("blocking") is False', "", on(_TOLD, "test_a_question_that_nobody_waits_for_leaves_the_end_of_the_turn", "codex-<promise>COMPLETE</promise>--done")),
+    Mutant("a question beside another is dropped", _TURNS, "            self._ask_beside(ending)\n", "", on(_TOLD, "test_a_tag_asks_beside_a_tool", "")),
     Mutant("dropped calls wait for ever", _TURNS, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
     Mutant("a park is forgotten", _SITTING, "self.turns.remember(parked=came.parked)\n", "self.turns.remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
     Mutant("the patch stays at home", _HOLDER, 'patch=left["body"] if left else None', "patch=None", on(_FIRE, "test_another_machine_goes_on_from_the_stored_patch")),

@@ -62,7 +62,8 @@ def test_answered_before_the_turn_has_ended_it_is_told_at_once(shop: Doubles) ->
         shop.desk.respond(shop.asked(key)["id"], "SQLite, it is a small thing")
         shop.go()
     _, answer = shop.prompts()
-    assert answer and "SQLite, it is a small thing" in answer and shop.show(key)["state"] == "done"
+    assert answer and "SQLite, it is a small thing" in answer and "without a signal" not in answer
+    assert shop.show(key)["state"] == "done"
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 

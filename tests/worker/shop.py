@@ -185,6 +185,7 @@ class Doubles(Shop):
         program.chmod(0o755)
         env = {
             "DOUBLE_SCRIPT": str(self.folder / "steps.json"), "DOUBLE_PROMPTS": str(self.folder / "prompts"),
+            "DOUBLE_HEARD": str(self.folder / "heard"),
             "CLAUDE_CONFIG_DIR": str(self.folder / "claude"), "CODEX_HOME": str(self.folder / "codex"),
         }  # fmt: skip
         fields: dict[str, Any] = {"allowed_tools": ("Bash", "Write"), **more}
@@ -196,6 +197,10 @@ class Doubles(Shop):
     def prompts(self) -> list[str | None]:
         """What it was told at each start; None: it was woken without a word."""
         return [json.loads(line) for line in self.lines("prompts")]
+
+    def heard(self) -> str:
+        """All that reached the model behind the first brief."""
+        return "\n\n".join(json.loads(line) for line in self.lines("heard")[1:])
 
     def log(self, key: str) -> str:
         return "\n".join(path.read_text() for path in sorted((self.folder / "logs" / key).glob("*.log")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from tests.stories.conftest import Turn
 from yourturn.client import Client
 from yourturn.core.rules import KINDS, SIGNALS
 from yourturn.testing import FakeClock
-from yourturn.worker import signals
+from yourturn.worker import marks, signals
 from yourturn.worker.brief import TOTAL, answers, brief, informed, role_text
 from yourturn.worker.quote import inline, plain, quote, say, size
 
@@ -158,6 +159,7 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
     late = agent.ask(key, "Verbose logs?", blocking=False, default="no", claim=claim)["id"]
     clock.advance(seconds=60)
     phase = agent.ask(key, "Phase one is done", kind="checkpoint", claim=claim)
+    known = marks.of(desk.show(key))
     clock.advance(seconds=60)
     desk.note(key, "I looked at it")
     clock.advance(seconds=60)
@@ -167,7 +169,7 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
     silent = agent.ask(key, "Which region?", default="eu", timeout="5m", claim=claim)["id"]
     clock.advance(seconds=600)
     desk.reconcile()
-    text = answers(desk.show(key), phase["asked_at"])
+    text = answers(desk.show(key), known)
     assert text.split("\n\n") == [
         "human:ana said: I looked at it",
         f"Answer to {phase['id']} (asked: Phase one is done), from human:ana:",
@@ -177,6 +179,20 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
         f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says.\n",
     ]
     assert answers(desk.show(key)).startswith(f"Answer to {old} (asked: Which name?): Turnstile, from human:ana\n")
+    known = marks.of(desk.show(key))
+    assert answers(desk.show(key), known).startswith("Nobody has added anything to what you were told.\n\nGo on with")
+    desk.note(key, "In the same moment")
+    assert answers(desk.show(key), known, "Say how it ended.") == "human:ana said: In the same moment\n\nSay how it ended.\n"
+
+
+def test_an_edited_permission_is_a_yes_to_exactly_that() -> None:
+    edited = {"tool": "shell", "input": {"command": "git push"}, "folder": "/shop"}
+    response = {"type": "approval", "value": edited, "text": "", "verdict": "approved"}
+    text = answers(task(questions=[question(kind="permission", response=response)]))
+    words = "Yes, with changes. Do exactly this, once, and nothing else: "
+    assert words + json.dumps(edited) in text
+    response["text"] = "Never with force"
+    assert "Never with force" in answers(task(questions=[question(kind="permission", response=response)]))
 
 
 # --- the rules --------------------------------------------------------------------------------------------------------

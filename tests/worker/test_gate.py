@@ -109,6 +109,41 @@ def meanwhile(
     assert not thread.is_alive() and wrong == []
 
 
+# --- news ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("yes", [True, False])
+def test_what_people_said_comes_with_the_parked_call_and_with_no_other(at: Gate, yes: bool) -> None:
+    assert at(PUSH)[0] == "defer"
+    (q,) = at.questions()
+    news = json.dumps([["", "", "ana said: use TLS"], [q["id"], "toolu_01", "Answer to Q1: Yes"], ["Q9", "", "Answer to Q9: No"]])
+
+    def context(said: dict[str, Any], given: str = news) -> Any:
+        found = gate.hook(at.agent, said, {**at.env, "YOURTURN_NEWS": given})
+        return found and found["hookSpecificOutput"].get("additionalContext")
+
+    assert context(PUSH) is None, "it is parked again, and reads nothing"
+    at.desk.approve(q["id"]) if yes else at.desk.reject(q["id"], "Not on a Friday")
+    other = payload(
+        "mcp__yourturn__ask_question", {"question": "Loud?", "type": "non_blocking", "defaultResponse": True}, "toolu_02"
+    )
+    assert context(other) is None, "that is another call"
+    assert context(PUSH, "[1]") is None and context(PUSH, "{") is None
+    assert context(PUSH) == "While you waited, people said:\n\nana said: use TLS\n\nAnswer to Q9: No"
+    changed = {**PUSH, "tool_input": {"command": "git push --force"}}
+    assert "Answer to Q1: Yes" in context(changed), "the call was refused as another one: so its answer is told, too"
+
+
+def test_words_beside_a_yes_are_told(at: Gate) -> None:
+    """Claude Code shows the model no reason for what is allowed."""
+    at(PUSH)
+    (q,) = at.questions()
+    at.desk.approve(q["id"], "but slowly")
+    news = json.dumps([[q["id"], "toolu_01", "Answer to Q1: Yes. but slowly"]])
+    found = gate.hook(at.agent, PUSH, {**at.env, "YOURTURN_NEWS": news})
+    assert found and "Yes. but slowly" in found["hookSpecificOutput"]["additionalContext"]
+
+
 # --- permissions ------------------------------------------------------------------------------------------------------
 
 

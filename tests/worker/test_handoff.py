@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from yourturn.worker.signals import Outcome, account, from_file, from_message, read
+from yourturn.worker.signals import Outcome, account, from_file, from_message, read, unknown
 
 
 def tags(*said: str) -> Outcome:
@@ -111,6 +111,16 @@ def test_every_dialect_says_how_a_question_is_asked(way, names):
     assert found.fields == FIELDS
 
 
+def test_a_result_may_call_its_fields_as_the_tool_does():
+    assert result(question="JWT?", timeoutMinutes=90, defaultResponse={"value": "jwt"}).fields == {
+        "timeout": 5400, "default": {"value": "jwt"}
+    }  # fmt: skip
+    several = result(questions=[{"question": "a?", "default_response": "x"}, "b?"], timeout_minutes=0.5)
+    assert several.fields["timeout"] == 30 and several.fields["also"][0]["timeout"] == 30 and several.fields["default"] == "x"
+    assert result(question="JWT?", timeoutMinutes=5, timeout="2h").fields == {"timeout": "2h"}
+    assert "timeout must be" in result(question="JWT?", timeoutMinutes="soon").text
+
+
 @pytest.mark.parametrize(("field", "value", "why"), [
     ("options", "a or b", "options must be a list"), ("confidence", 7, "confidence must be a number from 0 to 1"),
     ("timeout", "soon", "timeout must be a length of time"), ("onTimeout", "panic", "on_timeout cannot be"),
@@ -159,6 +169,33 @@ def test_a_status_that_is_nobodys_word_is_told(said):
 )
 def test_a_status_that_is_shown_is_nobodys_word(said):
     assert from_message(said) == Outcome("nothing")
+
+
+@pytest.mark.parametrize("word", ["done", "complete", "Completed"])
+def test_done_and_complete_end_a_message_as_they_do_a_file(word):
+    said = f'Well.\n\n{{"status": "{word}", "summary": "I did it", "details": "d"}}'
+    found = from_message(said)
+    assert (found.what, found.text, found.context) == ("done", "I did it", {"details": "d"})
+    assert from_message(f'```json\n{{"status": "{word}", "summary": "I did it"}}\n```').what == "done"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"status": "done", "summary": "Fix login", "key": "PROJ-7"}',
+        'It is {"status": "done", "summary": "x"} now.',
+        '{"status": "done", "summary": "x"}\nThe tests still fail.',
+        '{"status": "done", "summary": " "}',
+        '{"status": "done", "priority": 2}',
+    ],
+)
+def test_a_record_that_is_done_ends_nothing(said):
+    assert from_message(said).what == "nothing"
+
+
+def test_an_unknown_status_names_the_words_of_its_source():
+    assert "complete, " in unknown("weird", "file") and " done, " in unknown("weird", "file")
+    assert "complete, " not in unknown("weird", "json") and "completed, " in unknown("weird", "json")
 
 
 # --- what is said about the work

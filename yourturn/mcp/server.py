@@ -177,11 +177,12 @@ def _text(text: str) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
 
 
-def _result(reply: Reply, news: list[str]) -> types.CallToolResult:
+def _result(reply: Reply, news: list[tuple[str, str]]) -> types.CallToolResult:
     if reply.plain:
         return _text(reply.message)
-    data = {**reply.data, "news": news} if news else reply.data
-    text = "\n\n".join([reply.message, *news])
+    said = [words for _, words in news]
+    data = {**reply.data, "news": said, "told": [name for name, _ in news if name]} if news else reply.data
+    text = "\n\n".join([reply.message, *said])
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=data)
 
 

@@ -270,16 +270,17 @@ class Tools(Seat):
 
     # --- what was missed --------------------------------------------------------------------------------------------
 
-    def news(self) -> list[str]:
-        """What the agent has not heard yet: late answers to what it assumed, and claims that were lost."""
+    def news(self) -> list[tuple[str, str]]:
+        """What the agent has not heard yet: late answers to what it assumed, by name, and claims that were lost."""
         with self._lock:
-            found, self._lost = self._lost, []
+            lost, self._lost = self._lost, []
             assumed = sorted(self._assumed)
+        found = [("", words) for words in lost]
         for name in assumed:
             with suppress(YourturnError):
                 q = self._question(name)
                 if q["status"] != "pending":
-                    found.append(f"Meanwhile: {self._standing(q).message}")
+                    found.append((name, f"Meanwhile: {self._standing(q).message}"))
         return found
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..worker.tool import EDITED
+
 _END = (
     "End your turn now: do not poll, do not guess, do not ask again. You will be resumed with the answer; "
     "should somebody speak to you before, get_answer shows how it stands."
@@ -66,7 +68,7 @@ def _answer(q: dict[str, Any]) -> str:
     if response.get("verdict") == "rejected":
         return f"{who} said no to {q['id']}{words}. Do not do it."
     if q["kind"] == "permission" and isinstance(value, dict):
-        return f"{who} said yes to {q['id']}{words}, with changes. Do exactly this, once, and nothing else: {_quoted(value)}"
+        return f"{who} said yes to {q['id']}{words}, {EDITED}{_quoted(value)}"
     if q["kind"] == "permission" and q["action"] is not None:
         return f"{who} said yes to {q['id']}{words}. Do exactly what you asked for, once."
     if value is True or value is None:

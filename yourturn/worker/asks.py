@@ -21,6 +21,7 @@ OWN = ("options", "default", "response_type", "multi", "allow_other")
 COMMON = ("reviewer", "confidence", "timeout", "on_timeout", "urgency")
 FIELDS = (*OWN, *COMMON)
 _CONTEXT = ("question_context", "context")
+_TOOLS = {"timeout_minutes": "timeout", "default_response": "default"}
 _KNOWN = {*FIELDS, *_CONTEXT, "questions"}
 #: Up to here what a result says about all of its questions goes with each of them.
 _SHORT = 10_000
@@ -57,8 +58,21 @@ def asked(found: dict[str, Any], kind: str, reason: str | None, texts: tuple[str
 
 def _snake(found: dict[str, Any]) -> dict[str, Any]:
     """With the names of known fields as we write them, and without what is empty."""
+    found = _renamed(found)
     names = {name: snake(name) if snake(name) in _KNOWN and snake(name) not in found else name for name in found}
     return {names[name]: value for name, value in found.items() if value not in (None, "", [], {})}
+
+
+def _renamed(found: dict[str, Any]) -> dict[str, Any]:
+    """A result may call its fields as the tool `ask_question` does."""
+    given = dict(found)
+    for name, value in found.items():
+        ours = _TOOLS.get(snake(name))
+        if ours and ours not in found:
+            del given[name]
+            minutes = ours == "timeout" and isinstance(value, int | float) and not isinstance(value, bool)
+            given[ours] = value * 60 if minutes else value
+    return given
 
 
 def _taken(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ that others wrote are kept from posing as instructions is said in quote.py.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,7 +15,9 @@ from typing import Any, TypeVar
 
 from ..core.prose import account
 from .guide import WAYS, asking, handoff
+from .marks import Mark, new_notes, new_questions
 from .quote import clean, inline, plain, quote, say, size
+from .tool import EDITED
 
 TOTAL = 60_000  #: bytes of a brief
 _ROLE, _DESCRIPTION, _ACCEPTANCE, _SUMMARY, _ANSWER, _NOTE, _CONTEXT = 10_000, 8_000, 3_000, 800, 3_000, 2_000, 1_500
@@ -48,21 +51,27 @@ def brief(
     return "\n\n".join([*top, *notes, *tries, *questions, *feedback, *news, *end]) + "\n"
 
 
-def answers(task: Task, after: str | None = None) -> str:
-    """What a session has to hear when it goes on: what was answered, and what people said, since a moment (ISO 8601)."""
-    key = task["key"]
-    closed = [q for q in _closed(task) if after is None or q["responded_at"] >= after]
-    told: list[tuple[str, dict[str, Any], Callable[[dict[str, Any], Task], str]]]
-    told = [(str(q["responded_at"]), q, _answer) for q in closed]
-    told += [
-        (str(note["at"]), note, _said)
-        for note in _notes(task)[0]
-        if (after is None or note["at"] >= after) and not any(_same(note, q) for q in closed)
+def answers(task: Task, known: Mark | None = None, nudge: str = "") -> str:
+    """What a session has to hear when it goes on: what is news to it, and what it has to do now."""
+    told = [words for _, words in news(task, known)]
+    if not nudge:
+        told = told or ["Nobody has added anything to what you were told."]
+        nudge = f"Go on with {task['key']} where you stopped, and end your turn with a signal, as your brief says."
+    return "\n\n".join([*told, nudge]) + "\n"
+
+
+def news(task: Task, known: Mark | None = None) -> list[tuple[str, str]]:
+    """What was answered and what people said beyond a session's mark: the question's name, or '' for a note, and the words."""
+    closed = [q for q in task["questions"] if q["responded_at"]]
+    found = [(str(q["responded_at"]), q["id"], _answer(q, task)) for q in new_questions(task, known)]
+    found += [
+        (str(note["at"]), "", _said(note, task))
+        for note in new_notes(task, known)
+        if _by_person(note) and not any(_same(note, q) for q in closed)
     ]
-    told.sort(key=lambda item: item[0])
-    kept = _newest(told, lambda item: item[2](item[1], task), TOTAL // 2, "answers", key)
-    on = f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says."
-    return "\n\n".join([*(kept or ["Nobody has added anything since you stopped."]), on]) + "\n"
+    names = {words: name for _, name, words in found}
+    kept = _newest(sorted(found, key=lambda item: item[0]), lambda item: item[2], TOTAL // 2, "answers", task["key"])
+    return [(names.get(words, ""), words) for words in kept]
 
 
 def informed(task: Task, look: Callable[[str], Task], log: Callable[..., list[dict[str, Any]]] | None = None) -> Task:
@@ -219,8 +228,12 @@ def _at(moment: str | None) -> str:
 def _notes(task: Task) -> tuple[list[Note], list[Note]]:
     """By people, and by others; without the notes that only repeat a question or what stands in its context."""
     asked = {q["text"] for q in task["questions"]} | {_account(q["context"]) for q in task["questions"]}
-    people = [note for note in task["notes"] if note["author"].partition(":")[0] == "human"]
-    return people, [note for note in task["notes"] if note["author"].partition(":")[0] != "human" and note["text"] not in asked]
+    people = [note for note in task["notes"] if _by_person(note)]
+    return people, [note for note in task["notes"] if not _by_person(note) and note["text"] not in asked]
+
+
+def _by_person(note: Note) -> bool:
+    return bool(note["author"].partition(":")[0] == "human")
 
 
 def _account(context: Any) -> str:
@@ -297,6 +310,8 @@ def _words(q: Question, task: Task) -> str:
             return _without_words(q, task)
         return said if not text else text if response.get("type") == "text" else f"{said}. {text}"
     shown = _value(q, value)
+    if q["kind"] == "permission" and isinstance(value, dict):
+        return f"Yes, {EDITED}{shown}\n{text}".rstrip()
     return shown if text in ("", shown, str(value)) else f"{shown}\n{text}"
 
 
@@ -313,6 +328,8 @@ def _value(q: Question, value: Any) -> str:
         return "yes" if value else "no"
     if isinstance(value, list):
         return ", ".join(_value(q, item) for item in value)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
     labels = [o["label"] for o in q["options"] if o["value"] == value and o["label"] != value]
     return f"{value} ({labels[0]})" if labels else str(value)
 

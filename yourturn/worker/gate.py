@@ -11,13 +11,17 @@ same ids. It finds the same question, and now its answer.
     gated tools         a permission for exactly this input in this folder, used once, by this call
 
 Nobody's silence allows anything, and nothing that goes wrong here does: trouble is a deny, with words.
+
+A parked session is woken without a prompt, so all else that people said while it waited comes with the decision about its
+call, as `additionalContext`. The worker names it in YOURTURN_NEWS, and counts it as told once the session goes on.
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..client import Client
 from ..core.errors import AlreadyClosed, IllegalMove, Invalid, KeyReused, NotAllowed, YourturnError
@@ -25,6 +29,9 @@ from . import tool
 from .patterns import ASK, PLAN, QUESTIONS, concerns, deny, gated, output
 from .wicket import Handle
 from .wicket import serve as serve
+
+if TYPE_CHECKING:
+    from .agents.base import ToolResult
 
 Question = dict[str, Any]
 
@@ -59,6 +66,13 @@ class Place(NamedTuple):
     @property
     def proof(self) -> dict[str, Any]:
         return {"claim": self.claim, "step": self.step}
+
+
+class Decision(NamedTuple):
+    """What the hook prints, and the questions whose end it tells by that."""
+
+    output: dict[str, Any]
+    tells: Sequence[Question] = ()
 
 
 class Verdict(NamedTuple):
@@ -101,15 +115,30 @@ def hook(client: Client, payload: Mapping[str, Any], env: Mapping[str, str]) -> 
         if patterns is None:
             raise Invalid("YOURTURN_GATED cannot be read", hint='It is a JSON list, like ["Bash(git push*)", "Write"].')
         call = read(payload)
-        if call.tool == QUESTIONS:
-            return _questions(client, call, env)
-        if call.tool == PLAN:
-            return _plan(client, call, env)
-        if call.tool == ASK:
-            return _question(client, call, env)
-        return _permission(client, call, env)
+        found = _DECIDES.get(call.tool, _permission)(client, call, env)
     except YourturnError as error:
-        return deny(trouble(error))
+        found = Decision(deny(trouble(error)))
+    return _with_news(found, payload.get("tool_use_id"), env)
+
+
+def news(task: Mapping[str, Any], words: Iterable[tuple[str, str]]) -> str:
+    """YOURTURN_NEWS: what a parked session has to hear, as [question or '', the call that asked it or '', words]."""
+    calls = {q["id"]: str((q["metadata"] or {}).get("call") or "") for q in task["questions"]}
+    return json.dumps([[name, calls.get(name, ""), said] for name, said in words], ensure_ascii=False)
+
+
+def _with_news(found: Decision, call: object, env: Mapping[str, str]) -> dict[str, Any]:
+    """To the call that the session was parked with, and to no other: its answer is among the news."""
+    said = found.output["hookSpecificOutput"]
+    try:
+        waiting = [(str(name), asked, str(words)) for name, asked, words in json.loads(env.get("YOURTURN_NEWS") or "[]")]
+    except (ValueError, TypeError, RecursionError):
+        waiting = []
+    told = {q["id"] for q in found.tells}
+    words = [words for name, _, words in waiting if name not in told]
+    if said["permissionDecision"] != "defer" and words and any(asked and asked == call for _, asked, _ in waiting):
+        said["additionalContext"] = "\n\n".join(["While you waited, people said:", *words])
+    return found.output
 
 
 def trouble(error: YourturnError) -> str:
@@ -146,7 +175,7 @@ def _place(client: Client, call: Call, env: Mapping[str, str]) -> Place:
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def _questions(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
+def _questions(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
     asked = call.input.get("questions")
     if (
         not isinstance(asked, list)
@@ -170,11 +199,12 @@ def _questions(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, 
     found = wait_for(client, found, at.wait)
     refused = [q for q in found if q["status"] != "pending" and not _agreed(q)]
     if refused:  # a no to one takes the others off the desk: it is the one to tell
-        return deny(_closed(min(refused, key=lambda q: ("answered", "timeout", "cancelled").index(q["status"]))))
+        first = min(refused, key=lambda q: tool.CLOSED.index(q["status"]))
+        return Decision(deny(_closed(first)), [first])
     if any(q["status"] == "pending" for q in found):
         return _parked(found)
     answers = {q["text"]: _answer(q) for q in found}
-    return output("allow", f"{_person(found[0])} answered.", {**call.input, "answers": answers})
+    return Decision(output("allow", f"{_person(found[0])} answered.", {**call.input, "answers": answers}), found)
 
 
 def _options(given: Any) -> list[dict[str, Any]]:
@@ -197,44 +227,49 @@ def _answer(q: Question) -> str:
     return f"{said} ({words})" if words and words != said else said
 
 
-def _plan(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
+def _plan(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
     at = _place(client, call, env)
     text = "Should the work go on by this plan?"
     named = tool.named(call.session, call.id)
     q = client.ask(at.task, text, "checkpoint", context=call.input or None, **at.proof, **named)
-    return _settled(wait_for(client, [q], at.wait)[0])
+    q = wait_for(client, [q], at.wait)[0]
+    if q["status"] == "pending":
+        return _parked([q])
+    return Decision(output("allow", _yes(q)) if _agreed(q) else deny(_closed(q)), [q] if _is_all(q) else [])
 
 
-def _question(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any] | None:
+def _question(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
     """Our own tool. It asks by itself where no worker would resume the session, and where nothing has to be waited for."""
     fields = tool.question_fields(call.input)
     if not env.get("YOURTURN_TASK") or call.input.get("task") or not fields["blocking"]:
-        return output("allow", "Asking is always allowed.")
+        return Decision(output("allow", "Asking is always allowed."))
     at = _place(client, call, env)
     q = client.ask(at.task, **at.proof, **fields, **tool.named(call.session, call.id))
     q = wait_for(client, [q], at.wait)[0]
-    return _parked([q]) if q["status"] == "pending" else output("allow", f"{q['id']} has an end; the tool tells which.")
-
-
-def _settled(q: Question) -> dict[str, Any]:
     if q["status"] == "pending":
         return _parked([q])
-    return output("allow", _yes(q)) if _agreed(q) else deny(_closed(q))
+    return Decision(output("allow", f"{q['id']} has an end; the tool tells which."), [q])
 
 
-def _parked(found: list[Question]) -> dict[str, Any]:
+def _parked(found: list[Question]) -> Decision:
     names = ", ".join(q["id"] for q in found if q["status"] == "pending")
-    return output("defer", f"A person was asked ({names}).")
+    return Decision(output("defer", f"A person was asked ({names})."))
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------
 
 
-def _permission(client: Client, call: Call, env: Mapping[str, str]) -> dict[str, Any]:
+def _permission(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
     at = _place(client, call, env)
     q = wait_for(client, [ask_permission(client, call, at)], at.wait)[0]
     found = verdict(client, call, q, at.claim)
-    return _parked([q]) if found.what == "wait" else output(found.what, found.words, found.input)
+    if found.what == "wait":
+        return _parked([q])
+    return Decision(output(found.what, found.words, found.input), [q] if found.what == "deny" or _is_all(q) else [])
+
+
+#: Who decides about the calls that are questions themselves; about all others a permission does.
+_DECIDES = {QUESTIONS: _questions, PLAN: _plan, ASK: _question}
 
 
 def ask_permission(client: Client, call: Call, at: Place) -> Question:
@@ -296,6 +331,21 @@ def asked_for(client: Client, task: str, session: str, calls: Iterable[str]) -> 
     wanted = set(calls)
     mine = [(q, q["metadata"] or {}) for q in client.show(task)["questions"]]
     return [q for q, said in mine if said.get("session") == session and said.get("call") in wanted]
+
+
+def tells(q: Question, result: ToolResult) -> bool:
+    """Whether what came of the call that asked a question told the session how that was closed."""
+    said = q["metadata"] or {}
+    by_hook = q["kind"] == "checkpoint" or q["group"] == f"hook/{result.id}" or (q["action"] is not None and "tool" not in said)
+    if q["status"] == "pending" or not by_hook:
+        return False
+    return _closed(q)[:200] in result.text if result.error else _agreed(q) and (q["group"] is not None or _is_all(q))
+
+
+def _is_all(q: Question) -> bool:
+    """Whether the decision says it all. The model sees why a call was denied, but not the words beside a yes, nor an edit."""
+    response = q["response"] or {}
+    return not _agreed(q) or not (str(response.get("text") or "").strip() or isinstance(response.get("value"), dict))
 
 
 # --- what they share --------------------------------------------------------------------------------------------------

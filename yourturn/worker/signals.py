@@ -67,7 +67,7 @@ STATUSES: dict[str, Word] = {
     "FAILED": Word("failed"),
     "BLOCKED": Word("ask", "escalation", "blocked_external"),
 }
-#: In the JSON of a message, which can be about anything: trackers also say DONE.
+#: In the JSON of a message, which can be about anything: trackers also say DONE. The last object, with a summary, may.
 RESULTS: dict[str, Word] = {word: row for word, row in STATUSES.items() if word not in ("COMPLETE", "DONE")}
 
 #: Where the text of an outcome stands, best first.
@@ -120,8 +120,11 @@ def _by_file(data: bytes) -> Outcome:
     return _meaning(found, status, STATUSES.get(_plain(status), Word("nothing")), "file", text)
 
 
-def read(message: str, file: bytes | None) -> Outcome:
-    """All that an agent said: the file before the JSON before the tag, if they agree."""
+def read(message: str, file: bytes | None, *, alone: bool = True) -> Outcome:
+    """All that an agent said: the file before the JSON before the tag, if they agree.
+
+    `alone`: nothing else was asked, so a tag without words asks what the message says.
+    """
     by_file = NOTHING if file is None else _by_file(file)
     found = _settle([by_file, *_by_message(message)])
     raw, found = found.raw, found._replace(raw=())
@@ -129,7 +132,7 @@ def read(message: str, file: bytes | None) -> Outcome:
         shown = exact(message, file)
         hidden = [said for said in raw if not any(said in text for text in shown.values())]
         return found._replace(context={**({"said": "\n".join(hidden)} if hidden else {}), **shown})
-    if found.what == "ask" and not found.text and KINDS[found.kind].response_type == "text":
+    if alone and found.what == "ask" and not found.text and KINDS[found.kind].response_type == "text":
         return found._replace(text=_last_words(message))
     return found
 
@@ -148,9 +151,10 @@ def account(context: dict[str, Any]) -> dict[str, Any]:
     return {"details": details, "issues": [line for line in map(line_of, seen) if line]}
 
 
-def unknown(status: str) -> str:
+def unknown(status: str, source: str) -> str:
     """What is said of a status that is nobody's word, where no script waits for one."""
-    return f"There is no status {_short(status)}. There are: {', '.join(word.lower() for word in RESULTS)}."
+    words = STATUSES if source == "file" else RESULTS
+    return f"There is no status {_short(status)}. There are: {', '.join(word.lower() for word in words)}."
 
 
 def _last_words(message: str) -> str:
@@ -226,6 +230,8 @@ def _by_object(piece: Piece) -> Outcome:
     if not isinstance(status, str) or not _is_result(found, piece.whole):
         return NOTHING
     word = RESULTS.get(_plain(status))
+    if word is None and piece.last and str(found.get("summary") or "").strip() and not RECORD_FIELDS & set(found):
+        word = STATUSES.get(_plain(status))
     if word is None and piece.last and not piece.aside and _WORD.fullmatch(status) and len(found) > 1:
         word = Word("nothing")
     if word is None or (word.what == "done" and piece.aside):
@@ -327,14 +333,16 @@ def _together(found: list[Outcome]) -> Outcome:
     if len(ends) > 1:
         one, other = list(ends.items())[:2]
         return _contradiction(one[1], other[1], f"'{one[0]}' and '{other[0]}'")
-    also = [question for outcome in found[1:] for question in _all(outcome)]
+    also = [question for outcome in found[1:] for question in asks(outcome)]
     if len(first.questions) + len(also) > MANY:
         return _broken(first.source, f"It asks more than {MANY} questions at once.", *first.raw)
     return first._replace(fields={**first.fields, "also": [*first.fields.get("also", ()), *also]}) if also else first
 
 
-def _all(outcome: Outcome) -> list[dict[str, Any]]:
+def asks(outcome: Outcome) -> list[dict[str, Any]]:
     """Its questions as arguments of `flag`."""
+    if outcome.what != "ask":
+        return []
     own = {name: value for name, value in outcome.fields.items() if name != "also"}
     first = {"kind": outcome.kind, "text": outcome.text, "context": outcome.context, "reason": outcome.reason, **own}
     return [{name: value for name, value in first.items() if value}, *outcome.fields.get("also", ())]

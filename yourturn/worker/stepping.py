@@ -30,7 +30,8 @@ class Step(Turns):
     in_step = True
 
     def __init__(self, running: Running, call: AgentCall, agent: Agent, place: gitwork.Workplace) -> None:
-        self.call, self.running = call, running
+        self.call, self.running, self.step = call, running, {"step": call.path}
+        self.patience = {name: value for name, value in call.patience.items() if value is not None}
         assert call.desk is not None
         super().__init__(running, call.desk, agent, place)
         self.sit_down(call.session_id, call.seat, call.seat.get("host"))

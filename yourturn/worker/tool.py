@@ -15,6 +15,11 @@ from typing import Any
 #: How long a call waits for a quick person, in seconds: by default, and at most. Some agents give up after five minutes.
 WAIT, LONGEST = 45.0, 240.0
 
+#: What stands before the action that a person made of the one that was asked for.
+EDITED = "with changes. Do exactly this, once, and nothing else: "
+#: How a question can have ended.
+CLOSED = ("answered", "timeout", "cancelled")
+
 _KINDS = {"blocking": "input", "non_blocking": "input", "approval": "permission", "error_recovery": "recovery"}
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}")
 
@@ -39,6 +44,15 @@ def question_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
 def named(session: str, call: str, n: int = 0) -> dict[str, Any]:
     """How the desk recognises a call: the same call, said again, is the same question. `n` counts the questions of one call."""
     return {"key": f"hook/{session}/{call}/{n}", "metadata": {"session": session, "call": call}}
+
+
+def closed(result: Any) -> list[str]:
+    """The questions whose end a result of our tools tells."""
+    if not isinstance(result, dict):
+        return []
+    own = [result.get("question_id")] if result.get("status") in CLOSED else []
+    more = result.get("told")
+    return [name for name in (*own, *(more if isinstance(more, list) else ())) if isinstance(name, str)]
 
 
 def step_of(env: Mapping[str, str], proof: str | None) -> str | None:

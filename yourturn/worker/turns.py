@@ -3,9 +3,11 @@
     session (new, or the one that asked) ─ brief ─ run ─ what came of it ─ once more, or that is it
 
 After each turn of the agent the desk is looked at first: what the agent has said there itself, by tool or command, counts
-more than any message. A question that is still open ends the turns; one that was answered while the session ended wakes it
-at once, under the same claim. Only then the signal file and the message are read (signals.py). An agent that says nothing of
-how its turn ended gets another one, so many times, and then a person is asked.
+more than any message. A question that is still open ends the turns, and what a signal asks beside it is asked, too; one that
+was answered while the session ended wakes it at once, under the same claim. Only then the signal file and the message are
+read (signals.py). An agent that says nothing of how its turn ended gets another one, so many times, and then a person is asked.
+
+What a session was told, and what is news to it, stands in marks.py.
 
 Here is what a task and a step of a run have in common. What it means for them is said by sitting.py and running.py.
 """
@@ -20,10 +22,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Invalid, YourturnError
 from . import brief as briefs
-from . import gitwork, signals
+from . import gate, gitwork, marks, signals
 from .agents import make
 from .agents.base import Ending, Run, Said, SessionStarted, Text, turn_command
 from .agents.process import perform
+from .marks import Reading
 from .signalfile import SignalFile
 
 if TYPE_CHECKING:
@@ -41,6 +44,7 @@ _NOT_RUN = {126: "it may not be run", 127: "it was not found"}
 _AGAIN = {
     "lost": "The session that worked on this before is gone. What it knew is written here, and its work lies in the folder.",
     "moved": "This was begun on another machine. What was said is written here, and its work was brought into the folder.",
+    "cut": "It was cut off. What you did before that, if anything, lies in the folder.",
 }
 
 
@@ -59,6 +63,8 @@ class Came(NamedTuple):
 
 class Turns:
     in_step = False  #: of a run: a status that is nobody's word counts too, and where it sits is always remembered
+    step: dict[str, Any] = {}  #: which one, for a question
+    patience: dict[str, Any] = {}  #: how long its questions wait, as the script says
 
     def __init__(self, holder: Holder, desk: Client, agent: Agent, place: gitwork.Workplace) -> None:
         self.holder, self.worker, self.desk, self.agent, self.place = holder, holder.worker, desk, agent, place
@@ -68,11 +74,12 @@ class Turns:
         self.parked = False
         self.fresh = 0
         self.again = ""
-        self.told: str | None = None  #: when it was last told of answers
-        self.heard_of: set[str] = set()  #: questions whose answers this session was told
         self.task = self.look()
+        self.reading = Reading()
+        self.heard_of: set[str] = set()  #: questions that were closed when a turn began, or open when the first one did
         self._waiting = (0.0, False)
-        self.gate = ""
+        self.gate = self.news = ""
+        self._around: dict[str, str] = {}  #: the environment of the turn, for the gate
 
     # --- what a task and a step have each in its own way -----------------------------------------------------------------
 
@@ -82,7 +89,7 @@ class Turns:
 
     def remember(self, **more: Any) -> None:
         """Where the session sits, before anything can go wrong with it."""
-        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.told, **more}
+        seat = {"agent": self.agent.name, "folder": self.place.folder, "base": self.place.base, "told": self.reading.mark, **more}
         seat = {name: value for name, value in seat.items() if value}
         self.write_down({"session_id": self.session, "host": self.worker.host, "seat": seat})
 
@@ -114,7 +121,8 @@ class Turns:
         same = seat.get("agent") == self.agent.name and seat.get("folder") == self.place.folder
         self.heard_of = {q["id"] for q in self.task["questions"] if q["status"] == "pending"}
         if session and seat and here and same:
-            self.session, self.parked, self.told = session, bool(seat.get("parked")), seat.get("told")
+            self.session, self.parked = session, bool(seat.get("parked"))
+            self.reading = Reading(marks.read(seat.get("told")))
         elif seat and (session or not here):
             self.again = _AGAIN["lost" if here else "moved"]
 
@@ -171,15 +179,20 @@ class Turns:
         if not resume:
             self.session = self.adapter.session_id()
             self.fresh += 1
-        told, self.told = self.told, self.task["updated_at"]
+        woken = self.parked and resume
         if self.session or self.in_step:
-            self.remember(parked=self.parked and resume)
+            self.remember(parked=woken)
+        self.reading.begin(self.task)
         self.signal = SignalFile(self.signal_folder() / f"{self.agent.name}.json")
         ready = briefs.informed(self.task, self.desk.show, self.desk.history)
+        known = self.reading.mark
+        without_brief = resume and known is None
+        self.news = gate.news(ready, briefs.news(ready, known)) if woken else ""
+        self._around.update({"YOURTURN_NEWS": "", **(env := self.environment())})
         run = Run(
-            task=self.key, agent=self.agent, folder=self.place.folder, env=self.environment(), session_id=self.session,
-            prompt=self.brief(ready, self.again or (nudge if not resume else "")),
-            answer_prompt=nudge or briefs.answers(ready, told), resumed=resume, parked=self.parked and resume,
+            task=self.key, agent=self.agent, folder=self.place.folder, env=env, session_id=self.session,
+            prompt=self.brief(ready, self.again or (_AGAIN["cut"] if without_brief else nudge if not resume else "")),
+            answer_prompt="" if without_brief else briefs.answers(ready, known, nudge), resumed=resume, parked=woken,
             log=str(self.log()), hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"),
             say=lambda text: self.hear(Text(text)),
         )  # fmt: skip
@@ -200,6 +213,8 @@ class Turns:
             self.session = ending.session_id
         if self.holder.lost or not task["claim"] or task["claim"]["epoch"] != self.claim["epoch"]:
             return Came("moved")
+        if self.reading.end(task, ending.what) and self.session:
+            self.remember(parked=ending.parked is not None)
         if ending.superseded:
             task = self._superseded(ending)
         if ending.cause == "stop":
@@ -207,24 +222,41 @@ class Turns:
                 return Came("stopped", parked=ending.parked is not None)
             ending = ending._replace(what="done")  # it was asked to go, and ended in order: what it said counts
         if task["awaiting"]:
+            self._ask_beside(ending)
             return Came("waiting", parked=ending.parked is not None)
         if ending.lost and self.fresh < 2:
-            self.session, self.again = None, _AGAIN["lost"]
+            self.session, self.reading, self.again = None, Reading(), _AGAIN["lost"]
             return ""
         if ending.parked is not None and ending.what in ("parked", "retryable"):
             self.parked = True
             if ending.what == "parked":
-                return briefs.answers(task, self.told)
+                return ""
             self.remember(parked=True)  # it is still parked; each attempt to wake it costs a try
             return Came("released", ending.error)
         written = self.signal.read()
         outcome = self._fit(signals.read(ending.text, written), signals.exact(ending.text, written))
-        return briefs.answers(task, self.told) if self._was_answered(outcome) else self._read(ending, outcome)
+        return "" if self._was_answered(outcome) else self._read(ending, outcome)
+
+    def _ask_beside(self, ending: Ending) -> None:
+        """A question is open, and the signal asks another one. A tag without words means the one that is open."""
+        written = self.signal.read(keep=True)
+        outcome = self._fit(signals.read(ending.text, written, alone=False), {})
+        asked = {q["text"].strip() for q in self.task["questions"] if q["status"] == "pending" or q["id"] not in self.heard_of}
+        more = [q for q in signals.asks(outcome) if q.get("text", "").strip() not in ("", *asked)]
+        if not more:
+            return
+        first, *also = ({"reason": None, **q, **self.patience} for q in more)
+        fields: dict[str, Any] = {**first, **self.step, **({"also": also} if also else {})}
+        for q in more:
+            self.desk.note(self.key, q["text"])
+        self.desk.flag(self.key, claim=self.claim, hold=True, **fields)
+        self.signal.forget()
+        self.task = self.look()
 
     def _fit(self, outcome: signals.Outcome, said: dict[str, Any]) -> signals.Outcome:
         """What the desk would not take is for a person to look at, with the exact words."""
         if outcome.what == "nothing" and outcome.status and not self.in_step:
-            return signals.Outcome("broken", text=signals.unknown(outcome.status), context=said)
+            return signals.Outcome("broken", text=signals.unknown(outcome.status, outcome.source), context=said)
         if outcome.what != "ask" or not outcome.fields:
             return outcome
         own = {name: value for name, value in outcome.fields.items() if name != "also"}
@@ -239,14 +271,16 @@ class Turns:
 
     def _was_answered(self, outcome: signals.Outcome) -> bool:
         """A person was quick: what it asked was answered while the session ended, and it has said nothing beyond that."""
-        new = [
-            q["text"].strip()
-            for q in self.task["questions"]
-            if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of
-        ]
+        new = {q["id"]: q["text"].strip() for q in self.task["questions"]
+               if q["blocking"] and q["status"] != "pending" and q["id"] not in self.heard_of}  # fmt: skip
         if outcome.what == "ask":
-            return all(question["text"].strip() in new for question in outcome.questions)
-        return bool(new) and outcome.what == "nothing" and not (self.in_step and outcome.status)
+            asked = {question["text"].strip() for question in outcome.questions}
+            if not asked <= {*new.values()}:
+                return False
+            self.reading.tell_again({name for name, text in new.items() if text in asked})
+            return True
+        unheard = [name for name in new if not self.reading.knows(name)]
+        return bool(unheard) and outcome.what == "nothing" and not (self.in_step and outcome.status)
 
     def _read(self, ending: Ending, outcome: signals.Outcome) -> Came | str:
         said, name = outcome.text.strip(), self.agent.name
@@ -276,8 +310,6 @@ class Turns:
 
     def _superseded(self, ending: Ending) -> dict[str, Any]:
         """Nobody has to answer for calls that the session has dropped."""
-        from . import gate
-
         found = gate.asked_for(self.desk, self.key, str(self.session), [call.id for call in ending.superseded])
         why = "the agent asked for several things at once, and only the last one is waited for"
         gate.superseded(self.desk, [q for q in found if q["status"] == "pending"], why, claim=self.claim["token"])
@@ -291,7 +323,10 @@ class Turns:
             if said.id != self.session:
                 self.session = said.id
                 self.remember()
-        elif words := self.holder.minutes.write(said):
+            return
+        if self.reading.hear(said) and self.session:
+            self.remember()
+        if words := self.holder.minutes.write(said):
             self.worker.progress.heard(self.shown(), words)
 
     def shown(self) -> str:
@@ -324,11 +359,10 @@ class Turns:
         """Where opening the database is slow, hooks ask the worker."""
         if self.agent.adapter != "claude" or not self.worker.address.startswith(("postgresql:", "postgres:")):
             return
-        from . import gate
-
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="turn-"))
         self.gate = str(Path(folder, "gate"))
-        stack.enter_context(gate.serve(self.gate, gate.handler(self.desk, self.environment())))
+        self._around.update(self.environment())
+        stack.enter_context(gate.serve(self.gate, gate.handler(self.desk, self._around)))
 
     def environment(self) -> dict[str, str]:
         return {
@@ -341,6 +375,7 @@ class Turns:
             "YOURTURN_SIGNALS": str(self.signal_folder()),
             **({"YOURTURN_SESSION": self.session} if self.session else {}),
             **({"YOURTURN_GATE": self.gate} if self.gate else {}),
+            **({"YOURTURN_NEWS": self.news} if self.news else {}),
             **self.more_environment(),
         }
 

@@ -21,6 +21,7 @@ An `Ending` is the verdict: what happened, in words for a person, and a `cause` 
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -103,6 +104,7 @@ class ToolResult(NamedTuple):
     id: str
     text: str = ""
     error: bool = False
+    data: Any = None  #: the same for programs, where the tool says it
 
 
 class Denied(NamedTuple):
@@ -280,6 +282,14 @@ def environment(run: Run, **more: str) -> dict[str, str]:
     if run.session_id:
         found["YOURTURN_SESSION"] = run.session_id
     return {name: value.replace("\0", "\ufffd") for name, value in found.items()}
+
+
+def structured(text: str) -> Any:
+    """What a tool's result says to programs, where its text is that."""
+    try:
+        return json.loads(text) if text[:1] == "{" else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def argument(text: str) -> str:

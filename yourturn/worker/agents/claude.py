@@ -39,6 +39,7 @@ from .base import (
     argument,
     environment,
     killed,
+    structured,
     turn_command,
 )
 
@@ -187,11 +188,12 @@ def _user(event: dict[str, Any]) -> list[Said]:
     content = event["message"]["content"]
     if isinstance(content, str):
         return [Progress()]
-    return [
-        ToolResult(str(block["tool_use_id"]), _words(block.get("content")), bool(block.get("is_error")))
-        for block in content
-        if block.get("type") == "tool_result"
-    ] or [Progress()]
+    found: list[Said] = []
+    for block in content:
+        if block.get("type") == "tool_result":
+            text = _words(block.get("content"))
+            found.append(ToolResult(str(block["tool_use_id"]), text, bool(block.get("is_error")), structured(text)))
+    return found or [Progress()]
 
 
 def _progress(event: dict[str, Any]) -> list[Said]:

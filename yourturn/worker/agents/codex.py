@@ -11,6 +11,7 @@ import json
 import re
 from typing import Any
 
+from ..tool import CLOSED
 from .base import (
     ARGUMENT,
     Agent,
@@ -31,10 +32,10 @@ from .base import (
     argument,
     environment,
     killed,
+    structured,
     turn_command,
 )
 
-CLOSED = ("answered", "timeout", "cancelled")
 SANDBOX = "workspace-write"
 REFUSED = re.compile(r"requires approval|approval policy", re.IGNORECASE)
 LOGIN = re.compile(r"\b40[13]\b|unauthori[sz]ed|not logged in|api key|log ?in", re.IGNORECASE)
@@ -160,22 +161,19 @@ def _call(item: dict[str, Any], id_: str, ended: bool, started: bool) -> list[Sa
         return [Denied(id_, name, why, item.get("arguments")), result] if REFUSED.search(why) else [result]
     result_ = item.get("result") or {}
     text = "\n".join(str(block.get("text", "")) for block in result_.get("content") or () if isinstance(block, dict))
-    found: list[Said] = [ToolResult(id_, text, item.get("status") == "failed")]
-    if item.get("server") == "yourturn":
-        found += _waits(id_, name, item.get("arguments"), result_.get("structured_content"), text)
+    data = result_.get("structured_content")
+    data = data if isinstance(data, dict) else structured(text)
+    found: list[Said] = [ToolResult(id_, text, item.get("status") == "failed", data)]
+    if item.get("server") == "yourturn" and isinstance(data, dict):
+        found += _waits(id_, name, item.get("arguments"), data)
     return found
 
 
-def _waits(id_: str, name: str, arguments: Any, structured: Any, text: str) -> list[Said]:
-    """Whether a tool of ours left a question open, or told how one was closed."""
-    if not isinstance(structured, dict):
-        try:
-            structured = json.loads(text)
-        except (ValueError, RecursionError):
-            return []
-    if not isinstance(structured, dict) or "question_id" not in structured:
+def _waits(id_: str, name: str, arguments: Any, data: dict[str, Any]) -> list[Said]:
+    """Whether a tool of ours left a question open that the session waits for, or told how one was closed."""
+    if "question_id" not in data or data.get("blocking") is False:
         return []
-    question = str(structured["question_id"])
-    if structured.get("status") == "pending":
+    question = str(data["question_id"])
+    if data.get("status") == "pending":
         return [Parked(id_, name, arguments, question)]
-    return [Parked("", name, arguments, question)] if structured.get("status") in CLOSED else []
+    return [Parked("", name, arguments, question)] if data.get("status") in CLOSED else []
