@@ -4,6 +4,7 @@ import { begun, forget, held } from "./drafts.js";
 import { again, attempt, put, queued } from "./outbox.js";
 import { echo, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
 import { change, draw } from "./unsent.js";
+import { copied } from "./time.js";
 
 function sending(form, by, on) {
   for (const button of $$("button[type=submit]", form)) off(button, on);
@@ -93,4 +94,4 @@ addEventListener("keydown", (e) => {
   const form = e.target.closest?.("form[data-answer]"), first = form && $("[data-key=a]", form);
   if (first && begun(form)) form.requestSubmit(first);
 });
-wake(document);
+wake(document, copied);

@@ -39,16 +39,33 @@ export function say(text) {
   if (live) { live.textContent = ""; setTimeout(() => { live.textContent = text; }, 30); }
 }
 
-// What this device remembers of whoever is signed in: nobody sends what somebody else has written here. A browser that keeps
+// What this device remembers of the person who is signed in, at this desk, since its last restore: an answer never goes out in
+// another person's name, nor to another desk at the same address, nor to this one after it was restored. A browser that keeps
 // nothing is no reason to stop.
-export const mine = `yt:${meta?.dataset.me ?? ""}:`;
+const me = `yt:${meta?.dataset.me ?? ""}:`;
+export const desk = meta?.dataset.desk ?? "";
+export const mine = `${me}${desk}:`;
 const here = new Map();
-export const keep = {
-  get(name, otherwise) { if (here.has(name)) return here.get(name); try { return JSON.parse(localStorage.getItem(mine + name)) ?? otherwise; } catch { return otherwise; } },
-  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
-  drop(name) { here.delete(name); try { localStorage.removeItem(mine + name); } catch { /* not allowed */ } },
-  names() { try { return Object.keys(localStorage).filter((n) => n.startsWith(mine)).map((n) => n.slice(mine.length)); } catch { return []; } },
+const stored = {
+  get(key) { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } },
+  drop(key) { try { localStorage.removeItem(key); } catch { /* not allowed */ } },
+  keys(start) { try { return Object.keys(localStorage).filter((key) => key.startsWith(start)); } catch { return []; } },
 };
+export const keep = {
+  get: (name, otherwise) => (here.has(name) ? here.get(name) : (stored.get(mine + name) ?? otherwise)),
+  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
+  drop(name) { here.delete(name); stored.drop(mine + name); },
+  names: () => stored.keys(mine).map((key) => key.slice(mine.length)),
+};
+// What the same person left at other desks of this address, and at this one before it was restored: looked at and dropped, never
+// used. (A key from before desks were told apart names none.)
+export const elsewhere = {
+  list: () => stored.keys(me).filter((key) => !key.startsWith(mine)).map((key) => { const [, of = "", name] = key.slice(me.length).match(/^(?:(\w+\.\w+):)?(.*)$/s); return { key, of, name }; }),
+  get: stored.get,
+  drop: stored.drop,
+  set(key, value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it stays as it was */ } },
+};
+for (const { key, name } of elsewhere.list()) if (!/^(outbox$|draft:)/.test(name)) elsewhere.drop(key);
 
 export const typing = (at) => Boolean(at?.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));
 
