@@ -17,9 +17,18 @@ export function parse(html) {
   return made.content;
 }
 
+// One request that is lost, or that a server in trouble answers, is made again.
+const AGAIN = 400;
+async function fetched(url, signal) {
+  const ask = () => fetch(url, { signal, cache: "no-store", headers: { Accept: "text/html" } });
+  const first = await ask().catch((error) => { if (signal?.aborted || !navigator.onLine) throw error; });
+  if (first && first.status < 500) return first;
+  await new Promise((go) => setTimeout(go, AGAIN));
+  return ask();
+}
 // A piece of a page; null where it is not there any more.
 export async function part(url, signal) {
-  const answer = await fetch(url, { signal, cache: "no-store", headers: { Accept: "text/html" } });
+  const answer = await fetched(url, signal);
   if (answer.redirected && new URL(answer.url).pathname === "/login") { location.reload(); return null; }
   return answer.ok ? parse(await answer.text()) : null;
 }
@@ -97,6 +106,20 @@ export function strip(name, words = "", ...acts) {
   old?.remove();
   if (words) strips.append(el("div", { className: "strip", role: "status", "data-strip": name }, el("p", {}, words), ...acts));
 }
+
+// On a phone, what stands above the page moves it: for a moment a tap on it does nothing, because it was meant for what stood
+// there before. And the head of a list stays below.
+const above = $(".above"), SETTLES = 400;
+let height = 0, settling = 0;
+if (above) new ResizeObserver(() => {
+  const root = document.documentElement;
+  if (height === above.offsetHeight) return;
+  height = above.offsetHeight;
+  root.style.setProperty("--above", `${height}px`);
+  root.toggleAttribute("data-moved", true);
+  clearTimeout(settling);
+  settling = setTimeout(() => root.toggleAttribute("data-moved", false), SETTLES);
+}).observe(above);
 
 export function counts({ mine, all }) {
   if (mine === undefined) return;
