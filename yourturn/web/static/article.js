@@ -101,7 +101,8 @@ export async function refresh(form, more = "") {
 function left_over(form) {
   const id = form.dataset.q, given = !$(".answer, .leftover", form) && draft(id);
   if (!given) return;
-  const { texts, options, names } = given, text = [names?.join(", "), texts.value, texts.text].filter(Boolean).join("\n"), key = $("input[name=key]", form).value;
+  const { texts, options, names } = given, text = [names?.join(", "), texts.value, texts.text].filter(Boolean).join("\n"), late = $("[name=note]", form), key = $("input[name=key]", form).value;
+  if (late) { late.value ||= text; return; }  // it can be sent from here
   // A whole answer has the page about late ones; words alone can be kept as a note.
   const whole = options.length || texts.value, body = new URLSearchParams(whole ? { key, say: "approved", ...texts } : { key, note: `Late answer to ${id}: ${text}`, do: "note" });
   if (whole) for (const option of options) body.append("option", option);

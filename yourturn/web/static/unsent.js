@@ -116,7 +116,7 @@ function tell(waiting) {
   else if (live === "lost" && since) strip("net", `Not live since ${since}, trying again.${n ? ` ${many(n, "answer waits", "answers wait")} on this device.` : ""}`, button("Try now", () => { hurry(); dispatchEvent(new Event("yourturn:connect")); }));
   else if (elsewhere) strip("net", `${many(elsewhere, "answer is", "answers are")} not sent yet, trying again.`, button("Try now", hurry));
   else strip("net");
-  if (late) strip("late", `${many(late, "answer", "answers")} could not be sent.`, ...(location.pathname === "/inbox" ? [] : [el("a", { href: "/inbox" }, "Look")])); else strip("late");
+  if (late) strip("late", `${many(late, "answer", "answers")} could not be sent.`, location.pathname === "/inbox" ? button("Look", () => $(".unsent")?.scrollIntoView({ block: "center" })) : el("a", { href: "/inbox" }, "Look")); else strip("late");
 }
 
 for (const sort of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(sort, draw);
