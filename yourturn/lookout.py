@@ -22,6 +22,7 @@ class Lookout:
 
     store: Store
     workspace: int
+    workspace_name: str
     clock: Clock | None
 
     def now(self, database: int = 0) -> int:
@@ -29,6 +30,12 @@ class Lookout:
         if self.clock is not None:
             return self.clock()
         return database or time.time_ns() // 1000
+
+    def identity(self) -> str:
+        """Which desk this is, and since which restore. A browser that keeps something for a desk keeps it under this."""
+        with self.store.reading() as run:
+            *_, created, fenced = run(self.store.query["workspace"], {"name": self.workspace_name}).fetchone()
+        return f"{created:x}.{fenced or 0:x}"
 
     def projects(self) -> list[str]:
         """What the projects are called, the first one first."""

@@ -27,7 +27,7 @@ _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_
 _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
-_SENDING, _CLOSED = "tests/web/test_sending.py", "tests/web/test_closed.py"
+_SENDING, _CLOSED, _DESKS = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks"))
 _PRESENCE, _WORKERS = "yourturn/presence.py", "tests/store/test_presence.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "yourturn/trackers/beads.py"
@@ -452,6 +452,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.why_needed and", "if False and", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
     Mutant("finished work is judged twice", "yourturn/web/answering.py", "except (AlreadyClosed, KeyReused, IllegalMove):", "except (AlreadyClosed, KeyReused):", on(_PAGES, "test_finished_work_is_judged_once", "")),
     Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "desk")),
+    Mutant("an answer for one desk goes to another", "yourturn/web/static/dom.js", "`${me}${desk}:`", "me", on(_DESKS, "test_an_answer_for_one_desk_never_goes_to_another", "desk")),
+    Mutant("a restore does not make another desk", "yourturn/lookout.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
+    Mutant("a page believes its memory before the server", "yourturn/web/static/article.js", "if (known && copy) {", "if (known) {", on(_DESKS, "test_a_page_that_is_wrong_about_a_question_asks_once", "desk")),
     Mutant("a sheet hears what was meant for the page", "yourturn/web/static/notice.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),
     Mutant("a sheet opens over a list", "yourturn/web/static/notice.js", "if (empty || ", "if (true || ", on(_LIVE, "test_a_new_question_is_told_quietly_beside_a_list", "desk")),
     Mutant("the pane hears while another question is loaded", "yourturn/web/static/list.js", "  at.inert = true;\n", "", on(_SENDING, "test_keys_do_not_answer_the_question_before", "")),
@@ -459,7 +462,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("another try is another answer", "yourturn/web/static/outbox.js", '  body.set("csrf", csrf);\n  flying', '  body.set("csrf", csrf);\n  body.set("key", String(Math.random()));\n  flying', on(_SENDING, "test_an_answer_whose_reply_was_lost_counts_once", "desk")),
     Mutant("what was changed is sent as it was", "yourturn/web/static/answer.js", "queued(form.dataset.answer)) change(form, true)", "false) change(form, true)", on(_SENDING, "test_a_queued_answer_that_is_changed_is_replaced", "desk")),
     Mutant("a closed question keeps its buttons", "yourturn/web/static/article.js", "    shut(form, told);\n    say(told);\n    refresh(form);\n", "", on(_CLOSED, "test_an_answer_by_somebody_else_takes_the_buttons_away", "desk")),
-    Mutant("a copy forgets what was closed", "yourturn/web/static/article.js", "if (heard) remember(id, told);", "", on(_CLOSED, "test_a_copy_of_a_closed_question_has_no_buttons", "desk")),
+    Mutant("a copy forgets what was closed", "yourturn/web/static/article.js", "if (found) remember(id, told);", "", on(_CLOSED, "test_a_copy_of_a_closed_question_has_no_buttons", "desk")),
     Mutant("a copy counts from when it was drawn", "yourturn/web/static/time.js", '(copied ? keep.get("clock") : undefined) ?? ', "", on(_CLOSED, "test_a_copy_counts_to_the_same_deadline", "desk")),
     Mutant("1,000 is guessed", "yourturn/core/questions.py", "if _THOUSANDS.match(value):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
 )  # fmt: skip

@@ -136,6 +136,14 @@ class Web:
         """A new question, by an agent, while pages are open."""
         return str(self.as_(f"agent:{agent}").ask(task, text, kind, **{"on_timeout": "keep", **more})["id"])
 
+    def timed_out(self, text: str, **more: Any) -> str:
+        """A question that came to its end without an answer, and took its task with it."""
+        key = self.as_("human:ana").create(f"Print invoices ({text})")["key"]
+        found = self.ask(text, task=key, timeout="5m", on_timeout="fail", **more)
+        self.clock.advance(minutes=6)
+        self.desk.reconcile()
+        return found
+
     def stop(self) -> None:
         self.site.server.should_exit = True
         self.site.thread.join(20)

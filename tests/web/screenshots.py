@@ -122,6 +122,22 @@ def too_late(page: Page, web: Web) -> None:
     expect(page.get_by_text("ben was faster")).to_be_visible()
 
 
+def stray(page: Page, web: Web) -> None:
+    """An answer for a desk that was served here before, and one from before a restore."""
+    page.goto(f"{web.url}/inbox")
+    page.evaluate(
+        """q => {
+            const item = { id: q, key: "1", words: "“Sessions”\n“Support has to lock an account at once.”", title: "JWT or server sessions for the login?" };
+            const { me, desk } = document.querySelector("meta[name=yourturn]").dataset;
+            localStorage.setItem(`yt:${me}:1f.0:outbox`, JSON.stringify([item]));
+            localStorage.setItem(`yt:${me}:${desk.split(".")[0]}.1:outbox`, JSON.stringify([{ ...item, words: "“JWT”" }]));
+        }""",
+        web.q["choice"],
+    )
+    page.goto(f"{web.url}/inbox?whose=all")
+    expect(page.locator("[data-outbox]")).to_be_visible()
+
+
 def long(page: Page, web: Web) -> None:
     command = "python tools/import.py " + " ".join(f"--table customers_{n} --from exports/2026-{n:02d}.csv" for n in range(1, 13))
     context = {"text": LONG * 3, "error": "Traceback:\n" + "  File “import.py”, line 12, in read\n" * 12, "rows": list(range(12))}
@@ -149,7 +165,7 @@ def wrong_password(page: Page, web: Web) -> None:
 STATES: dict[str, Callable[[Page, Web], None]] = {
     "question-chosen": chosen, "question-missing": missing, "inbox-filters": filters, "inbox-selected": selected,
     "batch": previewed, "inbox-sure": sure, "keys": keys, "toast": busy, "sheet": sheet, "question-late": too_late,
-    "question-long": long, "inbox-long": long_in_a_list, "offline": offline, "login-wrong": wrong_password,
+    "inbox-not-sent": stray, "question-long": long, "inbox-long": long_in_a_list, "offline": offline, "login-wrong": wrong_password,
 }  # fmt: skip
 
 
@@ -196,6 +212,9 @@ def shoot(browser: Browser, web: Web, empty: Web, out: Path, width: int, scheme:
     page = page_at(empty.url + "/login")
     enter(page, empty)
     keep(page, "inbox-empty")
+    late = empty.timed_out("Which logo goes on the invoice?", options=["Round", "Square"], confidence=0.4)
+    page.goto(f"{empty.url}/questions/{late}")
+    keep(page, "question-restart")
     page.context.close()
 
 
@@ -207,7 +226,7 @@ def main(folder: str = "screenshots", *only: str) -> int:
         address, other = str(Path(home) / "yourturn.db"), str(Path(home) / "empty.db")
         for one in (address, other):
             init(one, "API", None, {"USER": "ana"})[0].close()
-        web, empty = Web(address, clock, fill(address, clock)), Web(other, clock, {})
+        web, empty = Web(address, clock, fill(address, clock)), Web(other, FakeClock(clock.micros), {})
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         try:
             for width in (1280, 390):

@@ -7,7 +7,7 @@ import re
 
 from playwright.sync_api import Page, expect
 
-from tests.web.conftest import live, until, widths
+from tests.web.conftest import live, until, ways, widths
 from tests.web.test_answers import say, sent
 
 BACK = "() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))"
@@ -57,10 +57,51 @@ def test_a_time_that_is_over_says_what_became_of_the_task(web, visit, width):
     page = live(visit("ana", f"/questions/{q}", width=width))
     web.clock.advance(minutes=16)
     web.desk.reconcile()
-    expect(page.locator(".say")).to_have_count(0)
+    expect(page.locator(".answer, .five")).to_have_count(0)
     expect(page.locator(".alert")).to_contain_text("No answer in 15 min. API-1 has failed.")
+    expect(page.locator(".say")).to_have_text(re.compile("^Restart API-1 with it"))  # and nothing else
     page.goto(f"{web.url}/questions/{q}")
     expect(page.locator(".alert")).to_contain_text("No answer in 15 min. API-1 has failed.")
+
+
+@ways
+def test_a_question_that_timed_out_is_answered_on_its_page(web, visit, width, js):
+    q = web.timed_out("Which logo goes on the invoice?", options=["Round", "Square"])
+    key = web.desk.show(q)["task"]
+    page = visit("ana", f"/questions/{q}", width=width, js=js)
+    field = page.get_by_label("Answer it now")
+    expect(field).to_have_accessible_description("It offered: Round, Square.")
+    button = page.get_by_role("button", name=f"Restart {key} with it")
+    button.click()  # with nothing
+    assert page.evaluate("document.activeElement.validity.valueMissing") and web.desk.show(key)["state"] == "failed"
+    field.fill("Square, in grey")
+    if js and width > 1000:  # without a mouse
+        field.press("Control+Enter")
+    else:
+        button.click()
+    expect(page.get_by_text(f"{key} begins again, with your words.")).to_be_visible()
+    expect(page.locator(".leftover, .say")).to_have_count(0)
+    task = web.desk.show(key)
+    assert task["state"] == "ready"
+    assert task["notes"][-1]["text"] == f"Late answer to {q} (Which logo goes on the invoice?): Square, in grey"
+
+
+@widths
+def test_what_was_written_when_the_time_ran_out_is_in_the_field(web, visit, width):
+    key = web.as_("human:ana").create("Print invoices")["key"]
+    q = web.ask("Which city?", task=key, response_type="text", timeout="10m", on_timeout="fail")
+    page = live(visit("ana", f"/questions/{q}", width=width))
+    page.get_by_label("Your answer").fill("Lyon, as in")
+    web.clock.advance(minutes=11)
+    web.desk.reconcile()
+    field = page.get_by_label("Answer it now")
+    expect(field).to_have_value("Lyon, as in")
+    expect(page.locator(".leftover")).to_have_count(0)  # once is enough
+    field.fill("Lyon, as in the contract")
+    page.get_by_role("button", name=f"Restart {key} with it").click()
+    expect(page.get_by_text(f"{key} begins again, with your words.")).to_be_visible()
+    expect(page.locator(".leftover")).to_have_count(0)  # it was sent
+    assert web.desk.show(key)["notes"][-1]["text"] == f"Late answer to {q} (Which city?): Lyon, as in the contract"
 
 
 @widths

@@ -8,12 +8,14 @@ from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live
 
-PAGES = ("inbox", "permission", "choice", "recovery", "approval", "text", "boolean", "cancel", "edit", "work")
+PAGES = ("inbox", "permission", "choice", "recovery", "approval", "text", "boolean", "cancel", "edit", "work", "restart")
 
 
 def path_of(web, name: str) -> str:
     if name == "inbox":
         return "/inbox"
+    if name == "restart":
+        return f"/questions/{web.timed_out('Which logo goes on the invoice?', options=['Round', 'Square'], confidence=0.4)}"
     if name in ("cancel", "edit"):
         return f"/questions/{web.q['choice' if name == 'cancel' else 'permission']}/{name}"
     return f"/questions/{web.q[name]}"

@@ -173,6 +173,22 @@ def test_an_answer_sent_twice_counts_once(web, ana):
     assert data.status == 409 and data.json["late"]["lead"] == "You answered this before:"
 
 
+def test_a_question_that_nothing_waits_for_says_so(web):
+    ana = Caller(web, "ana")
+    page = ana.text(f"/questions/{web.q['nonblocking']}")
+    assert "Why it asks" in page and "It would like to know; it does not wait for the answer" in page
+    assert "Why it waits" not in page and "Cancel task" not in page, "a no is heard, and ends nothing"
+    page = ana.text(f"/questions/{web.q['text']}")
+    assert "Why it waits" in page and "it does not wait" not in page and "Cancel task" in page
+
+
+def test_how_sure_an_agent_is_needs_no_other_words(web):
+    page = Caller(web, "ana").text(f"/questions/{web.ask('Which size?', options=['small', 'large'], confidence=0.75)}")
+    assert "<b>coder is 75% sure.</b> Not checked." in page and "own words.</b>" not in page
+    page = Caller(web, "ana").text(f"/questions/{web.q['choice']}")
+    assert "architect's own words.</b> Not checked" in page.replace("&#39;", "'") and "60% sure" in page
+
+
 def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
     key = web.desk.create("Move the data", project="API")["key"]
     q = web.ask("Which region?", task=key, timeout="10m", on_timeout="fail")

@@ -56,13 +56,14 @@ class Words(NamedTuple):
     why_needed: bool
 
 
+CANCELS = "Cancel task…"
 LABELS: dict[str, Words] = {
     "work":       Words("Mark as done",       "",                "Is it done?", "",                                False),
     "approval":   Words("Approve and finish", "Send back",       "Approve?",    "What should change?",             True),
     "review":     Words("Approve the PR",     "Request changes", "Approve?",    "What should change?",             True),
     "content":    Words("Approve the text",   "Request changes", "Approve?",    "What should change?",             True),
-    "input":      Words("Send answer",        "Cancel task…",    "Yes or no?",  "",                                False),
-    "escalation": Words("Send answer",        "Cancel task…",    "Yes or no?",  "",                                False),
+    "input":      Words("Send answer",        CANCELS,           "Yes or no?",  "",                                False),
+    "escalation": Words("Send answer",        CANCELS,           "Yes or no?",  "",                                False),
     "checkpoint": Words("Continue",           "Send back",       "Continue?",   "Why does it go back?",            True),
     "permission": Words("Allow once",         "Deny",            "Allow it?",   "Why not? (optional)",             False),
     "recovery":   Words("Send answer",        "None of these",   "Yes or no?",  "What should {who} do instead?",   True),

@@ -9,7 +9,7 @@ import json
 from typing import Any, NamedTuple
 
 from .actions import say
-from .answers import ANSWERS, Way
+from .answers import ANSWERS, CANCELS, Way
 from .decide import decide, due
 from .errors import YourturnError
 from .model import CANCELLED, PENDING, Case, Question, Who
@@ -78,6 +78,8 @@ def _paid(case: Case, now: int) -> Case:
 def _effect(way: Way, option: Any, case: Case, q: Question) -> Effect:
     task = case.task
     assert task is not None
+    if way.label == CANCELS and task.state != CANCELLED:  # nothing waits for it: the no is heard, and ends nothing
+        way = way._replace(label="No")
     others = tuple(o.name for o in case.questions if o.status == PENDING and o.blocking and o.id > 0 and o.id != q.id)
     return Effect(way, option, task.state, task.holder, task.state == CANCELLED, others or tuple(ref.key for ref in case.needs))
 

@@ -4,7 +4,7 @@
 SELECT max(version) FROM schema_version;
 
 -- name: workspace
-SELECT id, name, settings, created_at FROM workspaces WHERE name = :name;
+SELECT id, name, settings, created_at, fenced_at FROM workspaces WHERE name = :name;
 
 -- name: task
 SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}

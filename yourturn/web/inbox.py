@@ -217,7 +217,7 @@ def counts(visit: Visit) -> Shown:
     ends = {q["id"]: shape.millis(shape.deadline(q)) for q in rows}
     return Data(
         {
-            "mine": found.mine, "all": found.all, "boot": visit.boot, "now": now // 1000,
+            "mine": found.mine, "all": found.all, "boot": visit.boot, "desk": visit.client.desk.identity(), "now": now // 1000,
             "closed": [one for one in shown if one not in ends], "until": {one: ends[one] for one in shown if ends.get(one)},
         }
     )  # fmt: skip

@@ -106,7 +106,8 @@ def page(visit: Visit, found: Page) -> str:
     context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot}
     context["follows"] = visit.looks and found.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
-        context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "desk": visit.client.desk.workspace_name}
+        context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}
+        context["identity"] = visit.client.desk.identity()
         context |= shape.wishes(visit.client) | {"drawn": shape.now_of(visit.client) // 1000}
         if "waiting" not in found.context:
             from .inbox import waiting_for

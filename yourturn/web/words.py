@@ -148,7 +148,10 @@ def why_waits(q: Mapping[str, Any]) -> str:
     rule = (q.get("metadata") or {}).get("rule")
     if isinstance(rule, str) and rule:
         return f"Rule “{rule[:80]}”"
-    return REASONS.get(q["reason"] or "", WAITS[q["kind"]])
+    reason = REASONS.get(q["reason"] or "")
+    if not q["blocking"]:
+        return f"{reason or 'It would like to know'}; it does not wait for the answer"
+    return reason or WAITS[q["kind"]]
 
 
 def result(q: Mapping[str, Any], me: str, then: bool = True) -> str:

@@ -4,6 +4,7 @@ import { begun, forget, held } from "./drafts.js";
 import { again, attempt, put, queued } from "./outbox.js";
 import { echo, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
 import { change, draw } from "./unsent.js";
+import { copied } from "./time.js";
 
 function sending(form, by, on) {
   for (const button of $$("button[type=submit]", form)) off(button, on);
@@ -16,7 +17,7 @@ function sending(form, by, on) {
 addEventListener("submit", (e) => {
   const form = e.target, button = e.submitter;
   if (button?.getAttribute("aria-disabled") === "true") { e.preventDefault(); return; }
-  if (!form.dataset.answer) { if (form.dataset.closed) e.preventDefault(); return; }
+  if (!form.dataset.answer) { if (form.dataset.closed) e.preventDefault(); else if (form.dataset.q) forget(form.dataset.q); return; }
   e.preventDefault();
   if (queued(form.dataset.answer)) return;
   const why = button?.dataset.why, text = $("[name=text]", form);
@@ -90,7 +91,7 @@ addEventListener("click", async (e) => {
 });
 addEventListener("keydown", (e) => {
   if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey)) return;
-  const form = e.target.closest?.("form[data-answer]"), first = form && $("[data-key=a]", form);
-  if (first && begun(form)) form.requestSubmit(first);
+  const form = e.target.closest?.("form[data-q]"), first = form && $("[data-key=a]", form);
+  if (first && (begun(form) || !form.dataset.answer)) form.requestSubmit(first);
 });
-wake(document);
+wake(document, copied);

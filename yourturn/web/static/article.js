@@ -29,15 +29,16 @@ export function in_words(form, by) {
   return [first ? `“${first}”` : bare, text && `“${text}”`].filter(Boolean).join("\n");
 }
 
-export function wake(root) {
+// `copy`: this was drawn some time ago. Then what was heard since counts; else the server's word does, which is newer than any.
+export function wake(root, copy = false) {
   for (const form of $$("form[data-q]", root)) {
     if (!queued(form.dataset.q)) restore(form);
     echo(form);
-    const known = over_already(form.dataset.q);
-    if (known && form.dataset.answer) { shut(form, known); refresh(form); }
+    const known = form.dataset.answer && over_already(form.dataset.q);
+    if (known && copy) { shut(form, known); refresh(form); } else if (known) reopened(form.dataset.q);
     left_over(form);
   }
-  for (const row of $$(".row[data-id]:not(.over)", root)) { const known = over_already(row.dataset.id); if (known) over(row, known); }
+  for (const row of $$(".row[data-id]:not(.over)", root)) { const known = over_already(row.dataset.id); if (known && copy) over(row, known); else if (known) reopened(row.dataset.id); }
   clocks(root);
   draw();
 }
@@ -61,10 +62,16 @@ export function over(row, result) {
 
 // --- closed ---
 
-// A question never opens again: what this device has heard of it is true of every old copy of a page.
+// A question never opens again: what this device has heard of it since is true of every old copy of a page.
 const over_already = (id) => keep.get("closed", []).find(([other]) => other === id)?.[1];
 export function remember(id, result) {
   if (/^Q\d+$/.test(id)) keep.set("closed", [...keep.get("closed", []).filter(([other]) => other !== id), [id, result]].slice(-200));
+}
+
+// Drawn as open after it was heard to be over: either that was wrong, or this was on its way already. The next check will tell.
+function reopened(id) {
+  keep.set("closed", keep.get("closed", []).filter(([other]) => other !== id));
+  dispatchEvent(new Event("yourturn:doubt"));
 }
 
 // At once, with what is known: the bar says it in the place of its buttons.
@@ -94,7 +101,8 @@ export async function refresh(form, more = "") {
 function left_over(form) {
   const id = form.dataset.q, given = !$(".answer, .leftover", form) && draft(id);
   if (!given) return;
-  const { texts, options, names } = given, text = [names?.join(", "), texts.value, texts.text].filter(Boolean).join("\n"), key = $("input[name=key]", form).value;
+  const { texts, options, names } = given, text = [names?.join(", "), texts.value, texts.text].filter(Boolean).join("\n"), late = $("[name=note]", form), key = $("input[name=key]", form).value;
+  if (late) { late.value ||= text; return; }  // it can be sent from here
   // A whole answer has the page about late ones; words alone can be kept as a note.
   const whole = options.length || texts.value, body = new URLSearchParams(whole ? { key, say: "approved", ...texts } : { key, note: `Late answer to ${id}: ${text}`, do: "note" });
   if (whole) for (const option of options) body.append("option", option);
@@ -108,11 +116,10 @@ function left_over(form) {
 export async function gone(id) {
   const row = $(`.list .row[data-id="${id}"]:not(.over)`), forms = $$(`form[data-q="${id}"]:has(.answer)`);
   if (!row && !forms.length) return;
-  let found = null, heard = true;
-  try { found = await part(`/questions/${id}?as=row`); } catch { heard = false; }
+  const found = await part(`/questions/${id}?as=row`).catch(() => null);
   const told = found ? $(".result", found)?.textContent : "It does not wait any more.";
   if (!told) return;  // it is open after all
-  if (heard) remember(id, told);
+  if (found) remember(id, told);
   if (row && !row.classList.contains("over")) over(row, told);
   for (const form of forms.filter((one) => one.isConnected && !flying.has(id))) {
     const sheet = form.closest("dialog");

@@ -17,9 +17,18 @@ export function parse(html) {
   return made.content;
 }
 
+// One request that is lost, or that a server in trouble answers, is made again.
+const AGAIN = 400;
+async function fetched(url, signal) {
+  const ask = () => fetch(url, { signal, cache: "no-store", headers: { Accept: "text/html" } });
+  const first = await ask().catch((error) => { if (signal?.aborted || !navigator.onLine) throw error; });
+  if (first && first.status < 500) return first;
+  await new Promise((go) => setTimeout(go, AGAIN));
+  return ask();
+}
 // A piece of a page; null where it is not there any more.
 export async function part(url, signal) {
-  const answer = await fetch(url, { signal, cache: "no-store", headers: { Accept: "text/html" } });
+  const answer = await fetched(url, signal);
   if (answer.redirected && new URL(answer.url).pathname === "/login") { location.reload(); return null; }
   return answer.ok ? parse(await answer.text()) : null;
 }
@@ -39,16 +48,33 @@ export function say(text) {
   if (live) { live.textContent = ""; setTimeout(() => { live.textContent = text; }, 30); }
 }
 
-// What this device remembers of whoever is signed in: nobody sends what somebody else has written here. A browser that keeps
+// What this device remembers of the person who is signed in, at this desk, since its last restore: an answer never goes out in
+// another person's name, nor to another desk at the same address, nor to this one after it was restored. A browser that keeps
 // nothing is no reason to stop.
-export const mine = `yt:${meta?.dataset.me ?? ""}:`;
+const me = `yt:${meta?.dataset.me ?? ""}:`;
+export const desk = meta?.dataset.desk ?? "";
+export const mine = `${me}${desk}:`;
 const here = new Map();
-export const keep = {
-  get(name, otherwise) { if (here.has(name)) return here.get(name); try { return JSON.parse(localStorage.getItem(mine + name)) ?? otherwise; } catch { return otherwise; } },
-  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
-  drop(name) { here.delete(name); try { localStorage.removeItem(mine + name); } catch { /* not allowed */ } },
-  names() { try { return Object.keys(localStorage).filter((n) => n.startsWith(mine)).map((n) => n.slice(mine.length)); } catch { return []; } },
+const stored = {
+  get(key) { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } },
+  drop(key) { try { localStorage.removeItem(key); } catch { /* not allowed */ } },
+  keys(start) { try { return Object.keys(localStorage).filter((key) => key.startsWith(start)); } catch { return []; } },
 };
+export const keep = {
+  get: (name, otherwise) => (here.has(name) ? here.get(name) : (stored.get(mine + name) ?? otherwise)),
+  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
+  drop(name) { here.delete(name); stored.drop(mine + name); },
+  names: () => stored.keys(mine).map((key) => key.slice(mine.length)),
+};
+// What the same person left at other desks of this address, and at this one before it was restored: looked at and dropped, never
+// used. (A key from before desks were told apart names none.)
+export const elsewhere = {
+  list: () => stored.keys(me).filter((key) => !key.startsWith(mine)).map((key) => { const [, of = "", name] = key.slice(me.length).match(/^(?:(\w+\.\w+):)?(.*)$/s); return { key, of, name }; }),
+  get: stored.get,
+  drop: stored.drop,
+  set(key, value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it stays as it was */ } },
+};
+for (const { key, name } of elsewhere.list()) if (!/^(outbox$|draft:)/.test(name)) elsewhere.drop(key);
 
 export const typing = (at) => Boolean(at?.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));
 
@@ -80,6 +106,20 @@ export function strip(name, words = "", ...acts) {
   old?.remove();
   if (words) strips.append(el("div", { className: "strip", role: "status", "data-strip": name }, el("p", {}, words), ...acts));
 }
+
+// On a phone, what stands above the page moves it: for a moment a tap on it does nothing, because it was meant for what stood
+// there before. And the head of a list stays below.
+const above = $(".above"), SETTLES = 400;
+let height = 0, settling = 0;
+if (above) new ResizeObserver(() => {
+  const root = document.documentElement;
+  if (height === above.offsetHeight) return;
+  height = above.offsetHeight;
+  root.style.setProperty("--above", `${height}px`);
+  root.toggleAttribute("data-moved", true);
+  clearTimeout(settling);
+  settling = setTimeout(() => root.toggleAttribute("data-moved", false), SETTLES);
+}).observe(above);
 
 export function counts({ mine, all }) {
   if (mine === undefined) return;

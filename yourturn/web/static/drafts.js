@@ -1,6 +1,6 @@
 // What somebody has begun to write survives a reload, a restart and a closed tab. Once it is sent it is no draft any more: then
 // it is in the outbox, and nowhere else.
-import { $$, keep } from "./dom.js";
+import { $$, elsewhere, keep } from "./dom.js";
 
 const WEEK = 7 * 86400e3;
 const home = (form) => `draft:${form.dataset.q ?? form.dataset.answer}`;
@@ -22,7 +22,7 @@ export function fill(form, found) {
 
 export function restore(form) {
   const found = keep.get(home(form));
-  if (!found || Date.now() - found.at > WEEK) return;
+  if (!found || old(found)) return;
   const given = held(form);  // the server's own: what was wrong with it is said beside it
   if (!given) fill(form, found);
 }
@@ -37,4 +37,6 @@ export const draft = (id) => keep.get(`draft:${id}`);
 export const begun = (form) => Boolean(keep.get(home(form)));
 
 for (const sort of ["input", "change"]) addEventListener(sort, (e) => { const form = e.target.closest?.("form[data-q]"); if (form) save(form); });
-for (const name of keep.names()) if (name.startsWith("draft:") && Date.now() - (keep.get(name)?.at ?? 0) > WEEK) keep.drop(name);
+const old = (found) => Date.now() - (found?.at ?? 0) > WEEK;
+for (const name of keep.names()) if (name.startsWith("draft:") && old(keep.get(name))) keep.drop(name);
+for (const { key, name } of elsewhere.list()) if (name.startsWith("draft:") && old(elsewhere.get(key))) elsewhere.drop(key);

@@ -1,5 +1,5 @@
 // What happens, as it happens. One connection for all tabs of a browser: the others listen to the tab that has it.
-import { $, $$, boot, button, counts, el, strip } from "./dom.js";
+import { $, $$, boot, button, counts, desk, el, mine, strip } from "./dom.js";
 import { gone, refresh } from "./article.js";
 import { hurry } from "./outbox.js";
 import { older, redraw } from "./list.js";
@@ -7,7 +7,7 @@ import { arrived, cleared } from "./notice.js";
 import { clock, copied, heard, until } from "./time.js";
 
 const WANT = ["question_asked", "question_answered", "question_timeout", "question_cancelled", "status"];
-const channel = globalThis.BroadcastChannel ? new BroadcastChannel("yourturn") : null;
+const channel = globalThis.BroadcastChannel ? new BroadcastChannel(mine) : null;
 let last = "", leads = false, state = "", wait = 1000, line = null, lost = 0, trying = 0;
 
 // --- the connection ---
@@ -37,7 +37,7 @@ if (channel) channel.onmessage = ({ data }) => {
   if (data.retry && leads) retry();
 };
 if (navigator.locks && channel) {
-  navigator.locks.request("yourturn-live", () => { leads = true; connect(); return new Promise(() => {}); });
+  navigator.locks.request(`${mine}live`, () => { leads = true; connect(); return new Promise(() => {}); });
   channel.postMessage({ hello: true });
 } else { leads = true; connect(); }
 
@@ -81,14 +81,15 @@ async function check() {
     const answer = await fetch(`/inbox/counts?shown=${[...shown].join()}`, { cache: "no-store", headers: { Accept: "application/json" } });
     if (answer.status === 401) { strip("door", "You were signed out.", el("a", { href: `/login?next=${encodeURIComponent(location.pathname)}` }, "Sign in")); return; }
     if (!answer.ok) return;
-    const found = await answer.json(), empty = $("[data-empty]");
+    const found = await answer.json(), empty = $("[data-empty]"), reload = button("Reload", () => location.reload());
+    if (desk && found.desk !== desk) { strip("stale", "Another desk is served here now, or this one was restored.", reload); return; }
     heard(found.now, asked);
     counts(found);
     for (const [id, when] of Object.entries(found.until)) until(id, when);
     await Promise.all(found.closed.map(over));
     for (const form of $$("form[data-closed]")) if (!found.closed.includes(form.dataset.q)) refresh(form);  // open after all
     if (empty && found[empty.dataset.empty]) redraw();
-    if (stale(found.boot)) strip("stale", "This page is from before the restart.", button("Reload", () => location.reload()));
+    if (stale(found.boot)) strip("stale", "This page is from before the restart.", reload);
   } catch { /* the next event asks again */ }
 }
 // At most once a second, however much happens.
@@ -129,5 +130,5 @@ addEventListener("pageshow", async (e) => {
   dispatchEvent(new Event("yourturn:back"));
 });
 addEventListener("yourturn:ended", recount);
-addEventListener("yourturn:taken", recount);
+for (const sort of ["yourturn:taken", "yourturn:doubt"]) addEventListener(sort, recount);
 document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") recount(); });

@@ -21,13 +21,14 @@ export async function arrived(id) {
   if (document.visibilityState === "hidden") { notify(made); return; }
   if (seen().includes(id)) return;
   noticed(id);
-  if (empty || $("[data-task].cols")?.dataset.task === made.dataset.task) sheet(id); else quiet(made);
+  if ((empty || $("[data-task].cols")?.dataset.task === made.dataset.task) && (await sheet(id))) return;
+  quiet(made);
 }
 
-// Where there is a pill, that says it on a phone; and while somebody writes there, nothing is put on top of what they write.
+// Where there is a pill, that says it on a phone; and while somebody writes there, or presses a button next, nothing moves.
 function quiet(made) {
   if (phone.matches && $("[data-newer]:not([hidden])")) return;
-  if (phone.matches && typing(document.activeElement)) { addEventListener("focusout", () => setTimeout(() => quiet(made)), { once: true }); return; }
+  if (phone.matches && typing(document.activeElement)) { addEventListener("focusout", () => setTimeout(() => quiet(made), 400), { once: true }); return; }
   if (made.dataset.gone) return;
   waiting.add(made);
   show(made);
@@ -43,11 +44,12 @@ export function cleared(id) {
 // --- the sheet ---
 
 const free = () => !$("dialog[open], details.menu[open]") && !typing(document.activeElement) && !getSelection().toString();
+// Did it open?
 async function sheet(id, wanted = false) {
   const behind = $(".pane"), twin = behind && $(`form[data-q="${id}"]`, behind);
-  if (!wanted && !free()) return;
+  if (!wanted && !free()) return false;
   const found = await part(`/questions/${id}?as=sheet`).catch(() => null);
-  if (!found || $("dialog[open]") || (!wanted && !free()) || !$("form[data-answer], .over-note", found)) return;
+  if (!found || $("dialog[open]") || (!wanted && !free()) || !$("form[data-answer], .over-note", found)) return false;
   const inside = el("div", {}, found), made = el("dialog", { className: "sheet" }, inside);
   const close = button("✕", () => made.close(), "plain closer");
   close.setAttribute("aria-label", "Close");
@@ -62,6 +64,7 @@ async function sheet(id, wanted = false) {
   made.inert = !wanted;
   made.showModal();
   if (!wanted) setTimeout(() => { made.inert = false; $(".h1", made)?.focus(); }, 600); else $(".h1", made)?.focus();
+  return true;
 }
 
 // --- the system's own notices ---

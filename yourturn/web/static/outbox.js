@@ -1,6 +1,6 @@
 // Answers on their way. An answer is put here before it is sent and leaves when the server has said what became of it: so one
 // whose request or reply was lost is sent again, with the same idempotency key, and counts once. Nothing is drawn here.
-import { csrf, el, keep, mine } from "./dom.js";
+import { csrf, desk, el, elsewhere, keep, mine } from "./dom.js";
 import { forget } from "./drafts.js";
 
 // Seconds until the next try; the last one again and again.
@@ -80,12 +80,25 @@ export async function flush() {
   plan();
   if (busy || !navigator.onLine || !read().some(open)) return;
   busy = true;
-  try { await (navigator.locks ? navigator.locks.request("yourturn-outbox", drain) : drain()); } finally { busy = false; plan(); }
+  try { await (navigator.locks ? navigator.locks.request(`${mine}outbox`, drain) : drain()); } finally { busy = false; plan(); }
 }
 // Now, whatever was planned: somebody asked for it, or the network is back.
 export function hurry() {
   write(read().map((item) => (open(item) ? { ...item, next: 0 } : item)));
   return flush();
+}
+
+// --- what was queued at other desks of this address, and at this one before it was restored ---
+
+// Shown with its words, never sent from here. At its own desk it is still in the outbox.
+export const strays = () => elsewhere.list().filter(({ name }) => name === "outbox").flatMap(({ key, of }) => {
+  const found = elsewhere.get(key) ?? [];
+  if (!found.length) elsewhere.drop(key);
+  return found.map((item) => ({ ...item, state: "stray", at: key, restored: of !== "" && of.split(".")[0] === desk.split(".")[0] }));
+});
+export function discard(stray) {
+  elsewhere.set(stray.at, (elsewhere.get(stray.at) ?? []).filter((item) => !same(item, stray)));
+  changed();
 }
 
 // The page about a late answer comes from the server: the same form, sent as a form.

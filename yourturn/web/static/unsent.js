@@ -1,15 +1,18 @@
 // What has not arrived yet, where it can be seen: at its question, in its row, in the outbox above the list, in a strip.
 import { $, $$, button, el, icon, say, strip, toast } from "./dom.js";
-import { again, drop, flush, flying, hurry, items } from "./outbox.js";
+import { again, discard, drop, flush, flying, hurry, items, strays } from "./outbox.js";
 import { fill, save } from "./drafts.js";
 import { clock } from "./time.js";
 
 const SAVED = "Saved on this device. Sent when you are back.", TRYING = "Not sent yet, trying again.";
+const STRAY = "Not sent. It was for another desk, which was served at this address before.", PAST = "Not sent. This desk was restored from a backup since.";
 const door = () => el("a", { href: `/login?next=${encodeURIComponent(location.pathname)}` }, "Sign in");
+const LABELS = { late: "Too late", stray: "Not sent" };
 const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 
 function state(item) {
   if (item.state === "late") return `Too late. ${item.told.lead} ${item.told.rest}${item.told.iso ? `, at ${clock(item.told.iso)}` : ""}.`;
+  if (item.state === "stray") return item.restored ? PAST : STRAY;
   if (item.state === "refused") return `Not sent. ${item.told}`;
   if (!navigator.onLine) return SAVED;
   if (item.why === "door") return "Not sent: you were signed out.";
@@ -19,6 +22,7 @@ function box(item) {
   const told = state(item), at = $(`form[data-q="${item.id}"]`);
   if (!told) return null;
   const acts = item.state === "late" ? [button("What now?", () => again(item), "go"), button("Drop it", () => drop(item.id), "plain")]
+    : item.state === "stray" ? [...(item.restored ? [el("a", { className: "btn", href: `/questions/${item.id}` }, "Look at it")] : []), button("Drop it", () => discard(item), "plain")]
     : [...(item.why === "door" ? [door()] : navigator.onLine && !item.state ? [button("Try now", hurry)] : []),
       at ? button("Change", () => change(at)) : el("a", { className: "btn", href: `/questions/${item.id}` }, "Change"),
       button(item.state ? "Drop it" : "Take back", () => take(item), "plain")];
@@ -79,21 +83,22 @@ export function draw() {
     row.classList.toggle("queued", Boolean($(":scope > .unsent", row)));
     if (item) seen.add(item.id);
   }
-  outbox(waiting.filter((item) => !seen.has(item.id) && state(item)));
-  tell(waiting);
+  const others = strays();
+  outbox([...waiting.filter((item) => !seen.has(item.id) && state(item)), ...others]);
+  tell([...waiting, ...others]);
 }
 
 // Above the list: what belongs to no row that is shown.
 function outbox(left) {
   const list = $(".list"), head = list && $(".list-head", list);
   if (!head) return;
-  const old = $("[data-outbox]", list), says = left.map((item) => item.id + state(item)).join();
+  const old = $("[data-outbox]", list), says = left.map((item) => item.id + item.key + state(item)).join();
   if (old?.dataset.says === says) return;
   old?.remove();
   if (!left.length) return;
   const rows = el("ul"), made = el("section", { className: "outbox", "aria-label": "Outbox" }, el("h2", { className: "group" }, "Outbox ", el("span", {}, "answers that have not arrived")), rows);
   for (const item of left) {
-    const row = el("li", { className: "row" }, el("span", { className: "kind" }, icon("clock")), el("div", { className: "body" }, el("h3", {}, el("a", { href: `/questions/${item.id}` }, item.title)), el("p", { className: "meta" }, el("b", {}, item.state === "late" ? "Too late" : "Queued"), el("span", { className: "nb" }, item.id))));
+    const row = el("li", { className: "row" }, el("span", { className: "kind" }, icon("clock")), el("div", { className: "body" }, el("h3", {}, item.state === "stray" ? item.title : el("a", { href: `/questions/${item.id}` }, item.title)), el("p", { className: "meta" }, el("b", {}, LABELS[item.state] ?? "Queued"), el("span", { className: "nb" }, item.id))));
     row.append(box(item));
     rows.append(row);
   }
@@ -111,7 +116,7 @@ function tell(waiting) {
   else if (live === "lost" && since) strip("net", `Not live since ${since}, trying again.${n ? ` ${many(n, "answer waits", "answers wait")} on this device.` : ""}`, button("Try now", () => { hurry(); dispatchEvent(new Event("yourturn:connect")); }));
   else if (elsewhere) strip("net", `${many(elsewhere, "answer is", "answers are")} not sent yet, trying again.`, button("Try now", hurry));
   else strip("net");
-  if (late) strip("late", `${many(late, "answer", "answers")} could not be sent.`, ...(location.pathname === "/inbox" ? [] : [el("a", { href: "/inbox" }, "Look")])); else strip("late");
+  if (late) strip("late", `${many(late, "answer", "answers")} could not be sent.`, location.pathname === "/inbox" ? button("Look", () => $(".unsent")?.scrollIntoView({ block: "center" })) : el("a", { href: "/inbox" }, "Look")); else strip("late");
 }
 
 for (const sort of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(sort, draw);
