@@ -27,7 +27,7 @@ _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_
 _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
-_SENDING, _CLOSED, _DESKS = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks"))
+_SENDING, _CLOSED, _DESKS, _NOTICE = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks", "notice"))
 _PRESENCE, _WORKERS = "yourturn/presence.py", "tests/store/test_presence.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "yourturn/trackers/beads.py"
@@ -456,7 +456,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a restore does not make another desk", "yourturn/lookout.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
     Mutant("a page believes its memory before the server", "yourturn/web/static/article.js", "if (known && copy) {", "if (known) {", on(_DESKS, "test_a_page_that_is_wrong_about_a_question_asks_once", "desk")),
     Mutant("a sheet hears what was meant for the page", "yourturn/web/static/notice.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),
-    Mutant("a sheet opens over a list", "yourturn/web/static/notice.js", "if (empty || ", "if (true || ", on(_LIVE, "test_a_new_question_is_told_quietly_beside_a_list", "desk")),
+    Mutant("a sheet opens over a list", "yourturn/web/static/notice.js", "if ((empty || ", "if ((true || ", on(_LIVE, "test_a_new_question_is_told_quietly_beside_a_list", "desk")),
+    Mutant("a person who writes at a task is not told", "yourturn/web/static/notice.js", "&& (await sheet(id))) return;", ") { sheet(id); return; }", on(_NOTICE, "test_a_question_about_the_open_task_is_told_to_a_person_who_writes_there", "desk")),
+    Mutant("a lost piece of a page is not asked for again", "yourturn/web/static/dom.js", "  if (first && first.status < 500) return first;\n", "  if (first) return first;\n", on(_NOTICE, "test_one_lost_request_does_not_hide_a_question", "gateway-desk")),
+    Mutant("a tap hits what a toast has moved", "yourturn/web/static/dom.js", '  root.toggleAttribute("data-moved", true);\n', "", on(_NOTICE, "test_on_a_phone_a_tap_does_not_hit_what_a_toast_has_moved", "")),
+    Mutant("a no that ends nothing is called a cancellation", "yourturn/core/previews.py", "if way.label == CANCELS and", "if False and", on(_PAGES, "test_a_question_that_nothing_waits_for_says_so", "")),
     Mutant("the pane hears while another question is loaded", "yourturn/web/static/list.js", "  at.inert = true;\n", "", on(_SENDING, "test_keys_do_not_answer_the_question_before", "")),
     Mutant("a failed answer is not sent again", "yourturn/web/static/outbox.js", "next: Date.now() + 1000 * Math.max(pause, least || 0)", "next: Infinity", on(_SENDING, "test_one_bad_gateway_is_tried_again", "desk")),
     Mutant("another try is another answer", "yourturn/web/static/outbox.js", '  body.set("csrf", csrf);\n  flying', '  body.set("csrf", csrf);\n  body.set("key", String(Math.random()));\n  flying', on(_SENDING, "test_an_answer_whose_reply_was_lost_counts_once", "desk")),

@@ -141,8 +141,8 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
     name = words.name(q["asked_by"])
     return Article(
         q["id"], q["id"].lower(), place, shape.kind(q), q["task"], task["title"], title, more.strip(), shape.who(q["asked_by"]),
-        shape.at(q["asked_at"], now), words.why_waits(q), q["blocking"], tuple(client.holds_up(q["task"])), shape.countdown(q, now),
-        words.silence(q, run) or "it keeps waiting",
+        shape.at(q["asked_at"], now), words.why_waits(q), q["blocking"], tuple(client.holds_up(q["task"])),
+        shape.countdown(q, now), words.silence(q, run) or "it keeps waiting",
         q["response_type"], q["multi"], q["allow_other"], _options(q, draft), it, changed, q["used_by"] or "",
         _kept(client, q) if q["kind"] in JUDGED else None, evidence.error_of(q["context"]), said, rest,
         evidence.diff(text, f"given by {name}") if (text := evidence.diff_of(q["context"])) else None,
