@@ -118,7 +118,8 @@ def test_a_session_that_was_cut_off_before_its_brief_is_told_it(lone: Flow) -> N
     key = lone.task("Add login", description="For members only.")
     assert lone.drain(agent) == [(key, "released"), (key, "done")]
     first, second = lone.prompts()
-    assert "For members only." in str(second) and "It was cut off." in str(second) and "It was cut off." not in str(first)
+    assert "For members only." in str(second) and f"It was cut off before it had said anything. Go on with {key}" in str(second)
+    assert "It was cut off" not in str(first)
 
 
 def test_what_was_read_counts_also_where_the_agent_completes_by_tool(lone: Flow) -> None:
@@ -259,7 +260,10 @@ def test_a_question_that_nobody_waits_for_leaves_the_end_of_the_turn(
 
 
 def test_a_tag_asks_beside_a_tool(lone: Flow) -> None:
-    last = "<promise>INPUT_NEEDED: By tag?</promise> <promise>INPUT_NEEDED: Which port?</promise>"
+    last = (
+        "<promise>INPUT_NEEDED: By tag?</promise> <promise>INPUT_NEEDED: Which port?</promise> "
+        "<promise>APPROVAL_NEEDED: Then it is done</promise>"
+    )
     agent = lone.plays("codex", TOOL["codex"]("ask_question", PORT), {"text": last}, END)
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")]

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.errors import Invalid, YourturnError
+from ..core.rules import KINDS
 from . import brief as briefs
 from . import gate, gitwork, marks, signals
 from .agents import make
@@ -44,7 +45,7 @@ _NOT_RUN = {126: "it may not be run", 127: "it was not found"}
 _AGAIN = {
     "lost": "The session that worked on this before is gone. What it knew is written here, and its work lies in the folder.",
     "moved": "This was begun on another machine. What was said is written here, and its work was brought into the folder.",
-    "cut": "It was cut off. What you did before that, if anything, lies in the folder.",
+    "cut": "It was cut off before it had said anything. Go on with {key} where you stopped; what was done lies in the folder.",
 }
 
 
@@ -191,7 +192,7 @@ class Turns:
         self._around.update({"YOURTURN_NEWS": "", **(env := self.environment())})
         run = Run(
             task=self.key, agent=self.agent, folder=self.place.folder, env=env, session_id=self.session,
-            prompt=self.brief(ready, self.again or (_AGAIN["cut"] if without_brief else nudge if not resume else "")),
+            prompt=self.brief(ready, self.again or (_AGAIN["cut"].format(key=self.key) if without_brief else nudge)),
             answer_prompt="" if without_brief else briefs.answers(ready, known, nudge), resumed=resume, parked=woken,
             log=str(self.log()), hook_command=turn_command("hook", "claude"), mcp_command=turn_command("mcp"),
             say=lambda text: self.hear(Text(text)),
@@ -238,11 +239,15 @@ class Turns:
         return "" if self._was_answered(outcome) else self._read(ending, outcome)
 
     def _ask_beside(self, ending: Ending) -> None:
-        """A question is open, and the signal asks another one. A tag without words means the one that is open."""
+        """A question is open, and the signal asks another one. What would end the task has to wait for the answer.
+
+        A tag without words means the question that is open.
+        """
         written = self.signal.read(keep=True)
         outcome = self._fit(signals.read(ending.text, written, alone=False), {})
         asked = {q["text"].strip() for q in self.task["questions"] if q["status"] == "pending" or q["id"] not in self.heard_of}
         more = [q for q in signals.asks(outcome) if q.get("text", "").strip() not in ("", *asked)]
+        more = [q for q in more if KINDS[q["kind"]].approved != "done"]
         if not more:
             return
         first, *also = ({"reason": None, **q, **self.patience} for q in more)
