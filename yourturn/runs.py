@@ -48,8 +48,17 @@ def about_run(q: dict[str, Any]) -> bool:
 
 def retried(q: dict[str, Any]) -> bool:
     """The person said to try it again."""
-    said = q["response"] or {}
-    return str(said.get("value") or said.get("text") or "").strip().lower() in ("retry", "try again", "again")
+    return said(q) in ("retry", "try again", "again")
+
+
+def said(q: dict[str, Any]) -> str:
+    """What the person chose, or wrote instead."""
+    response = q["response"] or {}
+    return str(response.get("value") or response.get("text") or "").strip().lower()
+
+
+def offers(q: dict[str, Any], word: str) -> bool:
+    return any(option["id"] == word for option in q["options"])
 
 
 def failed_at(run: dict[str, Any]) -> str:
@@ -59,6 +68,15 @@ def failed_at(run: dict[str, Any]) -> str:
     if q is None or q["reason"] != "run_failed" or q["journal"] != run["journal"] - 1 or not retried(q):
         return ""
     return str((q["context"] or {}).get("step") or "")
+
+
+def made_again(run: dict[str, Any]) -> tuple[str, ...]:
+    """The calls, by their marks, that are made again in this journal: a person says that what was recorded may not be theirs."""
+    asked = [q for q in run["questions"] if about_run(q)]
+    q = next((q for q in reversed(asked) if q["journal"] == run["journal"] - 1), None)
+    if q is None or said(q) == "keep":
+        return ()
+    return tuple((q["metadata"] or {}).get("again") or ())
 
 
 def asking(run: dict[str, Any], q: dict[str, Any]) -> dict[str, Any] | None:
@@ -269,17 +287,13 @@ def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
     step = asking(task, q)
     session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
     if about_run(q):
-        new = [f"Use 'turn resume {typed} --accept-new-code' to go on with it."] if _choices(q, "continue") else []
-        if q["reason"] == "run_failed":
-            new = [f"Use 'turn resume {typed}' to try it again, 'turn stop {typed}' to end it."]
-        return [*new, f"Use 'turn continue {name}' to choose."]
+        new = f"Use 'turn resume {typed}' to try it again, 'turn stop {typed}' to end it."
+        if offers(q, "continue"):
+            new = f"Use 'turn resume {typed} --accept-new-code' to go on with it."
+        return [new, f"Use 'turn continue {name}' to choose."]
     if session and adapter in PROGRAMS:
         return [f"Use 'turn continue {name}' to open the {PROGRAMS[adapter]} session."]
     return [f"Use 'turn continue {name}' to answer."]
-
-
-def _choices(q: dict[str, Any], word: str) -> bool:
-    return any(option["id"] == word for option in q["options"])
 
 
 def again(run: dict[str, Any]) -> str:

@@ -93,6 +93,8 @@ def test_a_spare_is_taken_once(stage, calls):
     )
     s = changed(stage, new, agents_).answer("continue")
     assert s.waiting.text == "Sure?" and told(s)[:3] == ["architect", "coder", "tester"]
+    s.approve()
+    assert s.waiting.text == "Deploy?", "behind another call: asked again"
     assert s.approve().state == "done" and told(s)[3:] == ["coder", "deployer"]
 
 
@@ -231,7 +233,7 @@ def test_a_swallowed_divergence_goes_no_further(stage):
         try:
             run("coder", str(next(counter)))
         except BaseException:
-            pass
+            run("coder", "0")
         pause("ok?")
         run("deployer")
 

@@ -12,7 +12,7 @@ from enum import Enum, IntEnum
 import pytest
 
 from yourturn.core.errors import Invalid
-from yourturn.flow import StepFailed, parallel, pause, run, step
+from yourturn.flow import StepFailed, parallel, pause, run, step, stuck
 from yourturn.flow.engine import SWALLOWED
 from yourturn.flow.thread import ROUNDS
 from yourturn.testing import done
@@ -178,6 +178,25 @@ def test_a_loop_that_swallows_the_way_out_ends(stage, script):
     spent = time.process_time()
     s.approve()
     assert s.state == "done" and s.summary == "ended" and time.process_time() - spent < 5
+
+
+def gives_up(prompt):
+    while True:
+        try:
+            return stuck("no way")
+        except:  # noqa: E722
+            continue
+
+
+def gives_up_in_a_branch(prompt):
+    return parallel([lambda: gives_up(prompt), lambda: step(do, "beside")])
+
+
+@pytest.mark.parametrize("script", [gives_up, gives_up_in_a_branch])
+def test_a_loop_that_swallows_the_end_ends(stage, script):
+    s = stage(script).run()
+    assert (s.state, s.failure, s.reason) == ("failed", "stuck", "no way")
+    assert s.notes == [f"{script.__name__}.py {SWALLOWED}"]
 
 
 def test_what_is_swallowed_is_counted(stage):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+from datetime import datetime
 
 import pytest
 
@@ -145,4 +146,69 @@ def test_nested_models_load(stage, future):
 def test_a_workflow_takes_the_prompt(tmp_path):
     lay(tmp_path, main="def workflow():\n    pass\n")
     with pytest.raises(Invalid, match=r"workflow in main.py does not take the prompt"):
+        program.must_read("main.py", tmp_path)
+
+
+# --- which module is meant ----------------------------------------------------------------------------------------------
+
+
+def test_what_lies_beside_comes_before_what_is_installed(stage, tmp_path):
+    """As for any Python script; only the standard library cannot be replaced."""
+    body = "import json, pydantic\n\ndef workflow(prompt):\n    return pydantic.WHO + json.dumps(1)\n"
+    folder = lay(tmp_path / "a", main=body, pydantic="WHO = 'beside'\n", json="dumps = None\n")
+    assert stage(folder / "main.py").run().summary == "beside1"
+
+
+@pytest.mark.parametrize("line", ["import importlib", "import importlib.util", "from importlib import import_module"])
+def test_import_module_finds_what_lies_beside(stage, tmp_path, line):
+    call = "import_module" if line.startswith("from") else "importlib.import_module"
+    body = f"{line}\n\ndef workflow(prompt):\n    return {call}('helpers.deep').WHO + {call}('json').dumps(1)\n"
+    for name in ("a", "b"):
+        lay(tmp_path / name, main=body)
+        lay(tmp_path / name / "helpers", __init__="", deep=f"WHO = '{name}'\n")
+    assert [stage(tmp_path / name / "main.py").run().summary for name in ("a", "b")] == ["a1", "b1"]
+    assert "helpers" not in sys.modules
+
+
+def test_a_changed_helper_is_not_taken_for_chance(stage, tmp_path):
+    body = "from helpers import WHO\n\ndef workflow(prompt):\n    step(str, WHO)\n    pause('Go on?')\n"
+    folder = lay(tmp_path / "a", main=body, helpers="WHO = 'v1'\n")
+    s = stage(folder / "main.py").run()
+    (folder / "helpers.py").write_text("WHO = 'v2'\n")
+    s.approve()
+    assert s.waiting.text.splitlines()[0] == (
+        "main.py is as it was: a module beside it was changed while PROJ-1 waited (helpers.py), or it does not call the same "
+        "every time. Use now(), random(), uuid() and step() for what changes."
+    )
+    (folder / "helpers.py").write_text("WHO = 'v1'\n")
+    assert s.answer("retry").state == "done"
+
+
+# --- config() beside the functions --------------------------------------------------------------------------------------
+
+TOP = "config(human_timeout='7d', on_timeout='notify_again')\n\ndef workflow(prompt):\n    pause('Go on?')\n"
+
+
+def days(s):
+    q = s.waiting.question
+    return (datetime.fromisoformat(q["timeout_at"]) - datetime.fromisoformat(q["asked_at"])).days
+
+
+def test_config_beside_the_functions_is_the_runs(stage, tmp_path):
+    folder = lay(tmp_path / "a", main=TOP, other="def workflow(prompt):\n    pause('Go on?')\n")
+    assert days(stage(folder / "main.py").run()) == 7
+    assert days(stage(folder / "other.py").run()) == 1, "each run has its own"
+    s = stage(TOP).run().advance(days=8)
+    assert s.state == "human" and s.waiting.text == "Go on?"
+
+
+def test_a_mistake_in_it_is_told_before_the_run_begins(tmp_path):
+    lay(tmp_path, main="config(patience=1)\n" + TOP)
+    with pytest.raises(Invalid, match=r"main.py cannot be loaded: line 1: Invalid: config\(\) knows no 'patience'"):
+        program.must_read("main.py", tmp_path)
+
+
+def test_a_helper_configures_nobody(tmp_path):
+    lay(tmp_path, main="import helpers\n" + TOP, helpers="from yourturn.flow import config\nconfig(human_timeout='1h')\n")
+    with pytest.raises(Invalid, match="outside of a workflow"):
         program.must_read("main.py", tmp_path)

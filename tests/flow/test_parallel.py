@@ -215,7 +215,9 @@ def test_a_branch_more(stage):
     body = 'def workflow(prompt):\n    parallel([lambda: pause("ok?"), lambda: run("a")])\n'
     s = stage(body, {"a": [done()]}).run().edit(body.replace("[lambda", "[lambda: None, lambda")).approve()
     assert "Step 1 was parallel(2), and now is parallel(3)" in s.waiting.text
-    assert s.answer("continue").state == "done" and len(s.calls) == 1
+    s.answer("continue")
+    assert s.waiting.text == "ok?", "it is asked by another branch now: asked again"
+    assert s.approve().state == "done" and len(s.calls) == 1
 
 
 @pytest.mark.parametrize("ended", ["stopped", "timed out"])

@@ -54,6 +54,7 @@ _CHANGED, _WAYS, _CLAIMED, _BESIDE, _ALIGNED, _TRUTH, _FAILURES = (
     f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel", "alignment", "truth", "failures")
 )
 _ALIGN = "yourturn/flow/align.py"
+_DOUBT = "tests/flow/test_doubt.py"
 _PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
 
 
@@ -411,21 +412,30 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a word about code answers a pause", _REPLAY, "] in ours and not about_run(q)]", "] in ours]", on(_CHANGED, "test_retry_with_the_old_script")),
     Mutant("a swallowed pause goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.journal.out", on(_WAYS, "test_a_swallow_to_the_end_is_noted_once")),
     Mutant("a swallowed divergence goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.left", on(_CHANGED, "test_a_swallowed_divergence_goes_no_further")),
-    Mutant("a changed branch is recorded unseen", _REPLAY, 'if scope.alone and not entry.done and entry.name != "parallel":', "if not entry.done:", on(_BESIDE, "test_a_branch_that_changed")),
+    Mutant("a changed branch is recorded unseen", _REPLAY, 'entry.name not in (*QUIET, "parallel")', "entry.name not in QUIET", on(_BESIDE, "test_a_branch_that_changed")),
     Mutant("a parallel is taken over whole", _REPLAY, 'if entry.name == "parallel":\n', "if False:\n", on(_CHANGED, "test_a_parallel_is_taken_over_branch_by_branch")),
     Mutant("everything is kept", _REPLAY, "if len(self._kept) >= KEPT:", "if False:", on("tests/flow/test_durable.py", "test_many_of_them_do_not_wait_for_one_commit")),
     Mutant("a spare serves twice", _REPLAY, '            self.spares.taken.add(spare["index"])\n', "", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-at once")),
     Mutant("chance is taken from anywhere", _ALIGN, "if number(s[\"index\"]) == cursor + 1), None)", "), None)", on(_CHANGED, "test_chance_is_taken_over_where_it_stood")),
-    Mutant("an answer has two places", _ALIGN, "if not found or len(known) > 1:", "if not found:", on(_ALIGNED, "test_the_yes_of_one_checkpoint_does_not_approve_another")),
-    Mutant("an answer goes to the first place", _ALIGN, ' or _places(call["text"], body) <= 1 else None', " or True else None", on(_ALIGNED, "test_one_answer_and_two_places_for_it")),
-    Mutant("an answer that was kept is not doubted", _ALIGN, 'if latest != place and own[place]["index"] in asked:', "if False:", on(_ALIGNED, "test_nor_does_it_where_the_first_checkpoint_is_gone")),
+    Mutant("an answer has two places", _ALIGN, "(name in ASKS and len(known) > 1)", "False", on(_DOUBT, "test_two_answers_behind_the_same_call_are_asked_again")),
+    Mutant("an answer goes to another place", _ALIGN, 'return (max(earlier)[1] if earlier else "") == behind', "return True", on(_ALIGNED, "test_one_answer_and_two_places_for_it")),
+    Mutant("an answer goes to another parallel", _DURABLE, 'behind = "" if entry.in_place else None', 'behind = ""', on(_DOUBT, "test_a_branch_of_another_parallel_asks_again")),
+    Mutant("a lambda is taken for another one", _ALIGN, "if name in ASKS or nameless(name, call):\n            unsure", "if name in ASKS:\n            unsure", on(_DOUBT, "test_nor_out_of_its_place")),
+    Mutant("a lambda is never in doubt", _ALIGN, ' or doubt.step["name"] not in ASKS]', "]", on(_DOUBT, "test_nor_where_all_the_calls_fit")),
+    Mutant("what fits is not doubted", _REPLAY, "found = doubts(self.steps, new) if self.doubtful else []", "found: list[Any] = []", on(_DOUBT, "test_a_gate_is_deleted_and_another_one_added")),
+    Mutant("what the script asks now is not looked at", _REPLAY, "found = doubts(self.steps, new) if", "found = doubts(self.steps) if", on(_DOUBT, "test_a_gate_is_written_before_the_one_that_waits", "sqlite-")),
+    Mutant("a branch acts before it is doubted", _REPLAY, "            self.sure(entry)\n            if scope.alone:", "            if scope.alone:\n                self.sure(entry)", on(_DOUBT, "test_it_is_noticed_before_a_branch_does_anything")),
+    Mutant("what is in doubt is taken over", _ALIGN, "wanted[:SHORT] in self.again or ", "", on(_DOUBT, "test_a_gate_is_written_before_the_one_that_was_answered")),
+    Mutant("every change is in doubt", _ENGINE, "self.changed and not (known and program.alike(", "self.changed and not (False and program.alike(", on(_DOUBT, "test_a_comment_is_no_change")),
+    Mutant("one word keeps every change", _ENGINE, ' and (q["metadata"] or {}).get("program") == source.digest]', "]", on(_DOUBT, "test_what_was_kept_is_not_kept_after_another_change")),
+    Mutant("an answer that was kept is not doubted", _ALIGN, 'if latest != here and own[here]["index"] in asked:', "if False:", on(_ALIGNED, "test_nor_does_it_where_the_first_checkpoint_is_gone")),
     Mutant("results come from anywhere", _ALIGN, 'and number(s["index"]) > cursor and', "and", on(_ALIGNED, "test_results_come_in_order_and_not_from_anywhere")),
     Mutant("a choice of no is true", "yourturn/flow/values.py", "        if found is None:\n            raise TypeError(", "        if False:\n            raise TypeError(", on(_TRUTH, "test_a_refused_answer_has_no_truth_either")),
     Mutant("a no is true", "yourturn/flow/values.py", 'return self.value is True and self.verdict != "rejected"', 'return self.verdict == "approved"', on(_TRUTH, "test_a_no_deletes_nothing")),
     Mutant("a loop never ends", _REPLAY, "if self.rounds > ROUNDS and", "if self.rounds > 10_000 * ROUNDS and", on(_FAILURES, "test_what_is_swallowed_is_counted")),
     Mutant("a deed whose result is too large is repeated", _DURABLE, "        except Invalid as error:  # too large, say: the deed is done, and its record says so\n", "        except KeyError as error:\n", on(_FAILURES, "test_a_result_that_cannot_be_recorded_is_a_recorded_failure", "sqlite-text")),
-    Mutant("a failure is tried again without its step", _ENGINE, 'self.desk.rewind(self.key, at, spare="." in at, claim=self.claim)', "pass", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
-    Mutant("an answer is acted upon twice", _ENGINE, "if self._acted_upon(said[-1]):", "if False:", on(_FAILURES, "test_a_stopped_one_can_be_resumed_after_all")),
+    Mutant("a failure is tried again without its step", _ENGINE, 'self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)', "pass", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
+    Mutant("an answer is acted upon twice", _ENGINE, " or self._acted_upon(q):", ":", on(_FAILURES, "test_a_stopped_one_can_be_resumed_after_all")),
     Mutant("a spare serves again after a wait", _REPLAY, 'old = {"spare": [self.number, spare["index"]]}', "old: dict[str, Any] = {}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
     Mutant("a stopped branch is done", _DURABLE, " + [e for e in errors if isinstance(e, Suspended)]", "", on(_CLAIMED, "test_a_host_that_stops_in_the_middle_of_a_turn", "sqlite-True")),
@@ -433,7 +443,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the end of a run answers its questions", _REPLAY, 'return event["data"]["to"] in ENDED', "return False", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
     Mutant("a question that was taken back is asked again", _REPLAY, 'return event["data"]["to"] in ENDED', "return True", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
     Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_durable.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
-    Mutant("a waiting run gets stuck", _DURABLE, "raise here.left or here.journal", "raise here.journal", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
+    Mutant("a waiting run gets stuck", _DURABLE, "    here.stay()\n", "", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and found.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
     # --- pages
     Mutant("what an agent wrote is markup", "yourturn/web/frame.py", "        out += escape(part) + sign\n", "        out += Markup(part) + sign\n", on(_TEXT, "test_the_corpus_has_no_effect", "")),

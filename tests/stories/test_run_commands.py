@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stories.floor import AUTH, Floor
+from tests.stories.floor import AUTH, Floor, step
 from yourturn.strict import examine
 
 # --- looking ----------------------------------------------------------------------------------------------------------
@@ -128,6 +128,16 @@ def test_stop_ends_a_run_whose_agent_asks(both: Floor) -> None:
     task = floor.desk.show(key)
     assert (task["state"], task["failure"], task["reason"]) == ("failed", "stuck", "another approach")
     assert said.startswith("✓ STOP. ") and "turn stop" not in said
+
+
+def test_stop_at_a_choice_names_the_way_to_end_the_run(floor: Floor) -> None:
+    key, claim = floor.begun()
+    waits = step("1", "ask", "waiting", None, {"text": "Which?", "kind": "input", "options": ["a", "b"]})
+    floor.agent.flag(key, "Which?", None, "input", claim=claim, step="1", steps=[waits], options=["a", "b"])  # type: ignore[arg-type]
+    error = floor.crew("signal", key, "--status", "stop", exit=6)
+    assert error["message"] == "Q1 takes one of: a, b"
+    assert error["hint"] == f"The question is still open. To end the run: turn stop {key}"
+    assert floor.question(key)["id"] == "Q1"
 
 
 def test_a_signal_is_the_result_of_a_step_that_waits(both: Floor) -> None:

@@ -259,3 +259,10 @@ def test_continue_for_a_program(floor: Floor) -> None:
     os.close(theirs)
     os.close(ours)
     assert process.returncode == 0 and json.loads(out)["state"] == "ready"
+
+
+def test_only_an_agents_question_promises_a_session(floor: Floor) -> None:
+    agents, scripts = floor.escalated(), floor.paused()
+    shown = {key: " ".join(floor.crew.text("show", key).split()) for key in (agents, scripts)}
+    assert f"turn continue {agents} in the agent's own session, or here" in shown[agents]
+    assert shown[scripts].endswith(f"turn continue {scripts} here")

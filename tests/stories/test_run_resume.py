@@ -59,6 +59,50 @@ def test_changed_code(works: Floor, flag: str) -> None:
     assert works.crew.turns("PROJ-1") == (1 if flag == "--accept-new-code" else 2)
 
 
+def test_a_verdict_stays_with_its_question(works: Floor) -> None:
+    script = works.crew.folder / "feature.py"
+    steps = "".join(f'def {name}():\n    return "{name}"\n\n\n' for name in ("plan", "show", "migrate"))
+    gate = 'def gate():\n    return pause("Approve?")\n\n\n'
+    script.write_text(f'{steps}{gate}def workflow(p):\n    step(plan)\n    gate()\n    pause("Release?")\n')
+    works.crew.text("run", "feature.py", "x", exit=7)
+    works.crew("approve", "1", "the plan is fine")
+    works.crew.text("resume", "1", exit=7)
+    works.crew("approve", "1", "release ok")
+    new = '    step(show)\n    if gate():\n        step(migrate)\n    step(plan)\n    gate()\n    pause("Release?")\n'
+    script.write_text(f"{steps}{gate}def workflow(p):\n{new}")
+    works.crew.text("resume", "1", exit=7)
+    seen = works.crew.text("resume", "1", "--accept-new-code", exit=7)
+    assert "waits for a person, Q4 (checkpoint):\n  Approve?" in seen
+    assert [s["call"]["function"] for s in works.desk.steps("PROJ-1") if s["name"] == "step" and not s["spare"]] == ["show"]
+
+
+def test_what_is_in_doubt_is_told_with_the_way_out(works: Floor) -> None:
+    script = works.crew.folder / "feature.py"
+    script.write_text('def workflow(p):\n    pause("Approve?")\n    pause("Approve?")\n    return "old"\n')
+    works.crew.text("run", "feature.py", "x", exit=7)
+    works.crew("approve", "1")
+    works.crew.text("resume", "1", exit=7)
+    script.write_text(script.read_text().replace('"old"', '"new"'))
+    works.crew("approve", "1")
+    seen = works.crew.text("resume", "1", exit=7)
+    assert "Steps 1 and 2 are all pause('Approve?'): an answer may belong to another one of them now." in seen
+    assert "to keep what is in doubt: turn respond Q3 keep; " in works.crew("resume", "1", exit=2)["hint"]
+    works.crew("respond", "Q3", "keep")
+    assert works.crew("resume", "1")["summary"] == "new"
+
+
+def test_a_script_that_could_not_be_loaded_is_tried_again(works: Floor) -> None:
+    script = works.crew.folder / "feature.py"
+    script.write_text('def workflow(prompt):\n    pause("Go?")\n    return "ended"\n')
+    works.crew.text("run", "feature.py", "Add login", exit=7)
+    works.crew("approve", "1")
+    script.write_text("def workflow(prompt:\n")
+    assert "feature.py is not Python" in works.crew.text("resume", "1", exit=7)
+    assert "Use 'turn resume 1' to try it again, 'turn stop 1' to end it." in works.crew.text("status", "1")
+    script.write_text('def workflow(prompt):\n    pause("Go?")\n    return "ended"\n')
+    assert works.crew("resume", "1")["summary"] == "ended"
+
+
 def test_changed_code_asked_on_a_terminal(works: Floor) -> None:
     key = works.changed()
     code, seen = works.types("resume", "1", "--detach", keys="\n")

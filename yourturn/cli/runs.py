@@ -74,7 +74,7 @@ def signal(a: Namespace) -> int:
         if word == "STOP" and task["workflow"] and asked and not (q and (about_run(q) or _checkpoint(task, q))):
             desk.stop(task["key"], message, key=a.idempotency_key)
         elif q is not None and task["workflow"] and q["response_type"] == "choice":
-            desk.answer(q["id"], word.lower() if word in ("CONTINUE", "STOP") else a.status, message, key=a.idempotency_key)
+            _choose(desk, task, q, word.lower() if word in ("CONTINUE", "STOP") else a.status, message, a.idempotency_key)
         elif q is not None and word not in ("CONTINUE", "STOP") and seat_of(task, q).settles:
             _settle(desk, q, a.status.strip(), message, a.idempotency_key)
         elif (yes := signalled(word)) is not None:
@@ -89,6 +89,16 @@ def signal(a: Namespace) -> int:
     more = [f"The script decides what that means. To end the run: turn stop {task['key']}"]
     told = word == "STOP" and task["workflow"] and not task["ended_at"] and q is not None and not about_run(q)
     return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}", *(more if told else [])])
+
+
+def _choose(desk: Any, task: dict[str, Any], q: dict[str, Any], word: str, message: str, key: str | None) -> None:
+    """One of the options; STOP may be meant for the run."""
+    try:
+        desk.answer(q["id"], word, message, key=key)
+    except Invalid as no:
+        if word != "stop":
+            raise
+        raise Invalid(no.message, reason=no.reason, hint=f"{no.hint} To end the run: turn stop {task['key']}") from None
 
 
 def _checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
@@ -124,7 +134,7 @@ def resume_args(p: Any) -> None:
 
 
 def resume(a: Namespace) -> int:
-    from ..runs import about_run, open_questions, status
+    from ..runs import about_run, offers, open_questions, status
     from ..screen import left
 
     with connect(a) as desk:
@@ -143,7 +153,7 @@ def resume(a: Namespace) -> int:
             _known(task, a.from_)
         asked = open_questions(task)
         recovery = next((q for q in asked if about_run(q)), None)
-        if recovery is not None and recovery["reason"] == "run_failed" and not a.accept_new_code:
+        if recovery is not None and not offers(recovery, "continue") and not a.accept_new_code:
             word = "retry" if a.from_ is None else f"from-{a.from_.removeprefix('#')}"
             return after(a, term, desk, task, recovery, desk.answer(recovery["id"], word))
         if recovery is not None:
@@ -164,12 +174,14 @@ def _known(task: dict[str, Any], step: str) -> None:
 def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any]) -> int:
     """What was asked about changed code."""
     from .. import view
+    from ..runs import offers
 
     if a.accept_new_code or a.from_ is not None:
         word = "continue" if a.accept_new_code else f"from-{a.from_.removeprefix('#')}"
         return after(a, term, desk, task, q, desk.answer(q["id"], word))
     if not term.there:
-        hint = f"Say how: turn resume {task['key']} --accept-new-code, or --from STEP; to end it: turn stop {task['key']}"
+        keep = f"; to keep what is in doubt: turn respond {q['id']} keep" if offers(q, "keep") else ""
+        hint = f"Say how: turn resume {task['key']} --accept-new-code, or --from STEP{keep}; to end it: turn stop {task['key']}"
         raise Usage(f"Cannot resume {task['key']} just so", reason=q["text"].splitlines()[0], hint=hint)
     term.say(*view.question(q, ""))
     return after(a, term, desk, task, q, term.answer(desk, q))

@@ -5,15 +5,19 @@ calls with one line of calls, as a diff aligns lines of text:
 
     run, step, sleep            the next older call that is the same. If the only one in the journal stood elsewhere, a deed
                                 (run, step) is taken over from there: a deed is not done again because two lines were swapped
-    pause, ask                  the next older one, if it is the only one that is the same, and if it stands behind the call that
-                                it stood behind or the script asks this in one place only. A person's answer is never moved to
-                                another question: where it has more than one place, the question is asked again
+    pause, ask                  the next older one, if it is the only one that is the same and stands directly behind the call
+                                that it stood behind. An answer is never moved to another question: else it is asked again
+    step(lambda: …)             the next older one, if it stands directly behind the call that it stood behind
     now, random, uuid           directly behind the call that it stood behind
+
+What fits call by call may still belong to another call (`doubts`): a question that is asked twice behind the same deed, if one of
+them is deleted or another one written before it; a function without a name, if it is another one now. A person decides.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from ..core.canon import dumps
 from ..core.journal import call_digest
@@ -26,6 +30,9 @@ LOOSE = ("now", "log")
 ASKS = ("pause", "ask")
 #: How long a person has, who is asked, and how urgently. Not what is asked.
 PATIENCE = ("timeout", "on_timeout", "urgency", "reviewer")
+#: What functions are called that have no name: in Python, and in Lua.
+NAMELESS = ("lambda", "partial", "function")
+SHORT = 12  #: characters that tell one mark from another
 
 
 def bare(call: Any) -> Any:
@@ -43,12 +50,49 @@ def mark(step: Step) -> str:
     return call_digest(step["name"], bare(step["call"]))
 
 
+def nameless(name: str, call: Any) -> bool:
+    """A step() of a lambda, say: nothing tells it from another one."""
+    return name == "step" and str(call["function"]).rpartition(".")[2] in NAMELESS
+
+
 def number(path: str) -> int:
     return int(path.rpartition(".")[2])
 
 
+def place(path: str) -> list[int]:
+    return [int(part) for part in path.split(".")]
+
+
 def line_of(path: str) -> str:
     return path.rpartition(".")[0]
+
+
+class Doubt(NamedTuple):
+    """Calls that are the same, and whose records may be each other's in the script as it is now."""
+
+    mark: str
+    step: Step
+    places: list[str]
+
+    @property
+    def first(self) -> str:
+        return self.places[0]
+
+
+def doubts(steps: Mapping[str, Step], new: Step | None = None) -> list[Doubt]:
+    """`steps` by place: what was recorded; `new`: the call that the changed script makes now. The first place comes first."""
+    calls = [*steps.items(), *([(new["path"], new)] if new is not None and new["name"] in ASKS else [])]
+    found: dict[tuple[str, str], Doubt] = {}
+    deeds: dict[str, str] = {}  #: the last one of each line
+    for path, step in sorted(calls, key=lambda call: place(call[0])):
+        if step["name"] in QUIET:
+            continue
+        asks, own, line = step["name"] in ASKS, mark(step), line_of(path)
+        if asks or nameless(step["name"], step["call"]):
+            found.setdefault((own, deeds.get(line, "") if asks else ""), Doubt(own, step, [])).places.append(path)
+        if not asks:
+            deeds[line] = own
+    return [doubt for doubt in found.values() if len(doubt.places) > 1 or doubt.step["name"] not in ASKS]
 
 
 def place_in_doubt(steps: list[Step], at: int) -> int:
@@ -62,19 +106,19 @@ def place_in_doubt(steps: list[Step], at: int) -> int:
     own.sort(key=lambda s: int(s["index"]))
     marks = [mark(s) for s in own]
     latest, found = len(own), at
-    for place in range(sum(int(s["index"]) < at for s in own) - 1, -1, -1):
-        latest = next(n for n in range(latest - 1, -1, -1) if marks[n] == marks[place])
-        if latest != place and own[place]["index"] in asked:
-            found = int(own[place]["index"])
+    for here in range(sum(int(s["index"]) < at for s in own) - 1, -1, -1):
+        latest = next(n for n in range(latest - 1, -1, -1) if marks[n] == marks[here])
+        if latest != here and own[here]["index"] in asked:
+            found = int(own[here]["index"])
     return found
 
 
 class Spares:
     """What the older script called and the new one may call again."""
 
-    def __init__(self, steps: list[Step], journal: int, without: str = "") -> None:
-        """`without`: this call, and those behind it in its line, are to be made again."""
-        self.journal = journal
+    def __init__(self, steps: list[Step], journal: int, without: str = "", again: tuple[str, ...] = ()) -> None:
+        """`without`: this call, and those behind it in its line, are to be made again; `again`: so are calls with these marks."""
+        self.journal, self.again = journal, again
         spares = [s for s in steps if s["spare"] and not _behind(s["index"], without)]
         own = [s for s in steps if not s["spare"]]
         self.first = min((int(s["index"].partition(".")[0]) for s in steps if s["spare"]), default=0)
@@ -97,17 +141,15 @@ class Spares:
             return str(known[1])
         return path if self._kept(path) else ""
 
-    def find(self, name: str, call: Any, line: str | None, cursor: int, behind: str | None, body: str = "") -> Step | None:
-        """`line`: the older line of calls, if there is one; `cursor`: how far it is; `behind`: where the call before this stood;
-        `body`: the script."""
-        known = self.marks.get(call_digest(name, bare(call)), [])
+    def find(self, name: str, call: Any, line: str | None, cursor: int, behind: str | None) -> Step | None:
+        """`line`: the older line of calls, if there is one; `cursor`: how far it is; `behind`: where the call before stood."""
+        wanted = call_digest(name, bare(call))
+        known = self.marks.get(wanted, [])
         here = [s for s in known if line_of(s["index"]) == line and number(s["index"]) > cursor and s["index"] not in self.taken]
         here.sort(key=lambda s: number(s["index"]))
-        if name in ASKS:
-            found = here or (known if line is None and known and known[0]["index"] not in self.taken else [])
-            if not found or len(known) > 1:
-                return None
-            return found[0] if self._before(found[0]["index"]) == behind or _places(call["text"], body) <= 1 else None
+        if name in ASKS or nameless(name, call):
+            unsure = wanted[:SHORT] in self.again or (name in ASKS and len(known) > 1)
+            return here[0] if here and not unsure and self.in_place(here[0]["index"], behind) else None
         if name in QUIET:
             return next((s for s in here if number(s["index"]) == cursor + 1), None)
         if here:
@@ -115,15 +157,10 @@ class Spares:
         moved = name in ("run", "step") and len(known) == 1 and known[0]["index"] not in self.taken
         return known[0] if moved else None
 
-    def _before(self, path: str) -> str:
-        """The call before that one in its line, or none."""
-        earlier = [found for found in self.lines[line_of(path)] if found[0] < number(path)]
-        return max(earlier)[1] if earlier else ""
-
-
-def _places(text: str, body: str) -> int:
-    """Where a script asks this."""
-    return sum(body.count(f"{quote}{text}{quote}") for quote in ("'", '"'))
+    def in_place(self, path: str, behind: str | None) -> bool:
+        """Did the older call at this place stand directly behind that one, or as that one at the beginning?"""
+        earlier = [found for found in self.lines.get(line_of(path), ()) if found[0] < number(path)]
+        return (max(earlier)[1] if earlier else "") == behind
 
 
 def _behind(path: str, other: str) -> bool:

@@ -19,6 +19,7 @@ from ..core.fields import duration
 from ..runs import no_waiting
 from .agentcall import AgentCall, conduct
 from .journal import Entry, Scope, plain, recorded, scope
+from .modules import loading
 from .thread import ScriptThread
 from .trouble import failure
 from .values import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended, WayOut, refusal
@@ -55,7 +56,7 @@ def _here(name: str) -> Scope:
 
 def config(**settings: Any) -> None:
     """Decide how this run waits: human_escalation, human_timeout ('2d', or None), on_timeout, notify_on_waiting."""
-    known = _here("config").journal.config
+    known = loading.get() or _here("config").journal.config
     for name, value in settings.items():
         if not hasattr(known, name):
             raise Invalid(f"config() knows no {name[:40]!a}", hint=f"It knows: {', '.join(vars(known))}.")
@@ -197,7 +198,8 @@ def closed(q: dict[str, Any]) -> dict[str, Any]:
 def stuck(reason: str = "") -> NoReturn:
     """Give up: the run ends here, with this reason."""
     here = _here("stuck")
-    raise here.left or here.journal.leave(Stuck(str(reason)))
+    here.stay()
+    raise here.journal.leave(Stuck(str(reason)))
 
 
 def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -316,7 +318,8 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
         raise Invalid("parallel() needs functions", hint='Like: parallel([lambda: run("a"), lambda: run("b")])')
     entry = here.call("parallel", {"branches": len(todo)})
     older = here.journal.spares.old(entry.path, entry.step)
-    scopes = [Scope(here.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None) for n in range(len(todo))]
+    behind = "" if entry.in_place else None
+    scopes = [Scope(here.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None, behind) for n in range(len(todo))]
     if entry.step is None:
         here.journal.write(entry, "running")
     ends: list[tuple[bool, Any]] = [(False, Halted())] * len(todo)  # one that says nothing of its end was hit by that

@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.answers import signalled
 from ..core.errors import ClaimLost, Invalid, YourturnError
-from ..runs import about_run, retried
+from ..runs import about_run, retried, said
 from ..screen import clock
 from . import program
-from .align import place_in_doubt
+from .align import SHORT, place, place_in_doubt
 from .durable import Config
 from .journal import Entry, Journal, Scope, scope
-from .shown import calls, shown_call
+from .modules import setting
+from .shown import calls, in_doubt, shown_call
 from .thread import ScriptThread
 from .trouble import failure
 from .values import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
@@ -59,6 +60,7 @@ class Engine:
         self.ref = str(self.task["workflow"])
         self.file = program.split(self.ref)[0]
         self.changed = False
+        self.doubtful = False  #: and that says more than other comments
         self.where = ""  #: the script's file, as tracebacks name it
         self.not_understood = ""  #: what a person said about it, and nobody can act on
 
@@ -93,17 +95,21 @@ class Engine:
     def _run(self) -> Ended:
         try:
             source = self._source()
-            function, self.where = self._load(source)
+            with setting(config := Config()):
+                function, self.where = self._load(source)
         except YourturnError as error:
-            return self._ask_recovery("1", self._words(error), {"error": self._words(error)}, runs=False)
+            return self._not_run(error)
+        self.digest, self.helpers = source.digest, program.helpers(function)
         news = {"file": source.file, "body": source.body} if self.changed else None
-        self.journal = Journal(self.desk, {"task": self.task, "claim": self.claim}, self.host, Config(), news, source.body)
+        got, unsure = {"task": self.task, "claim": self.claim}, self.doubtful and not self._decided(source)
+        self.journal = Journal(self.desk, got, self.host, config, news, unsure)
         top, value = Scope(self.journal), None
         raised: BaseException | None = None
         token = scope.set(top)
         try:
             value = function(self.task["description"])
             top.ended()
+            self.journal.ended()
         except BaseException as error:
             raised = error
         finally:
@@ -133,7 +139,13 @@ class Engine:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
             return program.Source(known["file"], known["body"], None)
         self.changed = known is None or known["digest"] != here.digest
+        self.doubtful = self.changed and not (known and program.alike(self.ref, known["body"], here.body))
         return here
+
+    def _decided(self, source: program.Source) -> bool:
+        """A person has said what is to become of this very change."""
+        asked = [q for q in self.task["questions"] if about_run(q) and (q["metadata"] or {}).get("program") == source.digest]
+        return any(q["journal"] != self.task["journal"] or said(q) == "keep" for q in asked)
 
     # --- how it is left ---------------------------------------------------------------------------------------------
 
@@ -151,7 +163,7 @@ class Engine:
         if isinstance(way_out, Released):
             return self._released(way_out)
         if isinstance(way_out, program.BadScript):
-            return self._ask_recovery("1", self._words(way_out), {"error": self._words(way_out)}, runs=False)
+            return self._not_run(way_out)
         return self._failed(way_out)
 
     def _suspended(self, left: Suspended) -> Ended:
@@ -199,7 +211,6 @@ class Engine:
         return words
 
     def _done(self, value: Any) -> Ended:
-        self.journal.goes_on()
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
@@ -250,23 +261,38 @@ class Engine:
         return str(max((int(path.partition(".")[0]) for path in self.journal.steps), default=1))
 
     def _diverged(self, other: Diverged) -> Ended:
-        expected, actual = calls(other.expected, other.actual)
-        if self.changed:
-            why = f"{self.file} was changed while {self.key} waited."
-        else:
-            why = f"{self.file} does not call the same every time. Use now(), random(), uuid() and step() for what changes."
-        text = f"{why}\nStep {other.path} was {expected}, and now is {actual}. How should it go on?"
-        return self._ask_recovery(other.path, text, {"expected": expected, "actual": actual, "step": other.path})
+        lines, context, at = [self._why()], {"step": other.path}, other.path.partition(".")[0]
+        if other.actual is not other.expected:
+            expected, actual = calls(other.expected, other.actual)
+            context |= {"expected": expected, "actual": actual}
+            lines.append(f"Step {other.path} was {expected}, and now is {actual}.")
+        lines += [in_doubt(doubt) for doubt in other.doubts[:SHOWN]]
+        options = {"continue": f"Go on with the script as it is now, from step {at}; what it calls in another way is done"}
+        if other.doubts:
+            options["continue"] += ", what is in doubt is asked and done again"
+            options["keep"] = "Go on with the script as it is now; what is in doubt still belongs where it is"
+        options |= {"retry": "Try again, because the script is as it was", **self._back(int(at)), "stop": "Stop the run"}
+        known: dict[str, Any] = {"program": self.digest}
+        if other.doubts:
+            known |= {"again": sorted({doubt.mark[:SHORT] for doubt in other.doubts}), "from": place(other.doubts[0].first)[0]}
+        return self._ask_recovery(other.path, "\n".join(lines) + " How should it go on?", context, options, metadata=known)
 
-    def _ask_recovery(self, path: str, text: str, context: dict[str, Any], runs: bool = True) -> Ended:
+    def _why(self) -> str:
+        if self.changed:
+            return f"{self.file} was changed while {self.key} waited."
+        why = f"{self.file} does not call the same every time. Use now(), random(), uuid() and step() for what changes."
+        if self.helpers:
+            changed = f"a module beside it was changed while {self.key} waited ({', '.join(self.helpers[:SHOWN])}), or"
+            return f"{self.file} is as it was: {changed} {why.replace(self.file, 'it', 1)}"
+        return why
+
+    def _not_run(self, error: YourturnError) -> Ended:
+        """The script cannot be run as it is."""
         options = {"retry": "Try again, because the script is mended", "stop": "Stop the run"}
-        if runs:
-            at = path.partition(".")[0]
-            options = {
-                "continue": f"Go on with the script as it is now, from step {at}; what it calls in another way is done",
-                "retry": "Try again, because the script is as it was", **self._back(int(at)), "stop": "Stop the run",
-            }  # fmt: skip
-        self._ask("code_changed", text, context, path, options)
+        return self._ask_recovery("1", self._words(error), {"error": self._words(error)}, options)
+
+    def _ask_recovery(self, path: str, text: str, context: dict[str, Any], options: dict[str, str], **more: Any) -> Ended:
+        self._ask("code_changed", text, context, path, options, **more)
         return Ended("waiting", f"waits for a person (recovery): {text.splitlines()[0]}")
 
     def _back(self, at: int | None) -> dict[str, str]:
@@ -275,37 +301,41 @@ class Engine:
         found = [s for s in steps if at is None or int(s["index"]) <= at]
         return {f"from-{s['index']}": f"Go back to step {s['index']}: {shown_call(s)}" for s in found[-SHOWN:]}
 
-    def _ask(self, reason: str, text: str, context: dict[str, Any], path: str, options: dict[str, str], kept: Any = ()) -> None:
+    def _ask(
+        self, reason: str, text: str, context: dict[str, Any], path: str, options: dict[str, str], kept: Any = (), **more: Any
+    ) -> None:
         if self.not_understood:
             names = ", ".join(options)
             text = f"“{self.not_understood}” was not understood. Choose one of: {names}.\n{text}"
         self.host.leave()
         self.desk.flag(
             self.key, text, reason, "recovery", claim=self.claim, allow_other=True, context=context, step=path.partition(".")[0],
-            options=[{"id": word, "label": label} for word, label in options.items()], steps=list(kept),
+            options=[{"id": word, "label": label} for word, label in options.items()], steps=list(kept), **more,
         )  # fmt: skip
 
     def _recover(self) -> Ended | None:
         """What a person said about changed code or a failure, if they did since."""
-        said = [q for q in self.task["questions"] if about_run(q)]
-        if not said or said[-1]["status"] != "answered" or said[-1]["journal"] != self.task["journal"]:
+        q = next((q for q in reversed(self.task["questions"]) if about_run(q)), None)
+        if q is None or q["status"] != "answered" or q["journal"] != self.task["journal"] or self._acted_upon(q):
             return None
-        if self._acted_upon(said[-1]):
-            return None
-        q, response = said[-1], said[-1]["response"]
-        word = str(response["value"] or response["text"] or "").strip().lower()
+        response = q["response"]
+        word, at, known = said(q), int(q["step"]), q["metadata"] or {}
         if response["verdict"] == "rejected" or _no(word):
             return self._stopped(q, "" if _no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
-            to = place_in_doubt(self.task["steps"], int(q["step"]))
+            to = place_in_doubt(self.task["steps"], min(at, known.get("from", at)))
             self.desk.rewind(self.key, to, spare=True, claim=self.claim)
+        elif word == "keep" and known.get("again"):
+            if "actual" not in q["context"]:
+                return None
+            self.desk.rewind(self.key, at, spare=True, claim=self.claim)
         elif found := _FROM.fullmatch(word.removeprefix("from-")):
             self.desk.rewind(self.key, found[1], claim=self.claim)
         elif retried(q):
-            at = (q["context"] or {}).get("step") if q["reason"] == "run_failed" else None
-            if not at:
+            failed = (q["context"] or {}).get("step") if q["reason"] == "run_failed" else None
+            if not failed:
                 return None
-            self.desk.rewind(self.key, at, spare="." in at, claim=self.claim)
+            self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)
         else:
             self.not_understood = word[:80]
             return None

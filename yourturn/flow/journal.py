@@ -25,8 +25,8 @@ from ..core.canon import dumps
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
-from ..runs import about_run, failed_at
-from .align import LOOSE, QUIET, Spares, line_of, number, same
+from ..runs import about_run, failed_at, made_again
+from .align import ASKS, LOOSE, QUIET, Spares, doubts, line_of, number, place, same
 from .thread import ROUNDS, ScriptThread
 from .values import Diverged, Interrupted, Suspended
 
@@ -41,7 +41,7 @@ KEPT = 100  #: steps that are kept, at the most
 class Scope:
     """One line of calls."""
 
-    def __init__(self, journal: Journal, prefix: str = "", older: str | None = "") -> None:
+    def __init__(self, journal: Journal, prefix: str = "", older: str | None = "", behind: str | None = "") -> None:
         self.journal, self.prefix = journal, prefix
         self.next = 0 if prefix else 1  # people count the calls of a script from 1
         self.left: Suspended | None = None  #: it was suspended: whoever swallowed that gets no further
@@ -49,7 +49,7 @@ class Scope:
         self.thread = threading.get_ident()
         self.older = older  #: the line of the older script that this one continues, if any
         self.cursor = self.next - 1  #: how far that one is
-        self.behind: str | None = ""  #: where the last call stood there; None: it is new
+        self.behind = behind  #: where the last call stood there; None: it is new
 
     def path(self, number: int | None = None) -> str:
         number = self.next if number is None else number
@@ -62,13 +62,17 @@ class Scope:
 
     def call(self, name: str, call: Any, agent: str | None = None) -> Entry:
         """The next call, and what is known of it."""
+        self.stay()
+        return self.journal.find(self, name, call, agent)
+
+    def stay(self) -> None:
+        """Raises what leaves the script, if it is being left: whoever swallowed that gets no further."""
         way_out = self.journal.out or self.left
         if way_out is not None:
             if sys.exception() is not way_out:  # in a finally: it is still on its way
                 self.journal.swallowed |= self.alone or way_out is self.left
                 self._swallowed(way_out)
             raise way_out
-        return self.journal.find(self, name, call, agent)
 
     def _swallowed(self, way_out: BaseException) -> None:
         """Whoever catches it in a loop gets no further, and does not get round for ever."""
@@ -87,7 +91,7 @@ class Scope:
         ]  # fmt: skip
         if rest and self.left is None and self.journal.out is None:
             first = min(rest, key=number)
-            raise self.journal.leave(Diverged(first, self.journal.steps[first], None))
+            raise self.journal.differs(first, None)
 
     def suspend(self, why: str, until: str | None = None) -> Suspended:
         self.left = Suspended(why, until)
@@ -111,6 +115,7 @@ class Entry:
     def __init__(self, path: str, name: str, call: Any, agent: str | None) -> None:
         self.path, self.name, self.call, self.agent = path, name, call, agent
         self.step: Step | None = None
+        self.in_place = True  #: it stands behind the call behind which it stood before the script was changed
 
     @property
     def done(self) -> bool:
@@ -135,17 +140,18 @@ class Entry:
 
 class Journal:
     def __init__(
-        self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None, body: str = ""
-    ) -> None:
+        self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None,
+        doubtful: bool = False,
+    ) -> None:  # fmt: skip
         self.desk, self.claim, self.host, self.config = desk, got["claim"], host, config
         self.program = program  #: the source, if it is not the one that is recorded
-        self.body = body  #: the source
+        self.doubtful = doubtful  #: it was changed, and nobody has said that what fits still belongs where it is
         self.task: dict[str, Any] = got["task"]
         self.key: str = self.task["key"]
         self.number: int = self.task["journal"]
         found: list[Step] = self.task["steps"]  # as they were when it was claimed: nobody else writes there
         self.steps = {step["index"]: step for step in found if not step["spare"]}
-        self.spares = Spares(found, self.number, failed_at(self.task))
+        self.spares = Spares(found, self.number, failed_at(self.task), made_again(self.task))
         self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
         self.swallowed = False  #: the script has caught that, and gone on to its next call
         self._kept: dict[str, Step] = {}
@@ -167,10 +173,20 @@ class Journal:
             raise scope.suspend("stop")
         else:
             self._take_over(scope, entry)
-        scope.came_by(name, self.spares.old(entry.path, entry.step))
-        if scope.alone and not entry.done and entry.name != "parallel":  # branches may still come to differ
-            self.goes_on()
+        old = self.spares.old(entry.path, entry.step)
+        if name == "parallel":
+            entry.in_place = not old or self.spares.in_place(old, scope.behind)
+        scope.came_by(name, old)
+        if self._acts(entry):
+            self.sure(entry)
+            if scope.alone:  # branches may still come to differ
+                self.goes_on()
         return entry
+
+    def _acts(self, entry: Entry) -> bool:
+        """Something comes of this call that others can see. A wait that may be over by now is looked at first."""
+        waited = entry.waiting and entry.name in (*ASKS, "sleep")
+        return not entry.done and not waited and entry.name not in (*QUIET, "parallel")
 
     def _recorded(self, scope: Scope, name: str, call: Any) -> int | None:
         """Its number; None: it stands between two calls that were made before it was written into the script.
@@ -184,7 +200,7 @@ class Journal:
             elif name in LOOSE:
                 return None
             else:
-                raise self.leave(Diverged(scope.path(place), step, Entry(scope.path(place), name, call, None).row(RUNNING)))
+                raise self.differs(scope.path(place), Entry(scope.path(place), name, call, None).row(RUNNING))
         return place
 
     def _passed(self, scope: Scope, name: str, call: Any) -> Entry:
@@ -199,6 +215,25 @@ class Journal:
         with self._lock:
             self.out = self.out or way_out
             return self.out
+
+    def differs(self, path: str, actual: Step | None) -> BaseException:
+        before = {known: step for known, step in list(self.steps.items()) if place(known) < place(path)}
+        return self.leave(Diverged(path, self.steps[path], actual, doubts(before, actual) if self.doubtful else ()))
+
+    def sure(self, entry: Entry | None) -> None:
+        """Before a changed script does anything: all that it was told until now is its own. `entry`: the call that it makes."""
+        with self._lock:
+            new = entry.row(RUNNING) if entry is not None and entry.step is None else None
+            found = doubts(self.steps, new) if self.doubtful else []
+            if found:
+                step = self.steps[found[0].first]
+                raise self.leave(Diverged(found[0].first, step, step, found))
+            self.doubtful = False
+
+    def ended(self) -> None:
+        """The script has come to its end."""
+        self.sure(None)
+        self.goes_on()
 
     def goes_on(self) -> None:
         """All that was done before is the same in the script as it is now: so that is the run's script from here on."""
@@ -215,7 +250,7 @@ class Journal:
         go on with the lines of calls of the one that stood there.
         """
         with self._lock:
-            spare = self.spares.find(entry.name, entry.call, scope.older, scope.cursor, scope.behind, self.body)
+            spare = self.spares.find(entry.name, entry.call, scope.older, scope.cursor, scope.behind)
             if spare is None:
                 return
             self.spares.taken.add(spare["index"])

@@ -37,6 +37,16 @@ COUNT = 100_000
 #: How often a script is looked at while it is being loaded, before there is a run that could be stopped: a second or so.
 PATIENCE = 100
 
+#: Calls that a script may make beside its functions before it is believed to have them.
+CALLS = 100
+#: What a script is told while it is only loaded.
+_ANYTHING: dict[str, Any] = {
+    "run": {"status": "DONE", "summary": "", "reason": "", "message": ""},
+    "pause": {"continue": True, "reason": "", "message": "", "by": ""},
+    "ask": {"value": "", "text": "", "approved": True, "verdict": "approved", "by": "", "status": "answered"},
+    "now": 0, "random": 0.5, "uuid": "",
+}  # fmt: skip
+
 #: Functions with options, and how much they take beside those.
 _OPTIONS = {"run": 2, "pause": 1, "ask": 2, "config": 0}
 #: What other Lua programs have and scripts have not.
@@ -58,15 +68,19 @@ def load(body: str, file: str, name: str = "") -> Callable[[str], Any]:
 
 
 def _try(body: str, file: str, name: str) -> None:
-    """Load it once, up to the first call that needs a run."""
+    """Load it once. What it calls beside its functions does nothing here: whatever it is told, there has to be the function."""
     looks = itertools.count(1)
     machine = Machine(body, file, lambda: next(looks) > PATIENCE)
     leg = machine.leg(0, _values(name), 0)
-    while leg.what == "call" and leg.first == "config":
-        leg = machine.leg(0, _values(True))
+    calls = 0
+    while leg.what == "call" and leg.first != "stuck" and calls < CALLS:
+        calls += leg.first != "config"
+        leg = machine.leg(0, _values(True, _ANYTHING.get(leg.first)))
+    if leg.what == "halted" and isinstance(leg.first, BaseException):
+        raise leg.first
+    if calls and leg.what != "missing":
+        return  # it was told something else than the run will be: so the rest of it is for the run to see
     if leg.what == "halted":
-        if isinstance(leg.first, BaseException):
-            raise leg.first
         raise BadScript(f"{file} does not come to an end while it is loaded", hint="Put what it does into its functions.")
     if leg.what == "error":
         raise BadScript(f"{file} cannot be loaded", reason=str(machine.trouble(leg.first)))

@@ -2,8 +2,8 @@
 
 Two scripts may each have a `helpers.py` beside them, and one worker runs both. So what lies beside a script is imported under a
 name that only this folder has (`yourturn_script_3.helpers`), by an `__import__` that only the script and its helpers see.
-Standard and installed modules are imported as always. When one of the files was changed, the next load begins with fresh
-modules; runs under way keep theirs.
+The standard library comes before that, and installed modules after it, as for any Python script. When one of the files was
+changed, the next load begins with fresh modules; runs under way keep theirs.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ import site
 import sys
 import sysconfig
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from itertools import count
@@ -24,6 +26,8 @@ from types import ModuleType
 from typing import Any
 
 PREFIX = "yourturn_script_"
+#: What config() sets where a script calls it beside its functions, while it is loaded.
+loading: ContextVar[Any] = ContextVar("yourturn_loading", default=None)
 _numbers = count(1)
 _lock = threading.Lock()
 _folders: dict[tuple[str, ...], Folder] = {}
@@ -75,12 +79,22 @@ class Folder:
             return builtins.__import__(name, globals, locals, fromlist, level)
         if not self._has(top):
             try:
-                return builtins.__import__(name, globals, locals, fromlist, level)
+                found = builtins.__import__(name, globals, locals, fromlist, level)
+                return self._importlib(found) if found is importlib else found
             except ModuleNotFoundError as error:
                 if error.name != top or not any(Path(path, top).is_dir() for path in self.paths):
                     raise
         found = builtins.__import__(f"{self.name}.{name}", globals, locals, fromlist, 0)
         return found if fromlist else sys.modules[f"{self.name}.{top}"]
+
+    def _importlib(self, found: ModuleType) -> ModuleType:
+        """With an import_module() that finds what lies beside the script."""
+        own = ModuleType(found.__name__)
+        own.__dict__.update(vars(found), import_module=self._import_module)
+        return own
+
+    def _import_module(self, name: str, package: str | None = None) -> Any:
+        return importlib.import_module(name, package) if name.startswith(".") else self._import(name, fromlist=("__name__",))
 
     def _has(self, top: str) -> bool:
         if top in sys.stdlib_module_names or top == "yourturn":
@@ -115,6 +129,21 @@ def unload(module_name: str) -> None:
                 folder.drop()
 
 
+def loaded(module_name: str) -> list[str]:
+    """The files beside a script that were loaded from its folder."""
+    folder = _by_name.get(module_name.partition(".")[0])
+    return sorted(Path(file).name for file in list(folder.files)) if folder is not None else []
+
+
+@contextmanager
+def setting(config: Any) -> Iterator[None]:
+    token = loading.set(config)
+    try:
+        yield
+    finally:
+        loading.reset(token)
+
+
 def _state(file: str) -> tuple[int, int, int]:
     try:
         found = Path(file).stat()
@@ -137,7 +166,8 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = self.folder.builtins()
-        super().exec_module(module)
+        with setting(None):  # a helper is loaded once, for many runs
+            super().exec_module(module)
 
 
 class _Finder(MetaPathFinder):

@@ -7,6 +7,7 @@ file is run in a module of its own, in which the functions of durable.py are the
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -93,6 +94,16 @@ def _module(name: str, root: Path) -> Path | None:
     return Path(spec.origin) if spec and spec.origin else None
 
 
+def alike(ref: str, old: str, new: str) -> bool:
+    """Do they differ in comments and layout only?"""
+    if language(ref) == "lua":
+        return old == new
+    try:
+        return ast.dump(ast.parse(old)) == ast.dump(ast.parse(new))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
 def language(ref: str) -> str:
     return "lua" if split(ref)[0].endswith(".lua") else "python"
 
@@ -113,8 +124,13 @@ def unload(function: Callable[..., Any]) -> None:
     modules.unload(str(getattr(function, "__globals__", {}).get("__name__", "")))
 
 
+def helpers(function: Callable[..., Any]) -> list[str]:
+    """The files of the modules beside the script that were loaded with it."""
+    return modules.loaded(str(getattr(function, "__globals__", {}).get("__name__", "")))
+
+
 def _python(ref: str, source: Source) -> Callable[[str], Any]:
-    from .durable import FUNCTIONS
+    from .durable import FUNCTIONS, Config
     from .values import StepFailed
 
     where = str(source.path or source.file)
@@ -124,7 +140,8 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
     module.__package__ = f"{folder.name}.{package}" if package else folder.name
     try:
-        exec(compile(source.body, where, "exec", dont_inherit=True), module.__dict__)
+        with modules.setting(modules.loading.get() or Config()):
+            exec(compile(source.body, where, "exec", dont_inherit=True), module.__dict__)
         return _chosen(module, split(ref)[1], source.file)
     except SyntaxError as error:
         modules.unload(module.__name__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .align import PATIENCE
+from .align import ASKS, PATIENCE, Doubt
 
 LONG = 60
 Step = dict[str, Any]
@@ -30,6 +30,16 @@ def shown_call(step: Step | None, cut: bool = True) -> str:
     more = {field: value for field, value in call.items() if field not in (*first, *PATIENCE) and value is not None}
     words += [f"{field}={_short(value, cut)!r}" for field, value in more.items() if _USUAL.get((name, field)) != value]
     return f"{name}({', '.join(words)})"
+
+
+def in_doubt(doubt: Doubt) -> str:
+    """Why nobody can know what belongs to a call."""
+    call, places = shown_call(doubt.step), doubt.places
+    several = len(places) > 1
+    named = f"Steps {', '.join(places[:-1])} and {places[-1]} are" if several else f"Step {places[0]} is"
+    if doubt.step["name"] in ASKS:
+        return f"{named} all {call}: an answer may belong to another one of them now."
+    return f"{named} {call}, {'functions' if several else 'a function'} without a name: it may be another one now."
 
 
 def calls(expected: Step | None, actual: Step | None) -> tuple[str, str]:

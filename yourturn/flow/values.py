@@ -5,6 +5,7 @@ The ways out are BaseExceptions, so that a script's own `except Exception:` does
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -36,11 +37,13 @@ class Stuck(WayOut):
 
 
 class Diverged(WayOut):
-    """The script calls something else than the journal says."""
+    """The script was changed: it calls something else than the journal says, or what it says is in doubt (align.py)."""
 
-    def __init__(self, path: str, expected: dict[str, Any] | None, actual: dict[str, Any] | None) -> None:
+    def __init__(
+        self, path: str, expected: dict[str, Any] | None, actual: dict[str, Any] | None, doubts: Sequence[Any] = ()
+    ) -> None:
         super().__init__(path)
-        self.path, self.expected, self.actual = path, expected, actual
+        self.path, self.expected, self.actual, self.doubts = path, expected, actual, doubts
 
 
 class Released(WayOut):

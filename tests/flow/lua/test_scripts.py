@@ -349,7 +349,9 @@ def test_a_changed_script_is_asked_about(stage):
     (q,) = stage.desk.inbox()
     assert q["text"].splitlines()[1] == "Step 2 was run('builder'), and now is run('painter'). How should it go on?"
     stage.desk.answer(q["id"], "continue")
-    assert stage.go().what == "done", "the pause was answered, and counts"
+    assert stage.go().what == "waiting", "the call directly before the pause is another one: it is asked again"
+    stage.desk.approve(stage.key, "still")
+    assert stage.go().what == "done"
     assert stage.agents == ["planner", "builder", "painter", "shipper"]
 
 
@@ -431,7 +433,29 @@ def test_calls_beside_the_functions_are_durable_too(sqlite):
     sqlite.desk.approve(sqlite.key)
     assert sqlite.go().what == "done"
     assert sqlite.agents == ["planner", "a"]
-    assert sqlite.begin('run("planner")').words.endswith(": feature.lua has no function workflow(prompt)")
+
+
+@pytest.mark.parametrize("script", [
+    'run("planner")',
+    'config({ human_timeout = 1 })\nif pause("Go on?").continue then run("planner", ask("Which?").text) end',
+    'for i = 1, 3 do run("planner") end\nsleep(uuid() .. now() .. random())',
+])  # fmt: skip
+def test_a_script_without_its_function_calls_nobody(sqlite, script):
+    with pytest.raises(BadScript, match=r"feature.lua has no function workflow\(prompt\)"):
+        sqlite.begin(script)
+    assert sqlite.agents == []
+    sqlite.begin(GATE)
+    sqlite.desk.approve(sqlite.key)
+    sqlite.write(script)
+    assert "feature.lua has no function workflow(prompt)" in sqlite.go().words and sqlite.agents == ["planner", "builder"]
+
+
+@pytest.mark.parametrize("script", [
+    'while true do run("planner") end', 'stuck("no")', 'error(run("planner").summary.x.y)',
+    'local n = run("planner")\nfunction workflow(p) end',
+])  # fmt: skip
+def test_what_only_a_run_can_tell_is_left_to_it(script):
+    assert lua.load(script, "f.lua")
 
 
 def test_numbers_go_through_unharmed(sqlite):
