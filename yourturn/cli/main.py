@@ -49,10 +49,10 @@ def main(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except YourturnError as error:
-        _report(error, as_json)
+        report(error, as_json)
         return error.exit_code
     except UnicodeEncodeError:
-        _report(Invalid("That is not valid UTF-8", hint="Send it as UTF-8 text."), as_json)
+        report(Invalid("That is not valid UTF-8", hint="Send it as UTF-8 text."), as_json)
         return Invalid.exit_code
     except OSError:
         raise
@@ -61,11 +61,11 @@ def main(argv: list[str]) -> int:
             raise
         what = f"{type(bug).__name__}: {bug}".splitlines()[0]
         hint = "YOURTURN_DEBUG=1 shows where; turn doctor --strict shows whether the database is damaged."
-        _report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
+        report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
         return YourturnError.exit_code
 
 
-def _report(error: YourturnError, as_json: bool) -> None:
+def report(error: YourturnError, as_json: bool) -> None:
     if as_json and sys.stderr is not None:
         import json
 

@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..core.errors import ClaimLost, Invalid, YourturnError
+from ..core.errors import ClaimLost, Invalid, MaybeDone, YourturnError
 
 
 class Held(NamedTuple):
@@ -109,8 +109,12 @@ class Seat:
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         title = f"{who} asks: {line}"
         made = self.desk.create(title if len(title) <= 120 else title[:119] + "…", description=text, key=key)
-        with suppress(YourturnError):
-            self.keep(self.desk.claim(made["key"], self.worker), own=True)
+        try:
+            self.keep(self.desk.claim(made["key"], self.worker, key=f"{key}/claim"), own=True)
+        except MaybeDone:
+            raise  # who comes again has the same claim
+        except YourturnError:
+            pass
         return str(made["key"])
 
     def finish_own(self, task: str, summary: str) -> None:
