@@ -420,7 +420,7 @@ _NEW_EACH_TIME = frozenset({"secret", "claim", "needs", "circle", "proof", "unti
 
 
 def _request(action: Action) -> str:
-    """What an idempotency key stands for. A secret is new each time, "2d" is another date; how one proves a claim says nothing."""
+    """What an idempotency key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
     args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
     return law.digest([action.verb, action.task, action.question, args, needs])

@@ -42,6 +42,7 @@ class Seat:
         self._lock = threading.RLock()
         self._held: dict[str, Held] = {}  #: by task, the newest last
         self._lost: list[str] = []
+        self._unsure_claims: dict[str, str] = {}
 
     # --- who and where ----------------------------------------------------------------------------------------------
 
@@ -110,9 +111,10 @@ class Seat:
         title = f"{who} asks: {line}"
         made = self.desk.create(title if len(title) <= 120 else title[:119] + "…", description=text, key=key)
         try:
-            self.keep(self.desk.claim(made["key"], self.worker, key=f"{key}/claim"), own=True)
-        except MaybeDone:
-            raise  # who comes again has the same claim
+            self.keep(self.desk.claim(made["key"], self.worker, key=self._unsure_claims.pop(key, None)), own=True)
+        except MaybeDone as lost:
+            self._unsure_claims[key] = lost.key  # said again, it is the same claim
+            raise
         except YourturnError:
             pass
         return str(made["key"])
