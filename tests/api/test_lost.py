@@ -116,6 +116,65 @@ def test_a_verb_whose_reply_is_lost_counts_once(site, between, turn, verb):
     assert told[0] == told[1], "as much happened, and as much was told, as without a loss"
 
 
+def _user(s: Scene) -> str:
+    s.desk.set_user(name := f"u{os.urandom(4).hex()}", "member")
+    return name
+
+
+def _run(s: Scene) -> str:
+    """One that was stopped."""
+    s.desk.stop(s.stepped().key)
+    return s.key
+
+
+#: Other words for a verb, and commands that say one beside what they look at.
+_OTHER = {
+    "next": lambda s: ["next", s.task(type="epic").key, "--claim", *_nothing(s.desk.create("Part", parent=s.key))],
+    "hand-back": lambda s: ["hand-back", s.asked().key],
+    "update": lambda s: ["update", s.task().key, "--awaiting=null", "--title", "Said"],
+    "verdict": lambda s: ["update", s.asked("approval").key, "--verdict", "approved"],
+    "awaiting": lambda s: ["update", s.task().key, "--awaiting", "review"],
+    "respond": lambda s: ["respond", s.asked().question, "left"],
+    "respond to a task": lambda s: ["respond", s.asked().key, "left", "--restart"],
+    "inbox": lambda s: ["inbox", "respond", s.asked().question[1:], "left"],
+    "send": lambda s: ["inbox", "send", s.task().key, "Which?"],
+    "send a note": lambda s: ["inbox", "send", s.task().key, "So.", "--type", "info"],
+    "note": lambda s: ["note", s.task().key, "So.", "--from", "agent"],
+    "reclaim": lambda s: ["reclaim", s.held().key, "--claim", s.claim, "--reason", "no luck"],
+    "signal": lambda s: ["signal", s.asked("checkpoint").key, "--status", "CONTINUE"],
+    "signal a step": lambda s: ["signal", s.asking_step().key, "--status", "DONE", "--message", "By hand."],
+    "stop a run": lambda s: ["signal", s.asking_step().key, "--status", "STOP"],
+    "resume": lambda s: ["resume", _run(s), "--detach"],
+    "resume from": lambda s: ["resume", _run(s), "--from", "2", "--detach"],
+    "link": lambda s: ["user", "link", _user(s)],
+    "password": lambda s: ["user", "password", _user(s)],
+}  # fmt: skip
+
+
+def _nothing(_: object) -> list[str]:
+    return []
+
+
+@pytest.mark.parametrize("name", _OTHER)
+def test_a_command_whose_reply_is_lost_counts_once(sqlite_site, tmp_path, name):
+    between = Between(sqlite_site.port)
+    env = environment(sqlite_site, between, tmp_path)
+    told = []
+    try:
+        for lost in (False, True):
+            words = _OTHER[name](Scene(sqlite_site.desk))
+            before = _events(sqlite_site)
+            if lost:
+                between.then("lose", *CHANGES)
+            done = forks.turn([*words, "--json"], tmp_path, env, "a long password\n")
+            assert done.returncode == 0, (words, done.stderr)
+            told.append((_events(sqlite_site) - before, sorted(json.loads(done.stdout))))
+    finally:
+        between.close()
+    assert ("lose" in [fate for _, fate in between.heard]) and told[0] == told[1]
+    assert told[0][0] > 0
+
+
 @pytest.mark.parametrize("verb", _VERBS)
 def test_a_verb_takes_the_key_that_is_named_for_it(sqlite_site, tmp_path, verb):
     """`It may have been done. Say it again with --idempotency-key …`"""
@@ -261,6 +320,26 @@ def test_a_change_of_which_nothing_is_heard_names_its_key(site, between, turn, f
     assert error["hint"] == f"It may have been done. Say it again with --idempotency-key {key}: it counts once."
     assert title in turn("create", title, "--idempotency-key", key)
     assert len(site.desk.list(search=title)) == 1
+
+
+@pytest.mark.parametrize("method", ["hand_back", "update"])
+def test_a_command_that_says_one_of_two_verbs_finds_its_key_again(site, between, turn, method):
+    """`update --awaiting=null` hands the task back, or, where it waits for nobody, only changes it."""
+    scene = Scene(site.desk).asked() if method == "hand_back" else Scene(site.desk).task()
+    words = ("update", scene.key, "--awaiting=null", "--title", "Said")
+    between.then("lose", method, times=EVERY)
+    hint = json.loads(turn(*words, "--json", ok=1))["error"]["hint"]
+    between.clear()
+    before = _events(site)
+    turn(*words, "--idempotency-key", hint.partition("--idempotency-key ")[2].partition(":")[0])
+    assert _events(site) == before and site.desk.show(scene.key)["title"] == "Said"
+
+
+def test_one_answer_for_all_takes_a_key(site, between, turn, job):
+    asked = [site.desk.ask(job, f"{n}?", blocking=False, default="x")["id"] for n in range(2)]
+    between.then("lose", "answer", times=2)
+    found = json.loads(turn("respond", "--all", "fine", "--idempotency-key", f"all-{job}", "--json"))
+    assert {one["id"] for one in found if one["status"] == "answered"} >= set(asked)
 
 
 def test_a_change_that_never_left_is_not_said_to_be_done(site, between, turn, job):

@@ -102,7 +102,7 @@ def ask_args(p: Any) -> None:
         "--wait",
         type=parse.seconds,
         metavar="SECONDS",
-        help="look so long for an answer (exit 7 while a blocking one is open)",
+        help="look so long for an answer (exit 7 while a blocking one is open, or if the desk is gone meanwhile)",
     )
 
 
