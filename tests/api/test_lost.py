@@ -302,6 +302,7 @@ def test_a_connection_that_was_closed_meanwhile_is_opened_again(site, between, r
     for say in (lambda: desk.list(limit=1), lambda: desk.write_output(scene.claim, [("said", "Here.")])):
         between.end()
         assert select.select([desk._line._local.connection.sock], [], [], 10)[0], "it has heard of that"
+        assert desk._line._connection().sock is None, "nothing is written into it"
         say()
     assert [line["text"] for line in site.desk.output(scene.key)] == ["Here."]
 
