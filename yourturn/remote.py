@@ -243,7 +243,15 @@ class Remote(Client):
             body["project"] = self._project
         if self._version is not None:
             body["version"] = self._version
-        return self._line.say(method, body, key)
+        found = self._line.say(method, body, key)
+        if key is not None:
+            self._beside.setdefault("done", key)
+        return found
+
+    @property
+    def done(self) -> str:
+        """The idempotency key of the first change that was made here, or ''."""
+        return str(self._beside.get("done", ""))
 
     # --- who --------------------------------------------------------------------------------------------------------
 

@@ -216,6 +216,27 @@ def test_a_change_of_which_nothing_is_heard_names_its_key(site, between, through
     assert len(site.desk.list(search=title)) == 1
 
 
+_THEN = [
+    (["create", "So"], "unattended"),
+    (["respond", "Q", "left"], "show"),
+    (["inbox", "respond", "Q", "left"], "show"),
+    (["cancel", "KEY"], "list"),
+]
+
+
+@pytest.mark.parametrize(("words", "look"), _THEN)
+def test_a_change_whose_result_cannot_be_shown_is_said_to_be_done(site, between, through, words, look):
+    scene = Scene(site.desk).asked()
+    words = [{"Q": scene.question, "KEY": scene.key}.get(word, word) for word in words]
+    between.then("drop", look, times=EVERY)
+    error = through(*words, ok=1)
+    assert "It was done, only its result cannot be shown." in error
+    between.clear()
+    before = _events(site)
+    through(*words, "--idempotency-key", error.partition("--idempotency-key ")[2].partition(",")[0])
+    assert _events(site) == before
+
+
 @pytest.mark.parametrize("method", ["hand_back", "update"])
 def test_a_command_that_says_one_of_two_verbs_finds_its_key_again(site, between, through, method):
     """`update --awaiting=null` hands the task back, or, where it waits for nobody, only changes it."""

@@ -473,6 +473,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("what changes is a look", "yourturn/core/access.py", "    return operation(method) in _LOOKS\n", "    return True\n", on(_LOOKED, "test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice", "")),
     Mutant("what has no key is sent again", "yourturn/remote.py", " or (came.sent and not twice and key is None)", "", on(_LOST, "test_what_takes_no_key_is_sent_once")),
     Mutant("a change that was sent is said to be undone", "yourturn/remote.py", "if twice or not maybe or ", "if True or ", on(_LOST, "test_a_change_of_which_nothing_is_heard_names_its_key", "sqlite-lose")),
+    Mutant("what is looked at afterwards hides a change", "yourturn/remote.py", 'self._beside.setdefault("done", key)', "pass", on(_LOST, "test_a_change_whose_result_cannot_be_shown_is_said_to_be_done", "sqlite-words0-unattended")),
     Mutant("a closed connection is written to", "yourturn/remote.py", "if found.sock is not None and _readable(found.sock):", "if False:", on(_LOOKED, "test_a_connection_that_was_closed_meanwhile_is_opened_again")),
     Mutant("two days from now are another request", _DESK, '"circle", "proof", "until"})', '"circle", "proof"})', on(_LOST, "test_a_date_that_is_counted_from_now_is_the_same_when_it_is_said_again", "words0")),
     Mutant("the last task is completed twice", "yourturn/client/saying.py", 'law.say("complete", self.who, key=own, ', 'law.say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),

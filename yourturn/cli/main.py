@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from ..core.errors import Invalid, Usage, YourturnError
+from ..core.errors import Invalid, StoreTrouble, Usage, YourturnError
 from .table import COMMANDS, GROUPS, Command
 
 
@@ -121,7 +121,13 @@ def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -
     module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
     args = parser.read(argv)
-    code: int = getattr(module, command.function)(args) or 0
+    try:
+        code: int = getattr(module, command.function)(args) or 0
+    except StoreTrouble as error:
+        from .parse import but_done
+
+        but_done(args, error)
+        raise
     return code
 
 
