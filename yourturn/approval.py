@@ -28,7 +28,7 @@ from .calls import Guarded, Said, Terms, plain, program
 from .client import Client, Named
 from .config import connect
 from .core.canon import digest, dumps
-from .core.errors import Invalid, KeyReused, NobodyAnswered, Precondition, Refused, StillWaiting, YourturnError
+from .core.errors import Invalid, KeyReused, NobodyAnswered, Precondition, Refused, StillWaiting, StoreTrouble, YourturnError
 from .core.fields import CONTROL, line
 from .core.model import Who
 from .runs import no_waiting
@@ -54,7 +54,11 @@ def approved(
     """Ask whether `tool` may run with `arguments`. Returns those to run it with, once: the same, or as a person edited them."""
     wish = _Wish(desk, tool, arguments, Terms(task, text, reviewer, timeout, wait, key, agent))
     asked = wish.ask()
-    return wish.allowed(wish.desk.wait_for(asked, wish.seconds))
+    try:
+        found = wish.desk.wait_for(asked, wish.seconds)
+    except StoreTrouble as trouble:
+        raise wish.unheard(asked, trouble) from None
+    return wish.allowed(found)
 
 
 async def approved_async(
@@ -74,7 +78,11 @@ async def approved_async(
     wish = _Wish(desk, tool, arguments, Terms(task, text, reviewer, timeout, wait, key, agent))
     aio = wish.desk.aio
     asked = await aio.in_thread(wish.ask)
-    found: dict[str, Any] = await aio.in_thread(wish.allowed, await aio.wait_for(asked, wish.seconds))
+    try:
+        answered = await aio.wait_for(asked, wish.seconds)
+    except StoreTrouble as trouble:
+        raise wish.unheard(asked, trouble) from None
+    found: dict[str, Any] = await aio.in_thread(wish.allowed, answered)
     return found
 
 
@@ -129,8 +137,7 @@ class _Wish:
         """The arguments to run with, or the reason why not."""
         response = q["response"] or {}
         if q["status"] == "pending":
-            again = "Call it again with the same key to go on waiting." if self.terms.key is not None else ""
-            raise _about(q, StillWaiting(f"{self.tool} has not run", reason=f"{q['id']} still waits for a person", hint=again))
+            raise self._waits(q, f"{q['id']} still waits for a person")
         if q["status"] == "timeout":
             raise _about(q, NobodyAnswered(f"{self.tool} has not run", reason=f"nobody answered {q['id']} in time"))
         if q["status"] != "answered" or response.get("verdict") != "approved":
@@ -141,6 +148,14 @@ class _Wish:
         self._use(q, digest(action))
         found: dict[str, Any] = action["arguments"]
         return found
+
+    def unheard(self, q: dict[str, Any], trouble: StoreTrouble) -> YourturnError:
+        """It was asked, and the desk is gone."""
+        return self._waits(q, f"whether {q['id']} is answered cannot be read ({trouble})")
+
+    def _waits(self, q: dict[str, Any], why: str) -> YourturnError:
+        again = "Call it again with the same key to go on waiting." if self.terms.key is not None else ""
+        return _about(q, StillWaiting(f"{self.tool} has not run", reason=why, hint=again or f"Look with: turn show {q['id']}"))
 
     def _use(self, q: dict[str, Any], allowed: str) -> None:
         """Each call is its own: a yes is used once, also by a program that was killed and starts again."""

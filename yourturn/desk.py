@@ -416,8 +416,11 @@ class Desk(Lookout):
         self.store.close()
 
 
+_NEW_EACH_TIME = frozenset({"secret", "claim", "needs", "circle", "proof", "until"})
+
+
 def _request(action: Action) -> str:
-    """What an idempotency key stands for; the secret of a claim is new each time, and how one proves it says nothing."""
-    args = {name: value for name, value in action.args.items() if name not in ("secret", "claim", "needs", "circle", "proof")}
+    """What an idempotency key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
+    args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
     return law.digest([action.verb, action.task, action.question, args, needs])

@@ -3,29 +3,54 @@
 A method is said by its name (`POST /api/desk/{method}`), so there is nothing here to keep up with the client. What the server
 does not do for us is waiting: we look, ask it to tell us when something changes, and look again.
 
-A request that was lost on the way is sent again with the same idempotency key, so nothing happens twice.
+A request that was lost on the way, or that something between us and the server refused for now (502, 503, 504, 429), is sent
+again: looks as they are, changes with the same idempotency key, so nothing happens twice. Every change gets a key here.
 """
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
+import selectors
 import threading
 import time
 from collections.abc import Callable, Iterator
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from .client import Client, Named
-from .core.errors import NotAllowed, StoreTrouble, TooMany, Usage, YourturnError, every_error
+from .client.managing import new_secret
+from .client.names import key_name
+from .core.errors import (
+    Busy,
+    MaybeDone,
+    NotAllowed,
+    NotKnown,
+    StoreTrouble,
+    TooMany,
+    Usage,
+    YourturnError,
+    every_error,
+)
 from .core.model import Who
 from .desk import Desk
 
 #: Seconds that the server lets us wait at a time, and that an answer may take.
 SLICE, PATIENCE = 10.0, 60.0
+#: Seconds for which a server that was there may be away, and that it may tell us to wait before the next try.
+LULL, WAIT = 30.0, 5.0
 _ERRORS = {error.code: error for error in every_error()}
+
+
+class Came(NamedTuple):
+    """What came of one try."""
+
+    value: Any
+    error: YourturnError | None = None
+    sent: bool = True  #: the whole request was written
+    passes: bool = False  #: it may be better in a moment
+    retry: float = 0.0  #: that many seconds, says the server
 
 
 class Line:
@@ -38,6 +63,7 @@ class Line:
         self.url = url.rstrip("/")
         self.token = token
         self.agent = agent
+        self.since: float | None = None  #: when the server answered first
         self._parts = parts
         self._local = threading.local()
         self._all: list[HTTPConnection] = []
@@ -49,34 +75,56 @@ class Line:
             found = make(str(self._parts.hostname), self._parts.port, timeout=PATIENCE)
             self._local.connection, self._local.pid = found, os.getpid()
             self._all.append(found)
+        if found.sock is not None and _readable(found.sock):  # between two requests only the end can be read
+            found.close()
         return cast(HTTPConnection, found)
 
-    def call(self, method: str, path: str, body: Any = None, key: str | None = None) -> Any:
+    def say(self, method: str, body: dict[str, Any], key: str | None = None) -> Any:
+        """A method of the client, by its name."""
+        return self.call("POST", f"/api/desk/{quote(method)}", body, key, method)["result"]
+
+    def call(self, verb: str, path: str, body: Any = None, key: str | None = None, method: str = "") -> Any:
+        """Sends a request until it is answered: at least three times, and for as long as the server has been there before, at
+        most LULL. What was sent, and would count twice, is not sent again."""
+        data = None if body is None else json.dumps(body).encode()
+        maybe, tries, began = False, 0, time.monotonic()
+        lull = 0.0 if self.since is None else min(LULL, began - self.since)
+        while True:
+            tries += 1
+            came = self._try(verb, path, data)
+            if came.error is None:
+                self.since = self.since or began
+                return came.value
+            maybe = maybe or (came.sent and came.passes and not isinstance(came.error, TooMany))
+            pause = max(min(2.0, 0.05 * 4**tries), came.retry)
+            twice = verb == "GET" or _twice(method)
+            over = tries >= 3 and time.monotonic() - began + pause > lull
+            if not came.passes or over or pause > WAIT or (came.sent and not twice and key is None):
+                break
+            time.sleep(pause)
+        gone = isinstance(came.error, NotKnown)  # as who revokes its own token is, when it says so again
+        if twice or not maybe or not (came.passes or gone):
+            raise came.error
+        raise _maybe(came.error, key)
+
+    def _try(self, verb: str, path: str, data: bytes | None) -> Came:
         headers = {"Accept": "application/json", "Content-Type": "application/json"}
         for name, value in (("Authorization", self.token and f"Bearer {self.token}"), ("Yourturn-Agent", self.agent)):
             if value:
                 headers[name] = value
-        if key is not None:
-            headers["Idempotency-Key"] = key
-        data = None if body is None else json.dumps(body).encode()
-        for attempt in (1, 2, 3):
-            connection = self._connection()
-            try:
-                connection.request(method, self._parts.path.rstrip("/") + path, data, headers)
-                answer = connection.getresponse()
-                return _value(answer.status, answer.read(), answer.headers.get("retry-after", ""))
-            except (HTTPException, OSError) as trouble:
-                connection.close()
-                again = method == "GET" or key is not None or isinstance(trouble, ConnectionRefusedError)
-                if attempt == 3 or not again:
-                    lost = "" if again else " Whether it was done cannot be known: look before you say it again."
-                    strange = "certificate verify failed" in str(trouble)
-                    trust = "SSL_CERT_FILE names the certificate to trust."
-                    hint = trust if strange else f"Is it running? See YOURTURN_URL.{lost}"
-                    why = getattr(trouble, "strerror", None) or str(trouble) or type(trouble).__name__
-                    raise StoreTrouble(f"The server at {self.url} cannot be reached", reason=why, hint=hint) from None
-                time.sleep(0.05 * 4**attempt)
-        raise AssertionError
+        connection, sent = self._connection(), False
+        try:
+            connection.request(verb, self._parts.path.rstrip("/") + path, data, headers)
+            sent = True
+            answer = connection.getresponse()
+            return _reply(answer.status, answer.read(), answer.headers.get("retry-after", ""))
+        except (HTTPException, OSError) as trouble:
+            connection.close()
+            why = getattr(trouble, "strerror", None) or str(trouble) or type(trouble).__name__
+            strange = "certificate verify failed" in str(trouble)
+            hint = "SSL_CERT_FILE names the certificate to trust." if strange else "Is it running? See YOURTURN_URL."
+            error = StoreTrouble(f"The server at {self.url} cannot be reached", reason=why, hint=hint)
+            return Came(None, error, sent, passes=True)
 
     def close(self) -> None:
         while self._all:
@@ -84,20 +132,47 @@ class Line:
         self._local = threading.local()
 
 
-def _value(status: int, raw: bytes, retry: str) -> Any:
+def _readable(sock: Any) -> bool:
+    with selectors.DefaultSelector() as look:
+        look.register(sock, selectors.EVENT_READ)
+        return bool(look.select(0))
+
+
+def _twice(method: str) -> bool:
+    """Can it be said twice, because it changes nothing, or the second time nothing more?"""
+    from .core import access
+
+    return bool(method) and (access.looks(method) or method in access.SAME_TWICE)
+
+
+def _maybe(error: YourturnError, key: str | None) -> MaybeDone:
+    """What to do about a change that was sent, and of which nobody has heard."""
+    then = f"Say it again with --idempotency-key {key}: it counts once." if key else "Look before you say it again."
+    found = MaybeDone(error.message, reason=error.reason, hint=f"It may have been done. {then}")
+    found.key = key or ""
+    return found
+
+
+def _reply(status: int, raw: bytes, retry: str) -> Came:
     try:
         found = json.loads(raw) if raw else None
     except ValueError:
         found = None
     if status < 400 and (found is not None or not raw):
-        return found
+        return Came(found)
     said = found.get("error") if isinstance(found, dict) else None
+    seconds = int(retry) if retry.isdigit() else 0
+    error: YourturnError
     if not isinstance(said, dict):
-        raise StoreTrouble(f"The server answered {status}, and not in our words", hint="Is there a Yourturn at YOURTURN_URL?")
-    error = _ERRORS.get(said.get("code", ""), YourturnError)(str(said.get("message")), hint=str(said.get("hint") or ""))
-    if isinstance(error, TooMany) and retry.isdigit():
-        error.retry_after = int(retry)
-    raise error
+        sort = TooMany if status == TooMany.http_status else StoreTrouble
+        error = sort(f"The server answered {status}, and not in our words", hint="Is there a Yourturn at YOURTURN_URL?")
+        passes = status >= 500 or sort is TooMany
+    else:
+        error = _ERRORS.get(said.get("code", ""), YourturnError)(str(said.get("message")), hint=str(said.get("hint") or ""))
+        passes = type(error) in (StoreTrouble, Busy, TooMany)
+    if isinstance(error, TooMany) and seconds:
+        error.retry_after = seconds
+    return Came(None, error, passes=passes, retry=seconds)
 
 
 class Faraway:
@@ -117,7 +192,7 @@ class Faraway:
         return self._who
 
     def cursor(self) -> str:
-        return str(self.line.call("POST", "/api/desk/desk_cursor", {})["result"])
+        return str(self.line.say("desk_cursor", {}))
 
     def wait(self, seconds: float) -> bool:
         """Until something changes, at most so long."""
@@ -159,15 +234,24 @@ class Remote(Client):
         return self._first
 
     def _say_by_name(self, method: str, args: tuple[Any, ...], fields: dict[str, Any]) -> Any:
+        name, key = key_name(getattr(Client, method)), None
+        if name:
+            key = f"auto-{os.urandom(16).hex()}" if fields.get(name) is None else fields[name]
+            fields = {**fields, name: key}
         body: dict[str, Any] = {"args": _plain(list(args)), "fields": _plain(fields)}
         if self._project is not None:
             body["project"] = self._project
         if self._version is not None:
             body["version"] = self._version
-        key = fields.get("key")
-        if key is None and "key" in inspect.signature(getattr(Client, method)).parameters and method != "create_project":
-            key = f"auto-{os.urandom(16).hex()}"
-        return self._line.call("POST", f"/api/desk/{quote(method)}", body, key)["result"]
+        found = self._line.say(method, body, key)
+        if key is not None:
+            self._beside.setdefault("done", key)
+        return found
+
+    @property
+    def done(self) -> str:
+        """The idempotency key of the first change that was made here, or ''."""
+        return str(self._beside.get("done", ""))
 
     # --- who --------------------------------------------------------------------------------------------------------
 
@@ -181,6 +265,7 @@ class Remote(Client):
             raise NotAllowed(f"{self.who.name} cannot act as {who.name}", reason="the credential decides who you are")
         other = Remote(self._line.url, self._line.token, project=self._project, agent=agent)
         other._beside = self._beside
+        other._line.since = self._line.since
         return other
 
     def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
@@ -192,16 +277,22 @@ class Remote(Client):
         self, task: Named, text: str, kind: str = "input", options: Any = (), wait: float | None = None, **fields: Any
     ) -> Any:
         found = self._say_by_name("ask", (task, text, kind, list(options)), fields)
-        return self.wait_for(found, wait) if wait else found
+        return self._heard(found, wait) if wait else found
 
     def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
+        """A server that is away meanwhile may come back until the time is over."""
         ends = time.monotonic() + seconds
         while True:
-            found: dict[str, Any] = self._say_by_name("wait_for", (question, 0), {})
-            left = ends - time.monotonic()
-            if found["status"] != "pending" or not left > 0:
-                return found
-            self.desk.wait(min(left, SLICE))
+            try:
+                found: dict[str, Any] = self._say_by_name("wait_for", (question, 0), {})
+                left = ends - time.monotonic()
+                if found["status"] != "pending" or not left > 0:
+                    return found
+                self.desk.wait(min(left, SLICE))
+            except StoreTrouble:
+                if not ends - time.monotonic() > 0:
+                    raise
+                time.sleep(min(1.0, max(0.0, ends - time.monotonic())))
 
     def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[dict[str, Any]]:
         cursor = after if after is not None else self.desk.cursor()
@@ -219,6 +310,16 @@ class Remote(Client):
 
     def sleep_until_due(self, seconds: float) -> None:
         self.desk.wait(min(seconds, SLICE))
+
+    # --- secrets: made here, so that they are known also when the reply is lost ----------------------------------------
+
+    def create_token(self, *args: Any, **fields: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self._say_by_name("create_token", args, {"secret": new_secret("yt"), **fields})
+        return found
+
+    def create_link(self, *args: Any, **fields: Any) -> dict[str, Any]:
+        found: dict[str, Any] = self._say_by_name("create_link", args, {"secret": new_secret("yl"), **fields})
+        return found
 
     # --- what is only there -----------------------------------------------------------------------------------------
 

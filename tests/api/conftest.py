@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 import threading
 import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import pytest
 
+from tests import forks
+from tests.api.between import Between
 from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.core.model import Who
@@ -183,6 +187,46 @@ def site(request: pytest.FixtureRequest) -> Site:
 def job(site: Site) -> str:
     """The key of a fresh task."""
     return str(site.desk.create("Write the PRD")["key"])
+
+
+@pytest.fixture
+def between(site: Site) -> Iterator[Between]:
+    """A proxy before the server, that loses what it is told to lose."""
+    found = Between(site.port)
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def through(site: Site, between: Between, tmp_path: Path) -> Any:
+    """through('show', key, ok=3): the command, by way of the proxy; what it says on standard output, or its error."""
+
+    def say(*words: str, role: str = "admin", ok: int = 0, **more: str) -> str:
+        done = forks.turn(words, tmp_path, elsewhere(between.url, site.token(role), tmp_path, **more))
+        assert done.returncode == ok, (words, done.returncode, done.stdout, done.stderr)
+        return done.stdout if ok in (0, 7) else done.stderr
+
+    return say
+
+
+@pytest.fixture
+def far(site: Site, between: Between) -> Iterator[Any]:
+    """far('agent'): the desk, by way of the proxy."""
+    opened: list[Client] = []
+
+    def make(role: str = "admin") -> Client:
+        opened.append(connect(between.url, project="PROJ", env={"YOURTURN_TOKEN": site.token(role)}))
+        return opened[-1]
+
+    yield make
+    for client in opened:
+        client.close()
+
+
+def elsewhere(url: str, token: str, folder: Path, **more: str) -> dict[str, str]:
+    """The environment of a process that knows a server's address and a token, and nothing else."""
+    base = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
+    return base | {"YOURTURN_URL": url, "YOURTURN_TOKEN": token, "YOURTURN_PROJECT": "PROJ", "HOME": str(folder), **more}
 
 
 def other_workspace(site: Site, name: str = "other") -> Client:

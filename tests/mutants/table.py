@@ -24,6 +24,7 @@ _ACTIONS = "yourturn/core/actions.py"
 _GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
 _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
+_LOST, _LOOKED = "tests/api/test_lost.py", "tests/api/test_looks.py"
 _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
@@ -479,4 +480,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a copy forgets what was closed", "yourturn/web/static/article.js", "if (found) remember(id, told);", "", on(_CLOSED, "test_a_copy_of_a_closed_question_has_no_buttons", "desk")),
     Mutant("a copy counts from when it was drawn", "yourturn/web/static/time.js", '(copied ? keep.get("clock") : undefined) ?? ', "", on(_CLOSED, "test_a_copy_counts_to_the_same_deadline", "desk")),
     Mutant("1,000 is guessed", "yourturn/core/questions.py", "if _THOUSANDS.match(value):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
+    # --- a network that loses replies
+    Mutant("a key that is null hides the header's", "yourturn/api/desk.py", "and name and fields.get(name) is None:", "and name and name not in fields:", on(_LOST, "test_a_key_that_is_said_as_null_is_not_said")),
+    Mutant("a change over HTTP has no key", "yourturn/remote.py", "            fields = {**fields, name: key}\n", "", on(_LOST, "test_a_verb_whose_reply_is_lost_counts_once", "sqlite-note")),
+    Mutant("looks are sent once", "yourturn/core/access.py", "    return operation(method) in _LOOKS\n", "    return False\n", on(_LOOKED, "test_a_look_is_looked_at_again", "sqlite-drop")),
+    Mutant("what changes is a look", "yourturn/core/access.py", "    return operation(method) in _LOOKS\n", "    return True\n", on(_LOOKED, "test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice", "")),
+    Mutant("what has no key is sent again", "yourturn/remote.py", " or (came.sent and not twice and key is None)", "", on(_LOST, "test_what_takes_no_key_is_sent_once")),
+    Mutant("a change that was sent is said to be undone", "yourturn/remote.py", "if twice or not maybe or ", "if True or ", on(_LOST, "test_a_change_of_which_nothing_is_heard_names_its_key", "sqlite-lose")),
+    Mutant("what is looked at afterwards hides a change", "yourturn/remote.py", 'self._beside.setdefault("done", key)', "pass", on(_LOST, "test_a_change_whose_result_cannot_be_shown_is_said_to_be_done", "sqlite-words0-unattended")),
+    Mutant("a closed connection is written to", "yourturn/remote.py", "if found.sock is not None and _readable(found.sock):", "if False:", on(_LOOKED, "test_a_connection_that_was_closed_meanwhile_is_opened_again")),
+    Mutant("two days from now are another request", _DESK, '"circle", "proof", "until"})', '"circle", "proof"})', on(_LOST, "test_a_date_that_is_counted_from_now_is_the_same_when_it_is_said_again", "words0")),
+    Mutant("the last task is completed twice", "yourturn/client/saying.py", 'law.say("complete", self.who, key=own, ', 'law.say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),
+    Mutant("a lost token is nobody's", "yourturn/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
+    Mutant("a token may be short", "yourturn/client/managing.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
+    Mutant("a tool that is called again says it again", "yourturn/mcp/tools.py", "call = self._unsure.pop(said, call)", "pass", on(_LOOKED, "test_the_tools_of_an_agent_lose_replies")),
 )  # fmt: skip

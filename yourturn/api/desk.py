@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 
 from ..client import Client
+from ..client.names import key_name
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.fields import project_key
@@ -85,8 +86,9 @@ def speak(call: Call) -> Answer:
     args, fields = body.get("args", []), body.get("fields", {})
     if not isinstance(args, list) or not isinstance(fields, dict):
         raise Invalid("args must be a list, and fields an object")
-    if call.key is not None and "key" in _shape(method)[0].parameters and method != "create_project":
-        fields = {"key": call.key, **fields}
+    name = key_name(getattr(Client, method))
+    if call.key is not None and name and fields.get(name) is None:  # said as null, it is not said
+        fields = {**fields, name: call.key}
     bound = _bound(method, args, fields)
     client = call.client
     if body.get("project") is not None:

@@ -43,7 +43,7 @@ def _one(desk: Any, a: Namespace, q: dict[str, Any], text: str | None) -> dict[s
             return None
     try:
         warn(desk, a, q["id"], value=answer)
-        return dict(desk.answer(q["id"], answer))
+        return dict(desk.answer(q["id"], answer, key=a.idempotency_key and f"{a.idempotency_key}/{q['id']}"))
     except YourturnError as error:
         return {"id": q["id"], "task": q["task"], **error.as_json()}
 

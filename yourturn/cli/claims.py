@@ -47,6 +47,7 @@ def claim(a: Namespace) -> int:
 def _held_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     parse.proof(p)
+    parse.keyed(p)
 
 
 heartbeat_args = _held_args
@@ -54,7 +55,7 @@ heartbeat_args = _held_args
 
 def heartbeat(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.heartbeat(a.task, **held(desk, a.task, a))
+        task = desk.heartbeat(a.task, key=a.idempotency_key, **held(desk, a.task, a))
     return out(a, task, lambda: [f"{task['key']} is yours until {_until(task)}."])
 
 
@@ -69,7 +70,6 @@ def complete_args(p: Any) -> None:
     p.add_argument("words", nargs="?", metavar="SUMMARY")
     p.add_argument("--summary", metavar="TEXT", help="what was done; - reads standard input")
     _account_args(p)
-    parse.keyed(p)
 
 
 def _account_args(p: Any) -> None:
@@ -98,7 +98,7 @@ def release_args(p: Any) -> None:
 
 def release(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.release(a.task, reason(a), **held(desk, a.task, a))
+        task = desk.release(a.task, reason(a), key=a.idempotency_key, **held(desk, a.task, a))
         return out(a, task, lambda: _said(a, desk, task, "Released"))
 
 
@@ -109,7 +109,7 @@ def park_args(p: Any) -> None:
 
 def park(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.park(a.task, a.until, **held(desk, a.task, a))
+        task = desk.park(a.task, a.until, key=a.idempotency_key, **held(desk, a.task, a))
         return out(a, task, lambda: _said(a, desk, task, "Parked"))
 
 
@@ -122,7 +122,7 @@ def decompose(a: Namespace) -> int:
     if not a.child:
         raise Usage("turn decompose: no parts were named", hint=f'turn decompose {a.task} --child "A" --child "B"')
     with connect(a) as desk:
-        task = desk.decompose(a.task, a.child, **held(desk, a.task, a))
+        task = desk.decompose(a.task, a.child, key=a.idempotency_key, **held(desk, a.task, a))
     return out(
         a,
         task,
@@ -151,7 +151,7 @@ def fail(a: Namespace) -> int:
         mine = held(desk, a.task, a)
         if parse.step(mine):
             return _signalled(a, "FAILED", reason=reason(a), **_account(a))
-        task = desk.fail(a.task, reason(a), failure=a.failure, **_account(a), **mine)
+        task = desk.fail(a.task, reason(a), failure=a.failure, key=a.idempotency_key, **_account(a), **mine)
         return out(a, task, lambda: _said(a, desk, task, "Failed"))
 
 
@@ -168,7 +168,7 @@ stop_args = _reason_args
 
 def stop(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.stop(a.task, reason(a))
+        task = desk.stop(a.task, reason(a), key=a.idempotency_key)
     return out(a, task, lambda: _stopped(task, a.task))
 
 

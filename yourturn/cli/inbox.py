@@ -85,19 +85,10 @@ def _show(a: Namespace) -> int:
 def _respond(a: Namespace) -> int:
     from .questions import respond
 
-    return respond(
-        Namespace(
-            **{
-                **vars(a),
-                "what": _number(a.name, "respond"),
-                "value": a.text,
-                "all": False,
-                "template": None,
-                "edit": False,
-                "restart": False,
-            }
-        )
-    )
+    a.what, a.value = _number(a.name, "respond"), a.text
+    a.all = a.edit = a.restart = False
+    a.template = None
+    return respond(a)
 
 
 def _send(a: Namespace) -> int:

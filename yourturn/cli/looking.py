@@ -156,6 +156,7 @@ def next__args(p: Any) -> None:
     p.add_argument("--worker-id", metavar="W", help="as this worker")
     p.add_argument("--lease", metavar="TIME", help="for so long (1h)")
     p.add_argument("--role", metavar="NAME")
+    parse.keyed(p)
 
 
 def next_(a: Namespace) -> int:
@@ -167,5 +168,6 @@ def next_(a: Namespace) -> int:
             return out(a, found, lambda: view.tasks([found]) if found else ["Nothing is ready."])
         from .claims import claimed_lines, worker
 
-        got = desk.claim_next(worker(desk, a), project=a.project, epic=a.epic, role=a.role, lease=a.lease)
+        key = a.idempotency_key
+        got = desk.claim_next(worker(desk, a), project=a.project, epic=a.epic, role=a.role, lease=a.lease, key=key)
     return out(a, got, lambda: claimed_lines(got) if got else ["Nothing is ready."])

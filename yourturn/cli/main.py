@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from ..core.errors import Invalid, Usage, YourturnError
+from ..core.errors import Invalid, StoreTrouble, Usage, YourturnError
 from .table import COMMANDS, GROUPS, Command
 
 
@@ -49,10 +49,10 @@ def main(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except YourturnError as error:
-        _report(error, as_json)
+        report(error, as_json)
         return error.exit_code
     except UnicodeEncodeError:
-        _report(Invalid("That is not valid UTF-8", hint="Send it as UTF-8 text."), as_json)
+        report(Invalid("That is not valid UTF-8", hint="Send it as UTF-8 text."), as_json)
         return Invalid.exit_code
     except OSError:
         raise
@@ -61,11 +61,11 @@ def main(argv: list[str]) -> int:
             raise
         what = f"{type(bug).__name__}: {bug}".splitlines()[0]
         hint = "YOURTURN_DEBUG=1 shows where; turn doctor --strict shows whether the database is damaged."
-        _report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
+        report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
         return YourturnError.exit_code
 
 
-def _report(error: YourturnError, as_json: bool) -> None:
+def report(error: YourturnError, as_json: bool) -> None:
     if as_json and sys.stderr is not None:
         import json
 
@@ -121,7 +121,13 @@ def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -
     module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
     args = parser.read(argv)
-    code: int = getattr(module, command.function)(args) or 0
+    try:
+        code: int = getattr(module, command.function)(args) or 0
+    except StoreTrouble as error:
+        from .parse import but_done
+
+        but_done(args, error)
+        raise
     return code
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ..core.access import SCOPES
 from ..core.errors import Invalid, Usage
 from ..core.rules import ROLES
-from .parse import connect
+from .parse import connect, keyed
 from .parse import show as out
 
 #: Where `turn serve` is, if nothing else was said.
@@ -47,6 +47,7 @@ def project_args(p: Any) -> None:
     p.add_argument("words", nargs="*", metavar="…", help="create KEY; show [KEY]; set [KEY] SETTING VALUE")
     p.add_argument("--name", metavar="TEXT", help="for create")
     p.add_argument("--workspace", action="store_true", help="set it for all projects")
+    keyed(p)
 
 
 def project(a: Namespace) -> int:
@@ -57,13 +58,13 @@ def project(a: Namespace) -> int:
         if a.what == "create":
             if len(a.words) != 1:
                 raise Usage("turn project create: one key is wanted", hint="turn project create WEB")
-            made = desk.create_project(a.words[0], a.name)
+            made = desk.create_project(a.words[0], a.name, once=a.idempotency_key)
             return out(a, made, [f"Created project {made['key']}.", f'Next: turn create "…" --project {made["key"]}'])
         if a.what == "set":
             key = a.words[0].upper() if len(a.words) == 3 else None if a.workspace else desk.project
             if len(a.words) not in (2, 3):
                 raise Usage("turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS))
-            desk.set(a.words[-2], a.words[-1], key)
+            desk.set(a.words[-2], a.words[-1], key, key=a.idempotency_key)
             found = next((p for p in desk.projects() if key in (None, p["key"])), None)
             return out(a, found, [f"{key or 'The workspace'}: {a.words[-2]} is {a.words[-1]} now."])
         found = desk.projects()
@@ -99,6 +100,7 @@ def user_args(p: Any) -> None:
         help="viewer, member, approver or admin",
     )
     p.add_argument("--public-url", metavar="URL", default="", help=f"for link: the address of the server ({HERE})")
+    keyed(p)
 
 
 def _address(given: str) -> str:
@@ -144,12 +146,12 @@ def user(a: Namespace) -> int:
         if a.name is None:
             raise Usage(f"turn user {a.what}: who?", hint=f"turn user {a.what} ana")
         if a.what == "password":
-            desk.set_password(a.name, _password(a.name))
+            desk.set_password(a.name, _password(a.name), key=a.idempotency_key)
             return out(a, {"user": a.name}, [f"{a.name} has a new password. Whoever was logged in as them is out."])
         if a.what == "link":
             given, server = a.public_url, getattr(desk, "url", "")
             where = _address(given) if given else server or HERE
-            made = desk.create_link(a.name)
+            made = desk.create_link(a.name, key=a.idempotency_key)
             made["url"] = f"{where}/enter/{made['link']}"
             here = "" if given or server else ", while turn serve runs there"
             lines = [made["url"], f"Lets {made['actor'].partition(':')[2]} in, once, within 15 minutes{here}."]
@@ -159,12 +161,12 @@ def user(a: Namespace) -> int:
         if a.what == "logout":
             if not a.name.isdigit():
                 raise Usage("turn user logout: which session?", hint="See them with: turn user sessions")
-            desk.end_session(int(a.name[:18]))
+            desk.end_session(int(a.name[:18]), key=a.idempotency_key)
             return out(a, {"ended": int(a.name[:18])}, [f"Session {a.name} is over."])
         if a.what == "remove":
-            desk.remove_user(a.name)
+            desk.remove_user(a.name, key=a.idempotency_key)
             return out(a, {"removed": a.name}, [f"Removed {a.name} and their tokens."])
-        made = desk.set_user(a.name, a.role)
+        made = desk.set_user(a.name, a.role, key=a.idempotency_key)
     return out(a, made, [f"{made['name']} has the role {made['role']} now."])
 
 
@@ -181,6 +183,7 @@ def token_args(p: Any) -> None:
     p.add_argument("--actor", metavar="WHO", help="whom it speaks for (agent:NAME or human:NAME)")
     p.add_argument("--scope", metavar="SCOPES", help=f"good for these only: {', '.join(SCOPES)} (an agent's usual one is work)")
     p.add_argument("--expires", metavar="TIME", help="worthless after so long: 30d")
+    keyed(p)
 
 
 def token(a: Namespace) -> int:
@@ -197,10 +200,10 @@ def token(a: Namespace) -> int:
         if a.name is None:
             raise Usage(f"turn token {a.what}: which name?", hint=f"turn token {a.what} coder")
         if a.what == "revoke":
-            desk.revoke_token(a.name)
+            desk.revoke_token(a.name, key=a.idempotency_key)
             return out(a, {"revoked": a.name}, [f"{a.name} is worthless now."])
         scopes = a.scope.replace(" ", ",").split(",") if a.scope else None
-        made = desk.create_token(a.name, a.role, actor=a.actor, scopes=scopes, expires=a.expires)
+        made = desk.create_token(a.name, a.role, actor=a.actor, scopes=scopes, expires=a.expires, key=a.idempotency_key)
     good = f", for {', '.join(made['scopes'])}" if made["scopes"] else ""
     return out(a, made, [made["token"], f"For {made['actor']}, role {made['role']}{good}. It is shown this once."])
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from ..core.errors import Invalid, Usage, YourturnError
+from ..core.errors import Invalid, MaybeDone, StoreTrouble, Usage, YourturnError
 from .table import Command
 
 #: Options that may stand before the command, and whether a word follows them.
@@ -121,7 +121,15 @@ def given(text: str | None) -> str | None:
 def connect(args: argparse.Namespace) -> Any:
     from ..config import connect
 
-    return connect(args.db, as_=args.as_, project=args.project)
+    args.desk = connect(args.db, as_=args.as_, project=args.project)
+    return args.desk
+
+
+def but_done(args: argparse.Namespace, error: StoreTrouble) -> None:
+    """What is looked at after a change may fail, and the change is made."""
+    key = getattr(getattr(args, "desk", None), "done", "")
+    if key and not isinstance(error, MaybeDone) and hasattr(args, "idempotency_key"):
+        error.hint = f"It was done, only its result cannot be shown. Said again with --idempotency-key {key}, it counts once."
 
 
 def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import Invalid, NotFound, StillWaiting, Usage, YourturnError
+from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble, Usage, YourturnError
 from ..core.questions import RESPONSE_TYPES
 from ..core.rules import KINDS, ON_TIMEOUT, REASONS, SYSTEM_REASONS
 from . import parse
@@ -102,17 +102,25 @@ def ask_args(p: Any) -> None:
         "--wait",
         type=parse.seconds,
         metavar="SECONDS",
-        help="look so long for an answer (exit 7 while a blocking one is open)",
+        help="look so long for an answer (exit 7 while a blocking one is open, or if the desk is gone meanwhile)",
     )
 
 
 def ask(a: Namespace) -> int:
     from .. import screen, view
+    from ..client.saying import unheard
+    from .main import report
 
     with connect(a) as desk:
         mine = held(desk, a.task, a)
         fields = {**_question_fields(a, mine), "blocking": False if a.non_blocking else None, "step": parse.step(mine)}
-        q = desk.ask(a.task, parse.given(a.text), wait=a.wait, **fields)
+        q = desk.ask(a.task, parse.given(a.text), **fields)
+        unread = None
+        if a.wait:
+            try:
+                q = desk.wait_for(q, a.wait)
+            except StoreTrouble as trouble:
+                unread = unheard(q, trouble)
     waits = bool(a.wait) and q["status"] == "pending" and q["blocking"]
 
     def lines() -> list[str]:
@@ -125,6 +133,8 @@ def ask(a: Namespace) -> int:
             f"Next: turn show {q['id']}",
         ]
 
+    if unread is not None:
+        report(unread, a.json)
     out(a, q, lines)
     return StillWaiting.exit_code if waits else 0
 
@@ -343,12 +353,14 @@ def use_args(p: Any) -> None:
     p.add_argument("--by", required=True, metavar="NAME", help="the one call that uses it; it may say so again")
     p.add_argument("--action", required=True, metavar="JSON", help="exactly what will be done; - reads standard input")
     parse.proof(p)
+    parse.keyed(p)
 
 
 def use(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.what, a)
-        q = desk.use(a.what, a.by, _json(a.action, "--action"), claim=mine["proof"], worker=mine["worker"])
+        proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
+        q = desk.use(a.what, a.by, _json(a.action, "--action"), **proof)
     return out(a, q, lambda: [f"{q['id']} is used by {q['used_by']}. Do it now."])
 
 
@@ -391,12 +403,14 @@ def withdraw_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("--reason", metavar="TEXT")
     parse.proof(p)
+    parse.keyed(p)
 
 
 def withdraw(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.what, a)
-        q = desk.withdraw(a.what, parse.given(a.reason) or "", claim=mine["proof"], worker=mine["worker"])
+        proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
+        q = desk.withdraw(a.what, parse.given(a.reason) or "", **proof)
         task = desk.show(q["task"])
         return out(a, q, lambda: [f"Withdrew {q['id']}. {after(task)}", *parse.unattended(a, desk, task)])
 
@@ -404,19 +418,21 @@ def withdraw(a: Namespace) -> int:
 def assign_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY")
     p.add_argument("reviewer", metavar="WHO", help="a person or a role")
+    parse.keyed(p)
 
 
 def assign(a: Namespace) -> int:
     with connect(a) as desk:
-        q = desk.assign(a.what, a.reviewer)
+        q = desk.assign(a.what, a.reviewer, key=a.idempotency_key)
     return out(a, q, lambda: [f"{q['id']} is for {a.reviewer} now."])
 
 
 def hand_back_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
+    parse.keyed(p)
 
 
 def hand_back(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.hand_back(a.task)
+        task = desk.hand_back(a.task, key=a.idempotency_key)
         return out(a, task, lambda: [f"Handed back. {after(task)}", *parse.unattended(a, desk, task)])

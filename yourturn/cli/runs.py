@@ -130,6 +130,7 @@ def resume_args(p: Any) -> None:
     which = p.add_mutually_exclusive_group()
     which.add_argument("--accept-new-code", action="store_true", help="go on with the script as it is, keeping what is the same")
     which.add_argument("--from", dest="from_", metavar="STEP", help="go back to this step; what was done before it is kept")
+    parse.keyed(p)
     onward_args(p)
 
 
@@ -155,7 +156,7 @@ def resume(a: Namespace) -> int:
         recovery = next((q for q in asked if about_run(q)), None)
         if recovery is not None and not offers(recovery, "continue") and not a.accept_new_code:
             word = "retry" if a.from_ is None else f"from-{a.from_.removeprefix('#')}"
-            return after(a, term, desk, task, recovery, desk.answer(recovery["id"], word))
+            return after(a, term, desk, task, recovery, desk.answer(recovery["id"], word, key=a.idempotency_key))
         if recovery is not None:
             return _recover(a, term, desk, task, recovery)
         if asked and a.from_ is None:
@@ -178,7 +179,7 @@ def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: d
 
     if a.accept_new_code or a.from_ is not None:
         word = "continue" if a.accept_new_code else f"from-{a.from_.removeprefix('#')}"
-        return after(a, term, desk, task, q, desk.answer(q["id"], word))
+        return after(a, term, desk, task, q, desk.answer(q["id"], word, key=a.idempotency_key))
     if not term.there:
         keep = f"; to keep what is in doubt: turn respond {q['id']} keep" if offers(q, "keep") else ""
         hint = f"Say how: turn resume {task['key']} --accept-new-code, or --from STEP{keep}; to end it: turn stop {task['key']}"
@@ -232,9 +233,9 @@ def _rewound(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
 
 def _back(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
     if a.from_ is not None:
-        return dict(desk.rewind(task["key"], a.from_.removeprefix("#")))
+        return dict(desk.rewind(task["key"], a.from_.removeprefix("#"), key=a.idempotency_key))
     if a.accept_new_code:
-        return dict(desk.rewind(task["key"], 1, spare=True))
+        return dict(desk.rewind(task["key"], 1, spare=True, key=a.idempotency_key))
     if task["ended_at"] or task["wake_at"]:
-        return dict(desk.rewind(task["key"]))
+        return dict(desk.rewind(task["key"], key=a.idempotency_key))
     return task

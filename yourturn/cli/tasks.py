@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import IllegalMove, NotAllowed, Usage
+from ..core.errors import IllegalMove, KeyReused, NotAllowed, Usage
 from . import parse
 from .parse import connect
 from .parse import show as out
@@ -153,7 +153,7 @@ def _handed_back(desk: Any, a: Namespace, fields: dict[str, Any]) -> tuple[dict[
     """The task, and what is said where it waits for no person already."""
     try:
         return desk.hand_back(a.task, fields=fields or None, key=a.idempotency_key), []
-    except IllegalMove:
+    except (IllegalMove, KeyReused):  # said again, the key stands for the update below
         task = desk.show(a.task)
         if task["awaiting"] is not None:
             raise
@@ -184,6 +184,7 @@ def dep_args(p: Any) -> None:
     p.add_argument("what", choices=("add", "remove", "rm", "list"))
     p.add_argument("task", metavar="A")
     p.add_argument("needs", nargs="*", metavar="B", help="A waits for B")
+    parse.keyed(p)
 
 
 def dep(a: Namespace) -> int:
@@ -193,7 +194,7 @@ def dep(a: Namespace) -> int:
         elif not a.needs:
             raise Usage(f"turn dep {a.what}: for which task should {a.task} wait?", hint=f"turn dep {a.what} {a.task} KEY")
         else:
-            task = (desk.depend if a.what == "add" else desk.undepend)(a.task, *a.needs)
+            task = (desk.depend if a.what == "add" else desk.undepend)(a.task, *a.needs, key=a.idempotency_key)
     waits = ", ".join(f"{key}{'' if key in task['blocked_by'] else ' (resolved)'}" for key in task["depends_on"])
     lines = [f"{task['key']} waits for {waits or 'nothing'}."]
     for q in task["questions"] if a.what == "add" else ():
@@ -205,18 +206,20 @@ def dep(a: Namespace) -> int:
 
 def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
     with connect(a) as desk:
-        task = getattr(desk, verb)(a.task, **args)
+        task = getattr(desk, verb)(a.task, key=a.idempotency_key, **args)
         return out(a, task, lambda: _said(a, desk, task, word))
 
 
 def _one_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
+    parse.keyed(p)
 
 
 def _reason_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("why", nargs="?", metavar="REASON", help="why")
     p.add_argument("--reason", metavar="TEXT", help="the same")
+    parse.keyed(p)
 
 
 def reason(a: Namespace) -> str:
@@ -247,7 +250,7 @@ def cancel(a: Namespace) -> int:
     from .. import view
 
     with connect(a) as desk:
-        task = desk.cancel(a.task, reason=reason(a))
+        task = desk.cancel(a.task, reason=reason(a), key=a.idempotency_key)
         left = [] if a.json else desk.list(parent=task["key"], state="open", limit=8)
         said = _said(a, desk, task, "Cancelled")
     if left:

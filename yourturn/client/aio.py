@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.errors import StoreTrouble
 from .names import Named
+from .saying import unheard
 
 if TYPE_CHECKING:
     from . import Client
@@ -80,7 +81,12 @@ class Aio:
     ) -> dict[str, Any]:
         """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
         found: dict[str, Any] = await self.in_thread(self._client.ask, task, text, kind, options, **fields)
-        return await self.wait_for(found, wait) if wait else found
+        if not wait:
+            return found
+        try:
+            return await self.wait_for(found, wait)
+        except StoreTrouble as trouble:
+            raise unheard(found, trouble) from None
 
     async def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
         """The question, answered or not, after at most so many seconds."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from .. import wire
-from ..core.errors import KeyReused, NotKnown
+from ..core.errors import Invalid, KeyReused, NotKnown
 from ..core.fields import NAME
 from ..core.model import DAY, MINUTE, Who
 from ..store.reads import Reader
@@ -17,6 +18,17 @@ from .names import Names
 SESSION, LINK = 30 * DAY, 15 * MINUTE
 #: Tries to log in, in a quarter of an hour: with one name, and from one address.
 TRIES, FROM_HERE = 10, 50
+
+
+def new_secret(sort: str) -> str:
+    """Of a token ("yt"), a link ("yl") or a session ("ys")."""
+    return f"{sort}_{os.urandom(24).hex()}"
+
+
+def _secret(sort: str, given: str | None) -> str:
+    if given is not None and not re.fullmatch(rf"{sort}_[0-9a-f]{{48}}", given):
+        raise Invalid("secret does not fit", reason=f"{sort}_ and 48 random hexadecimal digits are wanted", hint="Leave it out.")
+    return given or new_secret(sort)
 
 
 def _no_link() -> NotKnown:
@@ -72,7 +84,7 @@ class Managing(Names):
         found: dict[str, Any] = self.desk.look(lambda r: r.prefs(self.who.name))
         return found
 
-    def set_preferences(self, key: str | None = None, **values: Any) -> dict[str, Any]:
+    def set_preferences(self, *, key: str | None = None, **values: Any) -> dict[str, Any]:
         """Change some; None forgets one."""
         self.do("prefs_set", key=key, user=self.who.name.partition(":")[2], prefs=values)
         return self.preferences()
@@ -116,7 +128,7 @@ class Managing(Names):
         return Who(row[0], row[1]), row[2], row[3]
 
     def _enter(self, verb: str, who: Who, about: str, lasts: Any, **proof: Any) -> dict[str, Any]:
-        secret = f"ys_{os.urandom(24).hex()}"
+        secret = new_secret("ys")
         entering = type(self)(self.desk.as_(who), self._project)
         entering.do(verb, secret=secret, expires=lasts or SESSION // 1_000_000, about=about[:200] or None, **proof)
         number, who, ends = self.desk.session(secret)
@@ -140,13 +152,18 @@ class Managing(Names):
         """End a session by its number: one's own, or, for an admin, anybody's."""
         self.do("logout", key=key, login=number)
 
-    def create_link(self, name: str | None = None, *, lasts: Any = None, key: str | None = None) -> dict[str, Any]:
-        """A `link` that lets a person in, once: oneself, or, for an admin, anybody. It is in the result, and nowhere else."""
-        secret = f"yl_{os.urandom(24).hex()}"
+    def create_link(
+        self, name: str | None = None, *, lasts: Any = None, secret: str | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """A `link` that lets a person in, once: oneself, or, for an admin, anybody. It is in the result, and nowhere else.
+
+        `secret`: the link itself, as `new_secret("yl")` makes it; who brings it gets the same link when it is said again.
+        """
+        secret = _secret("yl", secret)
         user = name or self.who.name.partition(":")[2]
         self.do("link_create", key=key, user=user, secret=secret, expires=lasts or LINK // 1_000_000)
         if key is not None:
-            self._new("link", secret)
+            self._new("link", secret, "Make a new one with a new key.")
         return {"link": secret, "actor": f"human:{user}"}
 
     # --- tokens -----------------------------------------------------------------------------------------------------
@@ -165,25 +182,26 @@ class Managing(Names):
 
     def create_token(
         self, name: str, role: str = "agent", *, actor: str | None = None, scopes: Iterable[str] | None = None,
-        expires: Any = None, key: str | None = None,
+        expires: Any = None, secret: str | None = None, key: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
         """The token is in the result, and nowhere else. An admin makes one for anybody, others for themselves.
 
-        `scopes`: good for these only: read, ask, work, run, answer, manage.
+        `scopes`: good for these only: read, ask, work, run, answer, manage. `secret`: the token itself, as `new_secret("yt")`
+        makes it; who brings it gets the same token when it is said again.
         """
-        secret = f"yt_{os.urandom(24).hex()}"
+        secret = _secret("yt", secret)
         wanted = list(scopes) if scopes is not None else None
         self.do("token_create", key=key, name=name, role=role, actor=actor, scopes=wanted, expires=expires, secret=secret)
         if key is not None:
-            self._new("token", secret)
+            self._new("token", secret, f"Revoke it with: turn token revoke {name}. Then make a new one, with a new key.")
         return {"token": secret, **next(t for t in reversed(self.tokens()) if t["name"] == name)}
 
-    def _new(self, what: str, secret: str) -> None:
+    def _new(self, what: str, secret: str, hint: str) -> None:
         """With an idempotency key it may have been made before; then its secret was shown, and is not known any more."""
         from ..core.canon import secret_hash
 
         if self.desk.credential(what, hash=secret_hash(secret)) is None:
-            raise KeyReused(f"This {what} was made already, and shown once", hint="Make a new one with a new key.")
+            raise KeyReused(f"This {what} was made already, and shown once", hint=hint)
 
     def revoke_token(self, name: str, *, key: str | None = None) -> None:
         self.do("token_revoke", key=key, name=name)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import cache
 from typing import Any
 
 from .. import wire
@@ -19,6 +20,15 @@ from ..store.reads import Reader
 _TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")
 
 Named = str | int | dict[str, Any]
+
+
+@cache
+def key_name(method: Callable[..., Any]) -> str:
+    """The parameter of a method that takes an idempotency key, or ''. `key` is the project's where there is a `once`."""
+    import inspect
+
+    parameters = inspect.signature(method).parameters
+    return next((name for name in ("once", "key") if name in parameters), "")
 
 
 class Names:

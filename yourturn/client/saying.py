@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import wire
 from ..core import law
-from ..core.errors import Invalid, NotFound
+from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble
 from ..core.fields import duration
 from ..core.model import Ref
 from ..desk import Done
@@ -134,7 +134,8 @@ class Saying(Names):
         where = self._within(project)
         first = None
         if completing is not None:
-            first = law.say("complete", self.who, summary=summary, **self._hold(completing, None))
+            own = None if key is None else law.digest([key, "completing"])  # kept also where there is no next task
+            first = law.say("complete", self.who, key=own, summary=summary, **self._hold(completing, None))
         found: dict[str, Any] | None = self.desk.claim_next(
             worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, key=key,
             look=self._claimed,
@@ -245,7 +246,14 @@ class Saying(Names):
         """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
         args = {"task": self._task(task), **_proof(claim, worker)}
         found = self._ask("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
-        return self.wait_for(found, wait) if wait else found
+        return self._heard(found, wait) if wait else found
+
+    def _heard(self, asked: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """What was asked, after at most so many seconds. Where nobody can look any more, the asker is told what it asked."""
+        try:
+            return self.wait_for(asked, seconds)
+        except StoreTrouble as trouble:
+            raise unheard(asked, trouble) from None
 
     def check_question(
         self, text: str, kind: str = "input", options: Iterable[Any] = (), *, project: str | None = None, **fields: Any
@@ -378,6 +386,15 @@ class Saying(Names):
     def hand_back(self, task: Named, *, fields: dict[str, Any] | None = None, key: str | None = None) -> dict[str, Any]:
         """Return a task to agents without an answer. `fields` are changed with it, as `update` does."""
         return self._say("hand_back", key=key, task=self._task(task), fields=fields)
+
+
+def unheard(asked: dict[str, Any], trouble: StoreTrouble) -> StillWaiting:
+    """A question was asked, and whether it is answered cannot be seen now."""
+    name = asked["id"]
+    words, hint = f"{name} is asked, and its answer cannot be read", f"Look with: turn show {name}"
+    error = StillWaiting(words, reason=str(trouble), hint=hint)
+    error.question = name
+    return error
 
 
 def _account(details: str, issues: Iterable[str]) -> dict[str, Any]:

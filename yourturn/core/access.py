@@ -68,24 +68,23 @@ _LOOKS: dict[str, str] = {
     # everything at once
     "export": "admin",
     "backup": "admin",
-    "import_all": "admin",
     "audit": "human",
-    "reconcile": "any",
     "trial": "any",
-    "presence": "any",
-    # what anybody may ask, to find out whether we are there, or to say who they are
+    # what anybody may ask, to find out whether we are there
     "health": "open",
     "document": "open",
-    "enter": "open",
     "metrics": "look",
-    "mcp": "any",
 }
+
+#: What is no verb either, and changes something.
+_ERRANDS: dict[str, str] = {"import_all": "admin", "reconcile": "any", "presence": "any", "enter": "open", "mcp": "any"}
 
 #: operation -> what it takes.
 NEEDS: dict[str, str] = {
     **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in MEANS}},
     **OFFICE,
     **_LOOKS,
+    **_ERRANDS,
 }
 
 #: Methods of the client, by operation. A method that is not here has the name of its operation.
@@ -132,7 +131,7 @@ def _verbs_of(*levels: str) -> set[str]:
 
 
 def _looks_that_take(*levels: str) -> set[str]:
-    return {name for name, need in _LOOKS.items() if need in levels}
+    return {name for name, need in {**_LOOKS, **_ERRANDS}.items() if need in levels}
 
 
 #: What a worker's token does for the agents that it starts, though it is an agent itself.
@@ -203,6 +202,15 @@ def operation(method: str) -> str:
     return METHODS.get(method, method)
 
 
+def looks(method: str) -> bool:
+    """Does this method of the client change nothing?"""
+    return operation(method) in _LOOKS
+
+
+#: Methods that change something, and that leave the same when they are called twice: they take no idempotency key.
+SAME_TWICE = frozenset({"keep_patch", "reconcile", "register_worker", "renew_worker", "remove_worker"})
+
+
 def may(who: Who | None, name: str) -> bool:
     """`who` is None for somebody who has not said who they are."""
     need = NEEDS[name]
@@ -218,7 +226,7 @@ def check(who: Who | None, name: str) -> None:
         return
     if who is None:
         raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
-    if name not in OFFICE and name not in _LOOKS and name != "holder":
+    if name not in OFFICE and name not in _LOOKS and name not in _ERRANDS and name != "holder":
         may_ever(name, who)  # in the words of the rules
     if NEEDS[name] in GRANTS[who.role]:
         check_scope(who, name)
@@ -229,7 +237,8 @@ def check(who: Who | None, name: str) -> None:
         why = "a viewer only looks"
     else:
         why = f"only {_a(need)} can, and {who.name} is {_a(who.role)}"
-    raise NotAllowed(f"{who.name} cannot use {words}" if name in _LOOKS else f"{who.name} cannot {words}", reason=why)
+    use = "use " if name in _LOOKS or name in _ERRANDS else ""
+    raise NotAllowed(f"{who.name} cannot {use}{words}", reason=why)
 
 
 def _a(word: str) -> str:

@@ -135,6 +135,13 @@ class StoreTrouble(YourturnError):
     code, exit_code, http_status = "store", 1, 503
 
 
+class MaybeDone(StoreTrouble):
+    """The connection to a server broke after a change was sent. Said again with the same `key`, it counts once."""
+
+    code = "maybe_done"
+    key = ""  #: the idempotency key of the change; empty where it has none
+
+
 class Busy(StoreTrouble):
     code = "busy"
 

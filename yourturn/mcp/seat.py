@@ -17,7 +17,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..core.errors import ClaimLost, Invalid, YourturnError
+from ..core.errors import ClaimLost, Invalid, MaybeDone, YourturnError
 
 
 class Held(NamedTuple):
@@ -42,6 +42,7 @@ class Seat:
         self._lock = threading.RLock()
         self._held: dict[str, Held] = {}  #: by task, the newest last
         self._lost: list[str] = []
+        self._unsure_claims: dict[str, str] = {}
 
     # --- who and where ----------------------------------------------------------------------------------------------
 
@@ -109,8 +110,13 @@ class Seat:
         line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
         title = f"{who} asks: {line}"
         made = self.desk.create(title if len(title) <= 120 else title[:119] + "…", description=text, key=key)
-        with suppress(YourturnError):
-            self.keep(self.desk.claim(made["key"], self.worker), own=True)
+        try:
+            self.keep(self.desk.claim(made["key"], self.worker, key=self._unsure_claims.pop(key, None)), own=True)
+        except MaybeDone as lost:
+            self._unsure_claims[key] = lost.key  # said again, it is the same claim
+            raise
+        except YourturnError:
+            pass
         return str(made["key"])
 
     def finish_own(self, task: str, summary: str) -> None:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..core.errors import NotFound, Precondition, YourturnError
+from ..core.errors import MaybeDone, NotFound, Precondition, YourturnError
 from ..worker import gate
 from ..worker.tool import ask_wait, is_id, named, question_fields, signal, step_of
 from . import words
@@ -28,6 +28,7 @@ from .seat import Seat
 #: Our own tools ask, note and report: nobody has to be asked before they run.
 _OURS = "mcp__yourturn__"
 _END = "End your turn now; you will be resumed with the answer."
+_MAYBE = "It may have been done. Call this tool again with the same arguments: it counts once."
 
 
 class Call(NamedTuple):
@@ -51,6 +52,7 @@ class Tools(Seat):
     def __init__(self, connect: Callable[[str], Client], env: Mapping[str, str]) -> None:
         super().__init__(connect, env)
         self._assumed: set[str] = set()  #: non-blocking questions whose answers are still to be told
+        self._unsure: dict[str, Call] = {}  #: what was said and may have been done: said again it is the same call
         self._asked: dict[str, str] = {}  #: what was asked here, to the question whose answer is still to be told
 
     def perform(self, name: str, arguments: dict[str, Any], call: Call) -> Reply:
@@ -58,7 +60,15 @@ class Tools(Seat):
         tool = TOOLS.get(name)
         if tool is None:
             raise NotFound(f"There is no tool {name[:60]!a}", hint=f"There are: {', '.join(TOOLS)}.")
-        reply: Reply = getattr(self, f"_{name}")(check(name, tool.schema, arguments), call)
+        said = json.dumps([call.session, name, arguments], sort_keys=True)
+        with self._lock:
+            call = self._unsure.pop(said, call)
+        try:
+            reply: Reply = getattr(self, f"_{name}")(check(name, tool.schema, arguments), call)
+        except MaybeDone as lost:
+            with self._lock:
+                self._unsure[said] = call
+            raise MaybeDone(lost.message, reason=lost.reason, hint=_MAYBE) from None
         return reply
 
     @property
@@ -210,7 +220,7 @@ class Tools(Seat):
                 hint="Finish it with complete_task, or hand it over with flag_task, then end your turn.",
             )
         others = self.claimed()
-        got = self.desk.claim_next(self.worker, **given)
+        got = self.desk.claim_next(self.worker, key=_key(call, "next"), **given)
         if got is None:
             return Reply("There is nothing to work on now.", {"task": None, "message": "There is nothing to work on now."})
         self.keep(got)
@@ -257,11 +267,12 @@ class Tools(Seat):
 
     def _decompose_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))
-        return self._moved(self.desk.decompose(task, given["children"], proof=self.proof(task)), "End your turn.")
+        proof, key = self.proof(task), _key(call, "decompose")
+        return self._moved(self.desk.decompose(task, given["children"], proof=proof, key=key), "End your turn.")
 
     def _release_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))
-        return self._moved(self.desk.release(task, given["reason"], proof=self.proof(task)))
+        return self._moved(self.desk.release(task, given["reason"], proof=self.proof(task), key=_key(call, "release")))
 
     def _moved(self, task: dict[str, Any], then: str = "") -> Reply:
         self.settle(task)

@@ -138,6 +138,7 @@ class Worker:
         """Whether there was one; None: nobody knows just now."""
         try:
             got = self._next(self._as(self.agent or self.default))
+            elsewhere = got is None and self.only is not None and self._elsewhere()
         except StoreTrouble as trouble:
             if not self._begun and not isinstance(trouble, Busy):
                 raise
@@ -146,7 +147,7 @@ class Worker:
         self._begun = True
         self._pause = 0.005 if got is not None else min(0.05, 2 * self._pause)  # on a busy desk it does not look all the time
         if got is None:
-            return None if self.only is not None and self._elsewhere() else False
+            return None if elsewhere else False
         self.budget.spend(tasks=1)
         sitting, name = self._seated(got)
         if self._stop.is_set():
