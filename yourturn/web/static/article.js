@@ -2,7 +2,7 @@
 // live buttons: from the first word that it is over, whoever it comes from.
 import { $, $$, button, csrf, el, keep, part, say } from "./dom.js";
 import { begun, draft, forget, held, restore } from "./drafts.js";
-import { again, flying, queued } from "./outbox.js";
+import { again, choosing, flying, queued } from "./outbox.js";
 import { draw } from "./unsent.js";
 import { clocks } from "./time.js";
 
@@ -106,7 +106,7 @@ function left_over(form) {
   // A whole answer has the page about late ones; words alone can be kept as a note.
   const whole = options.length || texts.value, body = new URLSearchParams(whole ? { key, say: "approved", ...texts } : { key, note: `Late answer to ${id}: ${text}`, do: "note" });
   if (whole) for (const option of options) body.append("option", option);
-  const use = () => { forget(id); again({ id, url: `/questions/${id}/${whole ? "answer" : "late"}`, body: body.toString() }); };
+  const use = () => { choosing(id); again({ id, url: `/questions/${id}/${whole ? "answer" : "late"}`, body: body.toString() }); };
   const made = el("section", { className: "card leftover", "aria-label": "Not sent" }, el("header", {}, el("h2", {}, "Your answer was not sent")), el("p", { className: "mine" }, text),
     el("div", { className: "acts" }, button(whole ? "What now?" : "Keep it as a note", use, "go"), button("Drop it", () => { forget(id); made.remove(); }, "plain")));
   ($(".q-body > .alert", form) ?? $(".q-top", form)).after(made);

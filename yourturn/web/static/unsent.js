@@ -108,7 +108,7 @@ function outbox(left) {
 }
 
 function tell(waiting) {
-  const late = waiting.filter((item) => item.state).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
+  const late = waiting.filter((item) => item.state && !$(`[data-late="${item.id}"]`)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
   const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$(`.unsent[data-of="${item.id}"]`)).length;
   const saved = n ? ` ${many(n, "answer waits", "answers wait")} on this device and ${n === 1 ? "is" : "are"} sent when you are back.` : " What you answer is kept on this device and sent when you are back.";
   if (!navigator.onLine) strip("net", `Offline.${saved}`);
@@ -120,9 +120,9 @@ function tell(waiting) {
 }
 
 for (const sort of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(sort, draw);
-addEventListener("yourturn:settled", ({ detail: { item, ok, data } }) => {
+addEventListener("yourturn:settled", ({ detail: { item, ok, data, seen } }) => {
   const words = ok ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}${data.late.iso ? `, at ${clock(data.late.iso)}` : ""}.` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
-  toast(words, data.late ? button("What now?", () => again(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
+  if (!seen) toast(words, data.late ? button("What now?", () => again(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
   say(words);
 });
 flush();
