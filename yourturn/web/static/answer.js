@@ -55,6 +55,7 @@ async function send(form, by) {
   wrong(form, text);
   say(text);
   if (status === 404) shut(form, text);
+  if (status === 412) { const fresh = await refresh(form); if (fresh) wrong(fresh, text); }  // it acted on what the page showed, and that is old
 }
 
 async function done({ form, dialog, pane, inRow }, id, data) {
