@@ -4,11 +4,13 @@ was written is lost, and what a page says is so."""
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 from typing import Any
 
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.conftest import live, ways, widths
+from tests.web.conftest import PATIENCE, live, ways, widths
 from tests.web.test_answers import say, sent
 from tests.web.test_closed import BACK
 from tests.web.test_pages import Caller
@@ -28,6 +30,13 @@ def deaf(page: Page) -> Page:
     page.route("**/api/events*", lambda route: route.abort())
     page.reload()
     return page
+
+
+def soon(page: Page, so: Callable[[], bool]) -> None:
+    ends = time.monotonic() + PATIENCE / 1000
+    while not so():
+        assert time.monotonic() < ends
+        page.wait_for_timeout(20)
 
 
 def answered_by(web: Any, name: str) -> list[str]:
@@ -138,8 +147,7 @@ def test_a_list_that_is_drawn_again_leaves_what_is_being_written(web, visit, wid
     held: list[Route] = []
     page.route(re.compile(r"/inbox(\?(at|search)=.*)?$"), lambda route: held.append(route), times=1)
     page.evaluate(BACK)
-    while not held:
-        page.wait_for_timeout(20)
+    soon(page, lambda: bool(held))
     if width > 1000:
         page.locator("[data-pane] details.words > summary").click()
         field = page.locator("[data-pane] [name=text]")
@@ -375,3 +383,87 @@ def test_a_form_that_is_sent_twice_moves_once(web):
     assert ana.post("/tasks/WEB-2/cancel", as_of=form["as_of"]).status == 412
     new = web.desk.create("Tidy up", project="WEB")["key"]
     assert ana.post(f"/tasks/{new}/cancel").status == 412 and web.desk.show(new)["state"] == "ready", "without what it showed"
+
+
+# --- a line that is dead, and one that was refused --------------------------------------------------------------------------------
+
+
+def counted(visit: Any, url: str, width: int, **more: Any) -> Page:
+    """A page whose timers the test lets pass; in a window of its own."""
+    page = visit("chidi", "/stats", width=width, locale="en-GB", **more)
+    page.clock.install()
+    page.goto(url)
+    return page
+
+
+@widths
+def test_a_line_that_is_silent_is_not_live(web, visit, width):
+    page = live(counted(visit, f"{web.url}/inbox", width))
+    asked: list[str] = []
+    page.route("**/api/events*", lambda route: (asked.append(route.request.url), route.abort()))
+    page.clock.fast_forward(30_000)
+    live(page)
+    page.clock.fast_forward(15_000)
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
+    expect(page.locator(".strip")).to_contain_text("Not live since")
+    assert asked, "it asks for another one"
+    page.unroute_all()
+    page.locator(".strip").get_by_role("button", name="Try now").click()
+    live(page)
+
+
+@widths
+def test_a_line_that_does_not_begin_is_not_live(web, visit, width):
+    page = visit("chidi", "/stats", width=width, locale="en-GB")
+    page.clock.install()
+    page.route("**/api/events*", lambda route: None)
+    page.goto(f"{web.url}/inbox")
+    expect(page.locator("html")).not_to_have_attribute("data-live", "live")
+    with page.expect_request("**/api/events*"):
+        page.clock.fast_forward(20_000)
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
+    expect(page.locator(".strip")).to_contain_text("Not live since")
+
+
+def test_a_beat_keeps_a_quiet_line_live(web, visit, monkeypatch):
+    monkeypatch.setattr("yourturn.http.hub.BEAT", 0.05)
+    page = visit("chidi", "/stats", locale="en-GB")
+    page.clock.install()
+    beats: list[str] = []
+    line = page.context.new_cdp_session(page)
+    line.send("Network.enable")
+    line.on("Network.eventSourceMessageReceived", lambda e: beats.append(e["eventName"]))
+    asked: list[str] = []
+    page.on("request", lambda one: asked.append(one.url) if "/api/events" in one.url else None)
+    page.goto(f"{web.url}/inbox")
+    live(page)
+    for _ in range(4):
+        beats.clear()
+        soon(page, lambda: "beat" in beats)
+        page.clock.fast_forward(30_000)
+    live(page)
+    assert len(asked) == 1
+
+
+@widths
+def test_what_was_asked_while_the_line_was_refused_is_not_missed(web, visit, width):
+    page = visit("chidi", width=width)
+    page.route("**/api/events*", bad_gateway)
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
+    web.ask("Which logo?", options=["round", "square"])
+    page.unroute_all()
+    live(page)
+    expect(page.get_by_text("1 new question")).to_be_visible()
+
+
+@widths
+def test_a_task_page_shows_what_happened_while_the_line_was_refused(web, visit, width):
+    page = visit("chidi", "/tasks/API-4", width=width)
+    page.route("**/api/events*", bad_gateway)
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-live", "lost")
+    web.ask("Which logo?", options=["round", "square"], blocking=False, default="round")
+    page.unroute_all()
+    live(page)
+    expect(page.locator("[data-part=waits]")).to_contain_text("Which logo?")
