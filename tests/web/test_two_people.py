@@ -8,13 +8,14 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import PATIENCE, live, ways, widths
 from tests.web.test_answers import say, sent
 from tests.web.test_closed import BACK
 from tests.web.test_pages import Caller
-from tests.web.test_sending import bad_gateway, posts, reply_is_lost, unsent
+from tests.web.test_sending import bad_gateway, fails, posts, reply_is_lost, unsent
 
 #: The clock of the page stands still: nobody who types here pauses.
 STILL = "{ const now = Date.now(); window.ahead = 0; Date.now = () => now + window.ahead; }"
@@ -467,3 +468,42 @@ def test_a_task_page_shows_what_happened_while_the_line_was_refused(web, visit, 
     page.unroute_all()
     live(page)
     expect(page.locator("[data-part=waits]")).to_contain_text("Which logo?")
+
+
+# --- edit first -------------------------------------------------------------------------------------------------------------------
+
+
+@widths
+@pytest.mark.parametrize("step", ["edit", "version"])
+def test_edit_first_has_no_live_buttons_once_the_question_is_closed(web, visit, width, step):
+    q = web.q["permission"]
+    page = live(visit("ana", f"/questions/{q}/edit", width=width))
+    page.get_by_label("command").fill("alembic upgrade head")
+    if step == "version":
+        say(page, "Show my version")
+        expect(page.get_by_role("heading", name="Allow this instead?")).to_be_visible()
+        live(page)
+    web.as_("human:ben").reject(q)
+    expect(page.locator(".say")).to_have_count(0)
+    expect(page.locator(".alert")).to_contain_text("ben denied this.")
+
+
+def test_a_version_of_a_closed_permission_is_not_offered(web):
+    q, ana = web.q["permission"], Caller(web)
+    web.as_("human:ben").reject(q)
+    reply = ana.post(f"/questions/{q}/edit", arg0="alembic upgrade head", arg1="120")
+    assert reply.status == 303 and reply.headers["location"] == f"/questions/{q}"
+
+
+@widths
+def test_an_edited_permission_whose_request_failed_is_sent_again(web, visit, width):
+    q = web.q["permission"]
+    page = live(visit("ana", f"/questions/{q}/edit", width=width))
+    page.get_by_label("command").fill("alembic upgrade head")
+    say(page, "Show my version")
+    expect(page.get_by_role("heading", name="Allow this instead?")).to_be_visible()
+    fails(page, 1, bad_gateway)
+    say(page, "Allow this once")
+    expect(unsent(page).locator(".what")).to_have_text("Allow this once\n“alembic upgrade head”")
+    sent(page, f"Sent {q}.")
+    assert web.desk.show(q)["response"]["value"]["input"]["command"] == "alembic upgrade head"

@@ -35,7 +35,7 @@ async function send(form, by) {
   const id = form.dataset.answer, url = by.getAttribute("formaction") ?? form.getAttribute("action");
   const body = new URLSearchParams(new FormData(form, by)), row = $(`.row[data-id="${id}"]`);
   body.delete("csrf");
-  const title = $(".h1", form)?.textContent ?? (row && $("h3", row).textContent) ?? id;
+  const title = form.dataset.title ?? $(".h1", form)?.textContent ?? (row && $("h3", row).textContent) ?? id;
   const item = { id, url, body: body.toString(), key: body.get("key"), words: in_words(form, by), title, draft: held(form) };
   // Asked now: the news that it is answered may be here before the answer to this, and take the form away.
   const place = { form, dialog: form.closest("dialog"), pane: form.closest(".pane"), inRow: form.closest(".row") };

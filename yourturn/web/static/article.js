@@ -23,7 +23,7 @@ export function echo(form) {
 // What is about to be sent, in words: whole, so that it can be checked while it waits.
 export function in_words(form, by) {
   const verb = $("[data-echo]", by) ?? $("b", by), value = $("[data-need]", form)?.value.trim();
-  const text = $$("[name=text]", form).map((field) => field.value.trim()).filter(Boolean).join("\n");
+  const text = [$("[data-words]", form)?.dataset.words, ...$$("[name=text]", form).map((field) => field.value.trim())].filter(Boolean).join("\n");
   const first = by.hasAttribute("data-missing") ? value ?? held(form)?.names.join(", ") : "";
   const bare = [...(verb ?? by).childNodes].filter((node) => node.nodeName !== "KBD").map((node) => node.textContent).join("").trim();
   return [first ? `“${first}”` : bare, text && `“${text}”`].filter(Boolean).join("\n");
@@ -77,8 +77,8 @@ function reopened(id) {
 // At once, with what is known: the bar says it in the place of its buttons.
 export function shut(form, told) {
   const bar = $(".answer", form);
-  if (!bar || !form.dataset.answer) return;
-  form.dataset.closed = form.dataset.answer;
+  if (!bar || form.dataset.closed) return;
+  form.dataset.closed = form.dataset.q;
   delete form.dataset.answer;
   for (const at of $$("input, textarea, .opt", form)) if (at.type !== "hidden") at.disabled = true;
   bar.replaceChildren(el("p", { className: "over-note", role: "status" }, told));
