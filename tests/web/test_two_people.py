@@ -507,3 +507,46 @@ def test_an_edited_permission_whose_request_failed_is_sent_again(web, visit, wid
     expect(unsent(page).locator(".what")).to_have_text("Allow this once\n“alembic upgrade head”")
     sent(page, f"Sent {q}.")
     assert web.desk.show(q)["response"]["value"]["input"]["command"] == "alembic upgrade head"
+
+
+# --- what is said of an answer on its way -----------------------------------------------------------------------------------------
+
+
+@widths
+def test_what_is_taken_back_on_its_way_may_still_arrive(web, visit, width):
+    q = web.q["choice"]
+    page = live(visit("ana", f"/questions/{q}", width=width))
+    sent_on: list[Route] = []
+
+    def second(route: Route) -> None:
+        sent_on.append(route)
+        if len(sent_on) == 1:
+            bad_gateway(route)
+
+    page.route("**/questions/*/answer", second)
+    page.get_by_text("JWT", exact=True).click()
+    say(page, "Send “JWT”")
+    expect(unsent(page)).to_be_visible()
+    soon(page, lambda: len(sent_on) == 2)
+    rows: list[Route] = []
+    page.route("**/questions/*as=row", lambda route: rows.append(route))
+    unsent(page).get_by_role("button", name="Take back").click()
+    toast = page.locator(".toast")
+    expect(toast).to_contain_text("“JWT” is taken back, unless it had arrived. Looking…")
+    soon(page, lambda: bool(rows))
+    rows[0].continue_()
+    expect(toast).to_contain_text(f"“JWT” has not arrived so far, and {q} is open. Should it still arrive, this page says so.")
+    page.unroute("**/questions/*as=row")
+    sent_on[1].fetch()  # it arrives
+    expect(page.get_by_text("You answered “JWT”.").first).to_be_visible()
+    expect(page.locator(".say")).to_have_count(0)
+
+
+@widths
+def test_what_never_left_is_taken_back_for_certain(web, visit, width):
+    page = live(visit("ana", f"/questions/{web.q['choice']}", width=width))
+    page.context.set_offline(True)
+    page.get_by_text("JWT", exact=True).click()
+    say(page, "Send “JWT”")
+    unsent(page).get_by_role("button", name="Take back").click()
+    expect(page.locator(".toast")).to_contain_text("“JWT” was taken back.")

@@ -12,7 +12,7 @@ function write(items) { keep.set("outbox", items); changed(); plan(); }
 const same = (one, other) => one.id === other.id && one.key === other.key;
 function update(item, more) { write(read().map((other) => (same(item, other) ? { ...other, ...more } : other))); }
 
-// An item: { id, url, body, key, words, title, task, draft }, then: tries, next, why ("", "door"), state ("", "late", "refused"), told.
+// An item: { id, url, body, key, words, title, task, draft }, then: left (a request may have arrived), tries, next, why ("", "door"), state ("", "late", "refused"), told.
 export const items = read;
 export const queued = (id) => read().find((item) => item.id === id);
 export const flying = new Map();
@@ -34,7 +34,7 @@ export async function attempt(item) {
   const body = new URLSearchParams(item.body), line = new AbortController();
   body.set("csrf", csrf);
   flying.set(item.id, line);
-  changed();
+  if (navigator.onLine) update(item, { left: true }); else changed();
   const late = setTimeout(() => line.abort(), PATIENCE);
   try {
     const answer = await fetch(item.url, { method: "POST", body, signal: line.signal, headers: { Accept: "application/json" } });

@@ -1,5 +1,5 @@
 // What has not arrived yet, where it can be seen: at its question, in its row, in the outbox above the list, in a strip.
-import { $, $$, button, el, icon, say, strip, toast } from "./dom.js";
+import { $, $$, button, el, icon, part, say, strip, toast } from "./dom.js";
 import { again, discard, drop, flush, flying, hurry, items, strays } from "./outbox.js";
 import { fill, save } from "./drafts.js";
 import { clock } from "./time.js";
@@ -60,11 +60,17 @@ function take(item) {
   said(item, "was taken back.");
 }
 function said(item, words) {
-  const told = `${item.words.split("\n")[0].slice(0, 60)} ${words}`;
-  toast(told);
-  say(told);
-  dispatchEvent(new CustomEvent("yourturn:taken", { detail: item.id }));  // its request may have arrived all the same
+  const what = item.words.split("\n")[0].slice(0, 60);
+  tell_all(`${what} ${item.left ? "is taken back, unless it had arrived. Looking…" : words}`);
+  if (item.left) look(item.id, what);
 }
+// A request that has left cannot be called back: what is known is said, and no more.
+async function look(id, what) {
+  const found = await part(`/questions/${id}?as=row`).catch(() => null), closed = found && $(".result", found)?.textContent;
+  tell_all(closed ? `${id} is closed: ${closed}` : found ? `${what} has not arrived so far, and ${id} is open. Should it still arrive, this page says so.` : `Whether ${what} has arrived is not known. This page says it when it is live again.`);
+  dispatchEvent(new CustomEvent("yourturn:taken", { detail: id }));
+}
+function tell_all(told) { toast(told); say(told); }
 
 // --- everywhere at once ---
 
