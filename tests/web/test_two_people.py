@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, Route, expect
 
-from tests.web.conftest import PATIENCE, live, ways, widths
+from tests.web.conftest import PATIENCE, live, until, ways, widths
 from tests.web.test_answers import say, sent
 from tests.web.test_closed import BACK
 from tests.web.test_pages import Caller
-from tests.web.test_sending import bad_gateway, fails, posts, reply_is_lost, unsent
+from tests.web.test_sending import PAUSE, bad_gateway, fails, posts, reply_is_lost, unsent
 
 #: The clock of the page stands still: nobody who types here pauses.
 STILL = "{ const now = Date.now(); window.ahead = 0; Date.now = () => now + window.ahead; }"
@@ -550,3 +550,51 @@ def test_what_never_left_is_taken_back_for_certain(web, visit, width):
     say(page, "Send “JWT”")
     unsent(page).get_by_role("button", name="Take back").click()
     expect(page.locator(".toast")).to_contain_text("“JWT” was taken back.")
+
+
+@widths
+def test_a_row_says_one_thing_after_a_lost_reply(web, visit, width):
+    q = web.q["checkpoint"]
+    page = live(visit("ana", width=760 if width > 1000 else width))
+    page.evaluate(PAUSE)
+    keys = fails(page, 1, reply_is_lost)
+    row = page.locator(f".row[data-id={q}]")
+    row.get_by_text("Continue", exact=True).first.click()
+    row.locator(".sure .btn:visible").click()
+    expect(row.locator(".result")).to_contain_text("You let it continue.")
+    expect(page.locator(".unsent, .strip")).to_have_count(0)
+    soon(page, lambda: len(keys) == 2)  # it asks at once what became of it
+
+
+def test_a_batch_that_is_sent_again_says_what_came_of_it(web):
+    ana, both = Caller(web), [web.q["approval"], web.q["checkpoint"]]
+    send = [f"{q} key-{q}" for q in both]
+    first, again = (ana.post("/inbox/send", send=send).raw.decode() for _ in range(2))
+    for text in (first, again):
+        assert "2 sent" in text
+    assert "You approved this." in again and "You let it continue." in again
+
+
+@widths
+def test_an_answer_that_arrived_is_not_said_to_wait_when_the_next_page_does_not_come(web, visit, width):
+    q = web.q["boolean"]
+    page = visit("ana", worker=True, width=width)
+    until(page, "navigator.serviceWorker.controller !== null")
+    until(page, "caches.match('/offline').then(Boolean)")
+    page.goto(f"{web.url}/questions/{q}")
+    live(page)
+
+    def the_network_goes(route: Route) -> None:
+        reply = route.fetch()
+        page.context.set_offline(True)
+        route.fulfill(response=reply)
+
+    page.route("**/questions/*/answer", the_network_goes)
+    say(page, "Yes")
+    expect(page).to_have_url(re.compile("sent=1"))
+    expect(page.locator(".answer")).to_contain_text("You answered “Yes”.")
+    expect(page.locator(".say")).to_have_count(0)
+    assert web.desk.show(q)["response"]["value"] is True
+    page.goto(f"{web.url}/stats")  # a page that is not kept
+    expect(page.get_by_text("An answer that has not arrived is kept on this device")).to_be_visible()
+    page.context.set_offline(False)

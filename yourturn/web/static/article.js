@@ -2,7 +2,7 @@
 // live buttons: from the first word that it is over, whoever it comes from.
 import { $, $$, button, csrf, el, keep, part, say } from "./dom.js";
 import { begun, draft, forget, held, restore } from "./drafts.js";
-import { again, choosing, flying, queued } from "./outbox.js";
+import { again, choosing, flying, hurry, queued } from "./outbox.js";
 import { draw } from "./unsent.js";
 import { clocks } from "./time.js";
 
@@ -121,6 +121,7 @@ export async function gone(id) {
   if (!told) return;  // it is open after all
   if (found) remember(id, told);
   if (row && !row.classList.contains("over")) over(row, told);
+  if (queued(id)) hurry();  // by an answer from here whose reply was lost, or by somebody else: asked again, the server says which
   for (const form of forms.filter((one) => one.isConnected && !flying.has(id))) {
     const sheet = form.closest("dialog");
     if (sheet && !begun(form)) { sheet.close(); continue; }

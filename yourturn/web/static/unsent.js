@@ -74,18 +74,21 @@ function tell_all(told) { toast(told); say(told); }
 
 // --- everywhere at once ---
 
+// Of a closed question its result is told. What was tried to say to it is asked about again at once, and is told when it was too late.
+const is_open = (form) => $(".answer", form) && !form.dataset.closed;
+
 export function draw() {
   const waiting = items(), seen = new Set();
   for (const form of $$("form[data-q]")) {
     const item = waiting.find((one) => one.id === form.dataset.q), bar = $(".answer", form) ?? $(".q-top", form);
     if (item?.draft && !form.hasAttribute("data-unsent") && !flying.has(item.id)) { fill(form, item.draft); form.dispatchEvent(new Event("yourturn:filled", { bubbles: true })); }
-    place(bar, item);
+    place(bar, item && (item.state || is_open(form)) ? item : null);
     form.toggleAttribute("data-unsent", Boolean($(":scope > .unsent", bar)));
     if (item) seen.add(item.id);
   }
   for (const row of $$(".list .row[data-id]")) {
     const item = waiting.find((one) => one.id === row.dataset.id);
-    place(row, item && !seen.has(item.id) ? item : null);
+    place(row, item && !seen.has(item.id) && (item.state || !row.classList.contains("over")) ? item : null);
     row.classList.toggle("queued", Boolean($(":scope > .unsent", row)));
     if (item) seen.add(item.id);
   }
