@@ -41,7 +41,8 @@ def move(visit: Visit, key: str, make: Callable[[Client], dict[str, Any]]) -> di
         except Changed:
             if not same:
                 break
-    raise Changed(f"{key} has changed since this page was drawn", reason=_since(visit.client, key), hint="Look again, then decide.")
+    why = _since(visit.client, key)
+    raise Changed(f"{key} has changed since this page was drawn", reason=why, hint="Look again, then decide.")
 
 
 def _since(client: Client, key: str) -> str:
