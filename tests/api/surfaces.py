@@ -27,6 +27,7 @@ from yourturn.http import auth
 from yourturn.mcp.catalogue import TOOLS
 from yourturn.mcp.tools import Call, Tools
 from yourturn.remote import Remote
+from yourturn.web.asof import mark
 from yourturn.web.moving import WORDS
 
 Args = dict[str, Any]
@@ -245,6 +246,8 @@ def web(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
             args["scope"] = args.pop("scopes")[0]
         if verb == "project_set":
             args = {"project": args["project"], args["setting"]: args["value"]}
+    if verb in WORDS:
+        args["as_of"] = mark(site.desk.show(s.key))
     form = urlencode({"csrf": auth.csrf_token(session), **{n: "1" if v is True else v for n, v in args.items()}})
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": f"yourturn={session}", "Origin": site.url}
     reply = site.call("POST", where, raw=form.encode(), role=None, headers=headers)

@@ -29,6 +29,7 @@ _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
 _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _SENDING, _CLOSED, _DESKS, _NOTICE = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks", "notice"))
+_TWO, _SHOWN, _LINE = (f"tests/web/test_{name}.py" for name in ("two_people", "as_shown", "line"))
 _PRESENCE, _WORKERS = "yourturn/presence.py", "tests/store/test_presence.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
 _NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "yourturn/trackers/beads.py"
@@ -461,7 +462,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("what cannot work takes the next task", "yourturn/worker/loop.py", "if self._unable >= set(self.agents):", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("a permission is answered in a row", "yourturn/web/shape.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
     Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.why_needed and", "if False and", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
-    Mutant("finished work is judged twice", "yourturn/web/answering.py", "except (AlreadyClosed, KeyReused, IllegalMove):", "except (AlreadyClosed, KeyReused):", on(_PAGES, "test_finished_work_is_judged_once", "")),
+    Mutant("finished work is judged twice", "yourturn/web/answering.py", "isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):", "isinstance(error, (AlreadyClosed, KeyReused)):", on(_PAGES, "test_finished_work_is_judged_once", "")),
     Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "desk")),
     Mutant("an answer for one desk goes to another", "yourturn/web/static/dom.js", "`${me}${desk}:`", "me", on(_DESKS, "test_an_answer_for_one_desk_never_goes_to_another", "desk")),
     Mutant("a restore does not make another desk", "yourturn/lookout.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
@@ -494,4 +495,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a lost token is nobody's", "yourturn/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
     Mutant("a token may be short", "yourturn/client/managing.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
     Mutant("a tool that is called again says it again", "yourturn/mcp/tools.py", "call = self._unsure.pop(said, call)", "pass", on(_LOOKED, "test_the_tools_of_an_agent_lose_replies")),
+    # --- two people at a time, and pages that are old
+    Mutant("letters for a field that was closed are shortcuts", "yourturn/web/static/keys.js", "  e.stopImmediatePropagation();\n", "", on(_TWO, "test_letters_for_a_field_that_was_closed_press_nothing", "desk")),
+    Mutant("the space bar presses what a key has chosen", "yourturn/web/static/keys.js", 'if (e.key === " " && e.target === aimed) e.preventDefault();', "", on(_TWO, "test_the_space_bar_does_not_press_what_a_key_has_chosen", "desk")),
+    Mutant("a list that is drawn again takes the pane with it", "yourturn/web/static/list.js", "    if (!open) {", "    if (true) {", on(_TWO, "test_a_list_that_is_drawn_again_leaves_what_is_being_written", "desk")),
+    Mutant("an answer that did not count is forgotten", "yourturn/web/static/outbox.js", "      else update(item, { state:", "      else if (drop(item.id), 0) update(item, { state:", on(_TWO, "test_a_late_answer_survives_that_its_page_does_not_come", "desk")),
+    Mutant("a refused answer is no draft", "yourturn/web/static/answer.js", "  save(form);\n  drop(id);\n", "  drop(id);\n", on(_TWO, "test_a_refused_answer_is_a_draft_again", "desk")),
+    Mutant("a button acts on a task that its page did not show", "yourturn/web/asof.py", "if same else seen", "if True else seen", (*on(_SHOWN, "test_hand_back_on_a_closed_question_leaves_the_next_one_alone", "desk-plain"), *on(_SHOWN, "test_hand_back_of_an_old_task_page_leaves_the_next_question_alone", ""))),
+    Mutant("a page does not say which questions it showed", "yourturn/web/asof.py", ', sorted(q["id"] for q in task["questions"] if q["status"] == PENDING)]', "]", on(_SHOWN, "test_hand_back_does_not_take_a_question_off_the_desk_that_the_page_did_not_show", "desk-plain")),
+    Mutant("a heartbeat makes a page old", "yourturn/web/asof.py", 'now["version"] if same else seen', "seen", on(_SHOWN, "test_a_heartbeat_and_a_note_make_no_page_old", "")),
+    Mutant("a closed permission can be edited and allowed", "yourturn/web/editing.py", """        return Go(f"/questions/{q['id']}")\n    entries""", "        pass\n    entries", on(_SHOWN, "test_a_version_of_a_closed_permission_is_not_offered", "")),
+    Mutant("a silent line is live for ever", "yourturn/web/static/live.js", "listen(SILENT); pulse", "clearTimeout(silence); pulse", on(_LINE, "test_a_line_that_is_silent_is_not_live", "desk")),
+    Mutant("the first connection begins at now", "yourturn/web/static/live.js", 'copied ? "" : $("#pulse")?.dataset.after ?? ""', '""', on(_LINE, "test_what_was_asked_while_the_line_was_refused_is_not_missed", "desk")),
 )  # fmt: skip

@@ -119,6 +119,7 @@ def too_late(page: Page, web: Web) -> None:
     page.route("**/api/events*", lambda route: route.abort())
     web.as_("human:ben").answer(asked, "Tokens")
     page.locator(".answer").get_by_role("button", name="Send").click()
+    page.get_by_role("button", name="What now?").click()
     expect(page.get_by_text("ben was faster")).to_be_visible()
 
 

@@ -230,6 +230,9 @@ def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit, width, js
     page.get_by_text("JWT", exact=True).click()
     web.as_("human:ben").cancel("API-5", "not needed")
     say(page, "Send")
+    if js:
+        expect(page.locator(".unsent")).to_contain_text("Too late.")
+        page.get_by_role("button", name="What now?").click()
     expect(page.get_by_text("is not asked any more")).to_be_visible()
     say(page, "Restart API-5 with it")
     expect(page.get_by_text("API-5 begins again, with your words.")).to_be_visible()

@@ -321,6 +321,10 @@ def test_a_late_answer_stays_until_somebody_decides(web, visit, width):
     expect(page.get_by_role("button", name="Keep it as a note")).to_be_visible()
     expect(page.locator(".mine")).to_contain_text("Sessions")
     page.goto(f"{web.url}/inbox")
+    expect(box).to_be_visible()  # nothing was decided
+    box.get_by_role("button", name="What now?").click()
+    page.get_by_role("link", name="Drop it").click()
+    expect(page).to_have_url(f"{web.url}/inbox")
     expect(page.locator("[data-outbox], .strip")).to_have_count(0)
 
 

@@ -202,7 +202,7 @@ _QUERY: dict[str, Schema] = {
     "ready": _flag, "mine": _flag,
 }  # fmt: skip
 _ABOUT = {
-    "cursor": "Where the last page ended: its `next_cursor`.", "only": "Names of events, with commas between.",
+    "cursor": "Where the last page ended: its `next_cursor`.", "only": "Names of events, with commas between; `beat`: one after every 15 seconds of silence.",
     "format": "`log`: only the events of the log themselves, all named log.", "after": "The id of the last event that was seen.",
     "awaiting": "Kinds of questions, with commas between; empty for any.", "state": "States, with commas between; `open` is all that has not ended.",
     "mine": "Sent to you, to a role of yours, or to nobody in particular.",

@@ -114,7 +114,8 @@ class Watcher:
             self.task.cancel()
 
     async def texts(self) -> AsyncIterator[bytes]:
-        """What there is, as many together as wait; now and then a comment, so that the line stays open."""
+        """What there is, as many together as wait; now and then a comment, so that the line stays open. A browser's page does not
+        hear comments: who asks for `beat` gets an event of that name, and knows from its absence that the line is dead."""
         while not self.gone:
             if not self.queue:
                 self.bell.clear()
@@ -122,7 +123,7 @@ class Watcher:
                     async with asyncio.timeout(BEAT):
                         await self.bell.wait()
                 except TimeoutError:
-                    yield b": still here\n\n"
+                    yield b"event: beat\ndata: {}\n\n" if "beat" in self.wish.only else b": still here\n\n"
                     continue
             text = b"".join(self.queue)
             self.queue.clear()

@@ -7,10 +7,10 @@ from typing import Any
 from ..client import Client
 from ..core.answers import way
 from ..core.canon import loads
-from ..core.errors import AlreadyClosed, IllegalMove, Invalid, KeyReused, NotAllowed, NotFound, YourturnError
+from ..core.errors import AlreadyClosed, Changed, IllegalMove, Invalid, KeyReused, NotAllowed, NotFound, YourturnError
 from ..core.model import ENDED, PENDING
 from ..view import person
-from . import evidence, inbox, shape, words
+from . import asof, evidence, inbox, shape, words
 from .article import NOTHING, Asked, Draft, ask_whom, find, made
 from .moving import also
 from .question import neighbours, page, words_sent
@@ -58,10 +58,7 @@ def _chosen(q: Asked, picked: list[str], other: str) -> Any:
 
 def say(client: Client, q: Asked, given: dict[str, Any], key: str | None) -> dict[str, Any]:
     """Answer, in the words of the client."""
-    verdict, text = given["verdict"], given.get("text", "")
-    if verdict == "cancel":
-        return client.cancel(q["task"], text, key=key)
-    return client.answer(q["id"], given.get("value"), text, verdict, key=key)
+    return client.answer(q["id"], given.get("value"), given.get("text", ""), given["verdict"], key=key)
 
 
 def answer(visit: Visit) -> Shown:
@@ -71,22 +68,41 @@ def answer(visit: Visit) -> Shown:
         given, draft = read(visit, q)
         if q["status"] == PENDING:
             _asks_why(q, given, visit)
-        reply = say(visit.client, q, given, visit.key)
-    except (AlreadyClosed, KeyReused, IllegalMove):
-        return _too_late(visit, q, given)
-    except NotFound:
-        raise
+        if given["verdict"] == "cancel":
+            reply = asof.move(visit, q["task"], lambda client: client.cancel(q["task"], given["text"], key=visit.key))
+        else:
+            reply = say(visit.client, q, given, visit.key)
     except YourturnError as error:
-        if isinstance(error, NotAllowed) and "approvers" in error.reason:
-            error = NotAllowed(
-                f"Only approvers can {'allow' if q['kind'] == 'permission' else 'answer'} this",
-                hint=ask_whom(visit.client).strip(),
-            )
-        if visit.wants_data or error.http_status >= 500:
-            raise error from None
-        wrong = f"{error.message}. {error.hint}".replace(f"{q['id']} takes", "Choose").strip()
-        return page(visit, q["id"], shape.now_of(visit.client), draft._replace(wrong=wrong), error.http_status)
+        return _not_sent(visit, q, given, draft, error)
     return _sent(visit, q, reply)
+
+
+def hand_back(visit: Visit) -> Shown:
+    q = find(visit.client, visit.path["id"])
+    try:
+        reply = asof.move(visit, q["task"], lambda client: client.hand_back(q["task"], key=visit.key))
+    except YourturnError as error:
+        return _not_sent(visit, q, {"verdict": "hand_back"}, NOTHING, error)
+    return _sent(visit, q, reply)
+
+
+def _not_sent(visit: Visit, q: Asked, given: dict[str, Any], draft: Draft, error: YourturnError) -> Shown:
+    """Too late, or refused: then the question is still open, and what was written is still there."""
+    if isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):
+        return _too_late(visit, q, given)
+    if isinstance(error, Changed) and find(visit.client, q["id"])["status"] != PENDING:
+        return _too_late(visit, q, given)
+    if isinstance(error, NotFound):
+        raise error
+    if isinstance(error, NotAllowed) and "approvers" in error.reason:
+        error = NotAllowed(
+            f"Only approvers can {'allow' if q['kind'] == 'permission' else 'answer'} this", hint=ask_whom(visit.client).strip()
+        )
+    if visit.wants_data or error.http_status >= 500:
+        raise error from None
+    told = str(error) if isinstance(error, Changed) else error.message
+    wrong = f"{told}. {error.hint}".replace(f"{q['id']} takes", "Choose").strip()
+    return page(visit, q["id"], shape.now_of(visit.client), draft._replace(wrong=wrong), error.http_status)
 
 
 def _asks_why(q: Asked, given: dict[str, Any], visit: Visit) -> None:
@@ -109,6 +125,10 @@ def _sent(visit: Visit, q: Asked, reply: dict[str, Any]) -> Shown:
     if visit.field("quick"):
         return Go(f"/inbox?sent={q['id']}{also(reply)}")
     return Go(f"/questions/{q['id']}?sent=1{also(reply)}")
+
+
+#: What a question's page does to the task instead of an answer.
+_MOVES = {"cancel": "Cancel {key}", "hand_back": "Hand {key} back to agents"}
 
 
 # --- too late ---------------------------------------------------------------------------------------------------------
@@ -134,6 +154,8 @@ def _too_late(visit: Visit, q: Asked, given: dict[str, Any]) -> Shown:
 
 
 def _in_words(q: Asked, given: dict[str, Any]) -> str:
+    if given["verdict"] in _MOVES:
+        return "\n".join(filter(None, (_MOVES[given["verdict"]].format(key=q["task"]), given.get("text", ""))))
     value = given.get("value")
     first = words.label(q, value) if value is not None and not isinstance(value, dict) else ""
     if value is not None and isinstance(value, dict):

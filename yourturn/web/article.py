@@ -9,7 +9,7 @@ from ..core.access import GRANTS
 from ..core.errors import NotFound
 from ..core.model import PENDING
 from ..core.rules import KINDS
-from . import evidence, inbox, shape, words
+from . import asof, evidence, inbox, shape, words
 from .visit import Visit
 
 #: Earlier rounds that are shown, and lines of the log.
@@ -97,6 +97,7 @@ class Article(NamedTuple):
     word: str  #: what the small field beside a choice says
     confidence: str
     default: str
+    as_of: str  #: its task, as the page shows it
     can_restart: bool  #: its time ran out, and an answer of this person would start its task again
 
 
@@ -155,6 +156,7 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
         "" if pending else words.result(q, me.name, not sent) + shape.fate(q, task),
         sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
         f"{q['confidence']:.0%} sure" if q["confidence"] is not None else "", default,
+        asof.mark(task),
         place == "page" and not sent and q["status"] == "timeout" and "restart" in client.moves(q["id"]),
     )  # fmt: skip
 

@@ -44,7 +44,7 @@ def _door(next: str, name: str = "", wrong: str = "", notice: str = "", tone: st
 def away(visit: Visit) -> Shown:
     """What a browser keeps for the time without a network, and shows in the place of a page that it has not seen."""
     text = "This device cannot reach the server, and has not kept this page."
-    hint = "What you answered is saved and sent when you are back. The inbox can be read as it was."
+    hint = "An answer that has not arrived is kept on this device and sent when you are back. The inbox can be read as it was."
     return Page("bare.html", {"title": "Not live", "text": text, "hint": hint, "again": True, "csrf": "", "waiting": 0})
 
 

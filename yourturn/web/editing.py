@@ -36,7 +36,7 @@ def _quoted(value: str) -> str:
     return HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
-def _open_permission(visit: Visit) -> tuple[Asked, Any]:
+def _permission(visit: Visit) -> tuple[Asked, Any]:
     q = find(visit.client, visit.path["id"])
     given = evidence.editable(q["action"])
     if q["kind"] != "permission" or given is None:
@@ -45,7 +45,7 @@ def _open_permission(visit: Visit) -> tuple[Asked, Any]:
 
 
 def edit(visit: Visit) -> Shown:
-    q, given = _open_permission(visit)
+    q, given = _permission(visit)
     if q["status"] != PENDING:
         return Go(f"/questions/{q['id']}")
     shown = made(visit.client, q, shape.now_of(visit.client), "page")
@@ -54,7 +54,9 @@ def edit(visit: Visit) -> Shown:
 
 def edited(visit: Visit) -> Shown:
     """Both versions, and the digest of the new one. Nothing is allowed yet."""
-    q, given = _open_permission(visit)
+    q, given = _permission(visit)
+    if q["status"] != PENDING:
+        return Go(f"/questions/{q['id']}")
     entries = _entries(given)
     new: dict[str, Any] = {}
     wrong = ""

@@ -290,7 +290,8 @@ def send(visit: Visit) -> Shown:
             if said is None and found["status"] == PENDING:
                 raise Invalid("It needs words or a choice")
             say(visit.client, found, {"verdict": "approved"}, key[:200] or None)
-            done.append((number, found["text"], f"{said.verb}: {said.effect}." if said else "", True))
+            told = f"{said.verb}: {said.effect}." if said else words.result(found, visit.client.who.name)  # sent before
+            done.append((number, found["text"], told, True))
         except (AlreadyClosed, IllegalMove):
             done.append((number, found["text"] if found else "", faster(visit, number), False))
         except YourturnError as error:

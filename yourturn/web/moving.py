@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ..core.errors import NotFound, YourturnError
+from ..core.errors import Changed, NotFound, YourturnError
 from ..core.model import PENDING
 from ..view import followed, person
-from . import words
+from . import asof, words
 from .inbox import new_key
 from .visit import Go, Page, Shown, Visit
 
@@ -114,6 +114,7 @@ def _context(visit: Visit, name: str, task: Mapping[str, Any], wrong: str = "") 
         "facts": facts,
         "wrong": wrong,
         "key": new_key(),
+        "as_of": asof.mark(task),
         "given": visit.field(w.field),
     }
 
@@ -125,7 +126,12 @@ def making(name: str) -> Callable[[Visit], Shown]:
         given = visit.field(w.field).strip() if w.asks else ""
         if w.needs and not given:
             return Page("move.html", _context(visit, name, task, "Say what should change."), 422)
-        reply = getattr(visit.client, name)(task["key"], key=visit.key, **({w.field: given} if given else {}))
+        more = {w.field: given} if given else {}
+        try:
+            reply = asof.move(visit, task["key"], lambda client: getattr(client, name)(task["key"], key=visit.key, **more))
+        except Changed as error:
+            told = {"title": error.message, "text": f"{error.reason}. Nothing was done.".lstrip(". "), "hint": error.hint}
+            return Page("notice.html", {"here": "tasks", **told, "back": f"/tasks/{task['key']}"}, error.http_status)
         return Go(f"/tasks/{task['key']}?did={name}{also(reply)}")
 
     return make

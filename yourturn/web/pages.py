@@ -62,6 +62,8 @@ class Endpoint:
         visit = Visit(self.site, admitted(self.site, scope, row.operation), scope, body)
         if scope["method"] not in auth.SAFE and visit.session:
             auth.check_csrf(visit.session, visit.field("csrf") or visit.headers.get("x-csrf-token", ""))
+        if visit.looks and visit.session and not visit.wants_data and "as" not in visit.query:
+            visit.after = visit.client.desk.cursor()
         return reply(visit, row.handler(visit))
 
 
@@ -103,7 +105,7 @@ def squeezed(asked: Mapping[str, str], found: Reply) -> Reply:
 
 def page(visit: Visit, found: Page) -> str:
     """In its frame, if somebody is known."""
-    context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot}
+    context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot, "after": visit.after}
     context["follows"] = visit.looks and found.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
         context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}

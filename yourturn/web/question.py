@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 from ..client import Client
 from ..core.access import GRANTS, is_mine
-from ..core.model import ENDED, HUMAN, PENDING
+from ..core.model import ENDED, HUMAN, PENDING, WITHDRAWN
 from ..view import followed
 from . import frame, inbox, shape, words
 from .article import NOTHING, Asked, Draft, find, made
 from .moving import moved_with
-from .visit import Data, Go, Page, Part, Shown, Visit
+from .visit import Go, Page, Part, Shown, Visit
 
 
 def show(visit: Visit) -> Shown:
@@ -83,7 +83,10 @@ def _came_of(client: Client, q: Asked) -> str:
         return f"{key} still waits for {' and '.join(waits[:3])}."
     if state in ENDED:
         return f"{key} is {state}."
-    who = words.script(task) or words.name(q["asked_by"])
+    run = words.script(task)
+    if q["status"] == WITHDRAWN or not (run or shape.who(q["asked_by"]).agent):  # no agent of its own goes on with it
+        return f"Agents take {key} again."
+    who = run or words.name(q["asked_by"])
     return f"{who} hears of it." if not q["blocking"] else f"{who} goes on with {key}."
 
 
@@ -97,9 +100,3 @@ def cancel(visit: Visit) -> Shown:
     ends = "cancel" if q["kind"] == "work" else "rejected"
     ending = {"say": ends, "who": words.name(q["asked_by"]), "branch": bool(task["branch"]), "holds_up": holds, "key": q["task"]}
     return page(visit, q["id"], shape.now_of(visit.client), ending=ending)
-
-
-def hand_back(visit: Visit) -> Shown:
-    q = find(visit.client, visit.path["id"])
-    visit.client.hand_back(q["task"], key=visit.key)
-    return Data({"sent": f"Agents take {q['task']} again."}) if visit.wants_data else Go(f"/questions/{q['id']}")

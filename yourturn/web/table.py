@@ -35,7 +35,7 @@ def rows() -> list[Row]:
         Row("GET", "/questions/{id}/edit", "questions", editing.edit),
         Row("POST", "/questions/{id}/edit", "answer", editing.edited),
         Row("POST", "/questions/{id}/late", "answer", answering.late),
-        Row("POST", "/questions/{id}/back", "hand_back", question.hand_back),
+        Row("POST", "/questions/{id}/back", "hand_back", answering.hand_back),
         Row("GET", "/tasks", "tasks", board.show),
         Row("GET", "/tasks/new", "create", board.new),
         Row("POST", "/tasks/new", "create", board.create),

@@ -11,7 +11,7 @@ from ..core.errors import Invalid, YourturnError
 from ..core.model import READY
 from ..screen import length, micros
 from ..view import old_id, person
-from . import drawing, frame, shape, telling, words
+from . import asof, drawing, frame, shape, telling, words
 from .inbox import new_key
 from .moving import did, moves
 from .visit import Data, Go, Page, Part, Shown, Visit
@@ -288,6 +288,7 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "ended": shape.at(t["ended_at"], now) if t["ended_at"] else None,
             "sure": [m for m in doing if m.style == "go"][:1],
             "moves": doing,
+            "as_of": asof.mark(t),
             "may_note": access.may(client.who, "note"),
             "may_answer": access.may(client.who, "answer"),
             "working": t["state"] == "working",

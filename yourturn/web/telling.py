@@ -23,6 +23,7 @@ DID = {
     "ask": "asked {it} about {key}",
     "flag": "asked {it} about {key}",
     "answer": "answered {it} about {key}",
+    "approve": "approved {it} about {key}",
     "timeout": "nobody answered {it} about {key} in time",
     "withdraw": "took {it} off the desk",
     "hand_back": "handed {key} back to agents",

@@ -70,6 +70,7 @@ class Visit:
         self.looks: bool = scope["method"] in auth.SAFE
         self._form = [] if self.looks else self._read(body)
         self._csrf = ""
+        self.after = ""  #: where the log ended before the page was drawn: what it does not show comes after that
 
     def _read(self, body: bytes) -> list[tuple[str, str]]:
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()

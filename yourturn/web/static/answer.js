@@ -1,8 +1,8 @@
 // Sending an answer without leaving the page. Without this module the same forms are sent the plain way.
 import { $, $$, counts, say, toast } from "./dom.js";
-import { begun, forget, held } from "./drafts.js";
-import { again, attempt, put, queued } from "./outbox.js";
-import { echo, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
+import { begun, held, save } from "./drafts.js";
+import { attempt, drop, put, queued, settled } from "./outbox.js";
+import { echo, gone, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
 import { change, draw } from "./unsent.js";
 import { copied } from "./time.js";
 
@@ -35,7 +35,7 @@ async function send(form, by) {
   const id = form.dataset.answer, url = by.getAttribute("formaction") ?? form.getAttribute("action");
   const body = new URLSearchParams(new FormData(form, by)), row = $(`.row[data-id="${id}"]`);
   body.delete("csrf");
-  const title = $(".h1", form)?.textContent ?? (row && $("h3", row).textContent) ?? id;
+  const title = form.dataset.title ?? $(".h1", form)?.textContent ?? (row && $("h3", row).textContent) ?? id;
   const item = { id, url, body: body.toString(), key: body.get("key"), words: in_words(form, by), title, draft: held(form) };
   // Asked now: the news that it is answered may be here before the answer to this, and take the form away.
   const place = { form, dialog: form.closest("dialog"), pane: form.closest(".pane"), inRow: form.closest(".row") };
@@ -46,12 +46,16 @@ async function send(form, by) {
   sending(form, by, false);
   if (!found) { if (queued(id)) { draw(); say($(".unsent .why", form)?.textContent ?? "Not sent yet, trying again."); } return; }
   const { ok, status, data } = found;
-  if (ok) { forget(id); done(place, id, data); return; }
-  if (data.late) { again(item); return; }
+  if (ok) { done(place, id, data); return; }
+  // Wherever the person is by now, they stay there.
+  if (data.late || !form.isConnected) { settled(item, found, form.isConnected && !place.dialog); return; }
+  save(form);
+  drop(id);
   const told = data.error ?? {}, text = `${[told.message, told.hint].filter(Boolean).join(". ")}.`.replace(/\.\.$/, ".");
   wrong(form, text);
   say(text);
   if (status === 404) shut(form, text);
+  if (status === 412) { const fresh = await refresh(form); if (fresh) wrong(fresh, text); }  // it acted on what the page showed, and that is old
 }
 
 async function done({ form, dialog, pane, inRow }, id, data) {
@@ -72,8 +76,9 @@ async function done({ form, dialog, pane, inRow }, id, data) {
   if (!inRow && form.isConnected) location.assign((/^Q\d/.test(id) ? `/questions/${id}?sent=1` : `/inbox?sent=${id}`) + (data.also ?? ""));
 }
 
-// What was sent in the background: its question is closed where it is shown.
+// What was sent in the background, or came too late: its question is closed where it is shown.
 addEventListener("yourturn:settled", ({ detail: { item: { id }, ok, data } }) => {
+  if (data.late) gone(id);
   if (!ok) return;
   counts({ mine: data.waiting });
   const row = $(`.list .row[data-id="${id}"]`), result = data.result ?? data.sent;

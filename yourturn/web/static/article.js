@@ -2,7 +2,7 @@
 // live buttons: from the first word that it is over, whoever it comes from.
 import { $, $$, button, csrf, el, keep, part, say } from "./dom.js";
 import { begun, draft, forget, held, restore } from "./drafts.js";
-import { again, flying, queued } from "./outbox.js";
+import { again, choosing, flying, hurry, queued } from "./outbox.js";
 import { draw } from "./unsent.js";
 import { clocks } from "./time.js";
 
@@ -23,7 +23,7 @@ export function echo(form) {
 // What is about to be sent, in words: whole, so that it can be checked while it waits.
 export function in_words(form, by) {
   const verb = $("[data-echo]", by) ?? $("b", by), value = $("[data-need]", form)?.value.trim();
-  const text = $$("[name=text]", form).map((field) => field.value.trim()).filter(Boolean).join("\n");
+  const text = [$("[data-words]", form)?.dataset.words, ...$$("[name=text]", form).map((field) => field.value.trim())].filter(Boolean).join("\n");
   const first = by.hasAttribute("data-missing") ? value ?? held(form)?.names.join(", ") : "";
   const bare = [...(verb ?? by).childNodes].filter((node) => node.nodeName !== "KBD").map((node) => node.textContent).join("").trim();
   return [first ? `“${first}”` : bare, text && `“${text}”`].filter(Boolean).join("\n");
@@ -77,8 +77,8 @@ function reopened(id) {
 // At once, with what is known: the bar says it in the place of its buttons.
 export function shut(form, told) {
   const bar = $(".answer", form);
-  if (!bar || !form.dataset.answer) return;
-  form.dataset.closed = form.dataset.answer;
+  if (!bar || form.dataset.closed) return;
+  form.dataset.closed = form.dataset.q;
   delete form.dataset.answer;
   for (const at of $$("input, textarea, .opt", form)) if (at.type !== "hidden") at.disabled = true;
   bar.replaceChildren(el("p", { className: "over-note", role: "status" }, told));
@@ -106,7 +106,7 @@ function left_over(form) {
   // A whole answer has the page about late ones; words alone can be kept as a note.
   const whole = options.length || texts.value, body = new URLSearchParams(whole ? { key, say: "approved", ...texts } : { key, note: `Late answer to ${id}: ${text}`, do: "note" });
   if (whole) for (const option of options) body.append("option", option);
-  const use = () => { forget(id); again({ id, url: `/questions/${id}/${whole ? "answer" : "late"}`, body: body.toString() }); };
+  const use = () => { choosing(id); again({ id, url: `/questions/${id}/${whole ? "answer" : "late"}`, body: body.toString() }); };
   const made = el("section", { className: "card leftover", "aria-label": "Not sent" }, el("header", {}, el("h2", {}, "Your answer was not sent")), el("p", { className: "mine" }, text),
     el("div", { className: "acts" }, button(whole ? "What now?" : "Keep it as a note", use, "go"), button("Drop it", () => { forget(id); made.remove(); }, "plain")));
   ($(".q-body > .alert", form) ?? $(".q-top", form)).after(made);
@@ -121,6 +121,7 @@ export async function gone(id) {
   if (!told) return;  // it is open after all
   if (found) remember(id, told);
   if (row && !row.classList.contains("over")) over(row, told);
+  if (queued(id)) hurry();  // by an answer from here whose reply was lost, or by somebody else: asked again, the server says which
   for (const form of forms.filter((one) => one.isConnected && !flying.has(id))) {
     const sheet = form.closest("dialog");
     if (sheet && !begun(form)) { sheet.close(); continue; }

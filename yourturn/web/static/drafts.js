@@ -36,7 +36,7 @@ export const forget = (id) => keep.drop(`draft:${id}`);
 export const draft = (id) => keep.get(`draft:${id}`);
 export const begun = (form) => Boolean(keep.get(home(form)));
 
-for (const sort of ["input", "change"]) addEventListener(sort, (e) => { const form = e.target.closest?.("form[data-q]"); if (form) save(form); });
+for (const sort of ["input", "change"]) addEventListener(sort, (e) => { const form = e.target.closest?.("form[data-q][data-answer]"); if (form) save(form); });
 const old = (found) => Date.now() - (found?.at ?? 0) > WEEK;
 for (const name of keep.names()) if (name.startsWith("draft:") && old(keep.get(name))) keep.drop(name);
 for (const { key, name } of elsewhere.list()) if (name.startsWith("draft:") && old(elsewhere.get(key))) elsewhere.drop(key);

@@ -1,6 +1,6 @@
 // The list beside its pane: moving, opening, selecting. It never reorders by itself. What is marked is what is shown: from the
 // first instant at which another row is opened, nothing of the question before can be answered.
-import { $, $$, button, el, part, say, wide } from "./dom.js";
+import { $, $$, button, el, part, say, typing, wide } from "./dom.js";
 import { wake } from "./article.js";
 
 export let list = null;
@@ -9,14 +9,18 @@ const rows = () => (list ? $$(".row[data-id] h3 a", list) : []);
 const row_of = (id) => list && $(`.row[data-id="${id}"]`, list);
 export const marked = () => list && $(".row[aria-current]", list)?.dataset.id;
 
+function mark(id) {
+  for (const row of list ? $$(".row[aria-current]", list) : []) row.removeAttribute("aria-current");
+  row_of(id)?.setAttribute("aria-current", "true");
+}
+
 let loading = null, later = 0;
 export function open(id, focus = false, wait = 0) {
   const at = pane();
   if (!at) return;
   loading?.abort();
   clearTimeout(later);
-  for (const row of $$(".row[aria-current]", list)) row.removeAttribute("aria-current");
-  row_of(id)?.setAttribute("aria-current", "true");
+  mark(id);
   const url = new URL(location.href);
   url.searchParams.set("at", id);
   url.searchParams.delete("sent");
@@ -97,13 +101,21 @@ function begin() {
   $("[data-newer]", list)?.addEventListener("click", () => location.assign(location.pathname + location.search.replace(/([?&])(at|sent)=[^&]*/g, "$1").replace(/[?&]+$/, "")));
 }
 
-// The list as it is now: for a page on which nothing waited, and one that somebody came back to.
+// The list as it is now: for a page on which nothing waited, and one that somebody came back to. A question that is open in the
+// pane stays there, with whatever is being done to it; a list is not taken away while somebody writes in it.
 let drawing = null;
 export function redraw() {
   drawing ??= (async () => {
     const old = $(".inbox"), found = old && (await part(location.pathname + location.search).catch(() => null));
     const now = found && $(".inbox", found);
-    if (now && old.isConnected) { old.replaceWith(now); begin(); wake(now); }
+    if (!now || !old.isConnected) return;
+    if ($(".list", old).contains(document.activeElement) && typing(document.activeElement)) { addEventListener("focusout", () => setTimeout(redraw), { once: true }); return; }
+    const open = $("[data-pane] form[data-answer]", old);
+    if (!open) { old.replaceWith(now); begin(); wake(now); return; }
+    $(".list", old).replaceWith($(".list", now));
+    begin();
+    mark(open.dataset.q);
+    wake($(".list", old));
   })().finally(() => { drawing = null; });
   return drawing;
 }

@@ -7,28 +7,42 @@ import { arrived, cleared } from "./notice.js";
 import { clock, copied, heard, until } from "./time.js";
 
 const WANT = ["question_asked", "question_answered", "question_timeout", "question_cancelled", "status"];
+// Milliseconds. The server speaks at least every 15 s: a line that was silent for more than two of these is dead, however open it
+// looks; so is one that was asked for and does not begin.
+const SILENT = 40_000, MUTE = 15_000;
 const channel = globalThis.BroadcastChannel ? new BroadcastChannel(mine) : null;
-let last = "", leads = false, state = "", wait = 1000, line = null, lost = 0, trying = 0;
+// From what the page shows on: what happened since it was drawn is told, whenever the first connection is made. An old copy is drawn
+// again instead.
+let last = copied ? "" : $("#pulse")?.dataset.after ?? "", old = copied, leads = false, state = "", wait = 1000, line = null, lost = 0, trying = 0;
 
 // --- the connection ---
 
 function connect() {
   clearTimeout(trying);
   line?.close();
-  const source = new EventSource(`/api/events?only=${WANT.join(",")}${last ? `&after=${encodeURIComponent(last)}` : ""}`);
+  const source = new EventSource(`/api/events?only=${WANT.join(",")},beat${last ? `&after=${encodeURIComponent(last)}` : ""}`);
   line = source;
-  source.onopen = () => { wait = 1000; pulse("live"); };
+  listen(MUTE);
+  source.onopen = () => { wait = 1000; listen(SILENT); pulse("live"); };
+  source.addEventListener("beat", (e) => { last = e.lastEventId || last; listen(SILENT); });
   source.onerror = () => {
+    listen(MUTE);
     pulse("lost");
     if (source.readyState === EventSource.CLOSED) { trying = setTimeout(connect, wait); wait = Math.min(wait * 2, 15000); }
   };
   for (const name of WANT) source.addEventListener(name, (e) => {
     last = e.lastEventId || last;
+    listen(SILENT);
     const told = { name, data: JSON.parse(e.data) };
     channel?.postMessage({ told, last });
     hear(told);
   });
   if (!navigator.locks) addEventListener("pagehide", () => source.close(), { once: true });
+}
+let silence = 0;
+function listen(most) {
+  clearTimeout(silence);
+  silence = setTimeout(() => { pulse("lost"); connect(); }, most);
 }
 if (channel) channel.onmessage = ({ data }) => {
   if (data.told) { last = data.last; hear(data.told); }
@@ -65,6 +79,7 @@ function pulse(now, own = true) {
   else if (!lost) { const at = clock(Date.now()); lost = setTimeout(() => { page.since = at; dispatchEvent(new Event("yourturn:live")); }, 2000); }
   dispatchEvent(new Event("yourturn:live"));
   if (back) { check(); hurry(); }
+  if (back && old) { old = false; redraw(); dispatchEvent(new Event("yourturn:back")); }
 }
 
 // Is the server still the one that drew this page? Files of another build, or a new beginning on the same machine: no.

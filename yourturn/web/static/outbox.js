@@ -12,7 +12,7 @@ function write(items) { keep.set("outbox", items); changed(); plan(); }
 const same = (one, other) => one.id === other.id && one.key === other.key;
 function update(item, more) { write(read().map((other) => (same(item, other) ? { ...other, ...more } : other))); }
 
-// An item: { id, url, body, key, words, title, task, draft }, then: tries, next, why ("", "door"), state ("", "late", "refused"), told.
+// An item: { id, url, body, key, words, title, task, draft }, then: left (a request may have arrived), tries, next, why ("", "door"), state ("", "late", "refused"), told.
 export const items = read;
 export const queued = (id) => read().find((item) => item.id === id);
 export const flying = new Map();
@@ -29,18 +29,19 @@ export function drop(id) {
   return item;
 }
 
-// One try. What the server decided, or nothing: then it stays and is tried again.
+// One try. What the server decided, or nothing: then it is tried again. What did not count stays until somebody says what becomes of it.
 export async function attempt(item) {
   const body = new URLSearchParams(item.body), line = new AbortController();
   body.set("csrf", csrf);
   flying.set(item.id, line);
-  changed();
+  if (navigator.onLine) update(item, { left: true }); else changed();
   const late = setTimeout(() => line.abort(), PATIENCE);
   try {
     const answer = await fetch(item.url, { method: "POST", body, signal: line.signal, headers: { Accept: "application/json" } });
     const data = await answer.json();
     if (answer.status !== 401 && answer.status !== 429 && answer.status < 500) {
-      write(read().filter((other) => !same(item, other)));
+      if (answer.ok) { write(read().filter((other) => !same(item, other))); forget(item.id); }
+      else update(item, { state: data.late ? "late" : "refused", told: data.late ?? [data.error?.message, data.error?.hint].filter(Boolean).join(". ") });
       return { ok: answer.ok, status: answer.status, data };
     }
     later(item, answer.status === 401 ? "door" : "", Number(answer.headers.get("Retry-After")));
@@ -70,11 +71,12 @@ async function drain() {
     if (!navigator.onLine || !still || !same(item, still) || flying.has(item.id) || (still.next ?? 0) > Date.now()) continue;
     const found = await attempt(still);
     if (!found) continue;
-    const { ok, data } = found;
-    if (ok) forget(item.id);
-    else write([...read().filter((other) => other.id !== item.id), { ...item, state: data.late ? "late" : "refused", told: data.late ?? [data.error?.message, data.error?.hint].filter(Boolean).join(". ") }]);
-    dispatchEvent(new CustomEvent("yourturn:settled", { detail: { item, ok, data } }));
+    settled(item, found);
   }
+}
+// `seen`: it is told where the person looks already.
+export function settled(item, { ok, data }, seen = false) {
+  dispatchEvent(new CustomEvent("yourturn:settled", { detail: { item, ok, data, seen } }));
 }
 export async function flush() {
   plan();
@@ -101,16 +103,23 @@ export function discard(stray) {
   changed();
 }
 
-// The page about a late answer comes from the server: the same form, sent as a form.
+// The page about a late answer comes from the server: the same form, sent as a form. Its request can fail like any other: the words
+// are kept until that page, or the one that says that they became a note, is there and they are used.
 export function again(item) {
   const body = new URLSearchParams(item.body);
   body.set("csrf", csrf);
-  drop(item.id);
   const form = el("form", { method: "post", action: item.url, hidden: true });
   for (const [name, value] of body) form.append(el("input", { type: "hidden", name, value }));
   document.body.append(form);
   form.submit();
 }
+
+const used = (id) => { drop(id); forget(id); keep.drop("choosing"); };
+const chosen = new URLSearchParams(location.search).has("kept") && location.pathname.split("/")[2];
+if (chosen && keep.get("choosing") === chosen) used(chosen);
+export const choosing = (id) => keep.set("choosing", id);
+addEventListener("submit", (e) => { const id = e.target.dataset.late; if (id) choosing(id); });
+addEventListener("click", (e) => { const id = e.target.closest?.("[data-drop]")?.closest("[data-late]")?.dataset.late; if (id) used(id); });
 
 addEventListener("online", hurry);
 addEventListener("storage", (e) => { if (e.key === `${mine}outbox`) { changed(); plan(); } });

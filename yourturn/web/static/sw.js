@@ -37,14 +37,16 @@ async function copy(kept) {
   headers.delete("Content-Encoding");
   return new Response(html, { status: 200, headers });
 }
+// A question that was just answered is the same page: what the device knows of it by then, it says itself.
+const SENT = /^(\/questions\/Q\d+)\?sent=1$/;
 async function page(request) {
-  const kept = KEPT.test(new URL(request.url).pathname);
+  const { pathname, search } = new URL(request.url), kept = KEPT.test(pathname), asked = SENT.exec(pathname + search)?.[1];
   try {
     const answer = await fetch(request);
     if (kept && answer.ok && !answer.redirected) await put(request, answer.clone());
     return answer;
   } catch {
-    const found = kept && (await (await caches.open(PAGES)).match(request));
+    const pages = await caches.open(PAGES), found = kept && ((await pages.match(request)) ?? (asked && (await pages.match(asked))));
     if (found) return copy(found);
     return (await caches.match(AWAY)) ?? new Response("Not live. Try again when you are back.", { status: 503, headers: { "Content-Type": "text/plain" } });
   }

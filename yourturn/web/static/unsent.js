@@ -1,5 +1,5 @@
 // What has not arrived yet, where it can be seen: at its question, in its row, in the outbox above the list, in a strip.
-import { $, $$, button, el, icon, say, strip, toast } from "./dom.js";
+import { $, $$, button, el, icon, part, say, strip, toast } from "./dom.js";
 import { again, discard, drop, flush, flying, hurry, items, strays } from "./outbox.js";
 import { fill, save } from "./drafts.js";
 import { clock } from "./time.js";
@@ -60,26 +60,35 @@ function take(item) {
   said(item, "was taken back.");
 }
 function said(item, words) {
-  const told = `${item.words.split("\n")[0].slice(0, 60)} ${words}`;
-  toast(told);
-  say(told);
-  dispatchEvent(new CustomEvent("yourturn:taken", { detail: item.id }));  // its request may have arrived all the same
+  const what = item.words.split("\n")[0].slice(0, 60);
+  tell_all(`${what} ${item.left ? "is taken back, unless it had arrived. Looking…" : words}`);
+  if (item.left) look(item.id, what);
 }
+// A request that has left cannot be called back: what is known is said, and no more.
+async function look(id, what) {
+  const found = await part(`/questions/${id}?as=row`).catch(() => null), closed = found && $(".result", found)?.textContent;
+  tell_all(closed ? `${id} is closed: ${closed}` : found ? `${what} has not arrived so far, and ${id} is open. Should it still arrive, this page says so.` : `Whether ${what} has arrived is not known. This page says it when it is live again.`);
+  dispatchEvent(new CustomEvent("yourturn:taken", { detail: id }));
+}
+function tell_all(told) { toast(told); say(told); }
 
 // --- everywhere at once ---
+
+// Of a closed question its result is told. What was tried to say to it is asked about again at once, and is told when it was too late.
+const is_open = (form) => $(".answer", form) && !form.dataset.closed;
 
 export function draw() {
   const waiting = items(), seen = new Set();
   for (const form of $$("form[data-q]")) {
     const item = waiting.find((one) => one.id === form.dataset.q), bar = $(".answer", form) ?? $(".q-top", form);
     if (item?.draft && !form.hasAttribute("data-unsent") && !flying.has(item.id)) { fill(form, item.draft); form.dispatchEvent(new Event("yourturn:filled", { bubbles: true })); }
-    place(bar, item);
+    place(bar, item && (item.state || is_open(form)) ? item : null);
     form.toggleAttribute("data-unsent", Boolean($(":scope > .unsent", bar)));
     if (item) seen.add(item.id);
   }
   for (const row of $$(".list .row[data-id]")) {
     const item = waiting.find((one) => one.id === row.dataset.id);
-    place(row, item && !seen.has(item.id) ? item : null);
+    place(row, item && !seen.has(item.id) && (item.state || !row.classList.contains("over")) ? item : null);
     row.classList.toggle("queued", Boolean($(":scope > .unsent", row)));
     if (item) seen.add(item.id);
   }
@@ -108,7 +117,7 @@ function outbox(left) {
 }
 
 function tell(waiting) {
-  const late = waiting.filter((item) => item.state).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
+  const late = waiting.filter((item) => item.state && !$(`[data-late="${item.id}"]`)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
   const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$(`.unsent[data-of="${item.id}"]`)).length;
   const saved = n ? ` ${many(n, "answer waits", "answers wait")} on this device and ${n === 1 ? "is" : "are"} sent when you are back.` : " What you answer is kept on this device and sent when you are back.";
   if (!navigator.onLine) strip("net", `Offline.${saved}`);
@@ -120,9 +129,9 @@ function tell(waiting) {
 }
 
 for (const sort of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(sort, draw);
-addEventListener("yourturn:settled", ({ detail: { item, ok, data } }) => {
+addEventListener("yourturn:settled", ({ detail: { item, ok, data, seen } }) => {
   const words = ok ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}${data.late.iso ? `, at ${clock(data.late.iso)}` : ""}.` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
-  toast(words, data.late ? button("What now?", () => again(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
+  if (!seen) toast(words, data.late ? button("What now?", () => again(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
   say(words);
 });
 flush();
