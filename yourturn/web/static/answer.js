@@ -1,7 +1,7 @@
 // Sending an answer without leaving the page. Without this module the same forms are sent the plain way.
 import { $, $$, counts, say, toast } from "./dom.js";
 import { begun, held, save } from "./drafts.js";
-import { attempt, drop, put, queued, settled } from "./outbox.js";
+import { attempt, choosing, drop, put, queued, settled } from "./outbox.js";
 import { echo, gone, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
 import { change, draw } from "./unsent.js";
 import { copied } from "./time.js";
@@ -17,7 +17,7 @@ function sending(form, by, on) {
 addEventListener("submit", (e) => {
   const form = e.target, button = e.submitter;
   if (button?.getAttribute("aria-disabled") === "true") { e.preventDefault(); return; }
-  if (!form.dataset.answer) { if (form.dataset.closed) e.preventDefault(); else if (form.dataset.q) forget(form.dataset.q); return; }
+  if (!form.dataset.answer) { if (form.dataset.closed) e.preventDefault(); else if (form.dataset.q) choosing(form.dataset.q); return; }
   e.preventDefault();
   if (queued(form.dataset.answer)) return;
   const why = button?.dataset.why, text = $("[name=text]", form);

@@ -38,7 +38,7 @@ async function copy(kept) {
   return new Response(html, { status: 200, headers });
 }
 // A question that was just answered is the same page: what the device knows of it by then, it says itself.
-const SENT = /^(\/questions\/Q\d+)\?sent=1$/;
+const SENT = /^(\/questions\/Q\d+)\?sent=1(&|$)/;
 async function page(request) {
   const { pathname, search } = new URL(request.url), kept = KEPT.test(pathname), asked = SENT.exec(pathname + search)?.[1];
   try {
