@@ -1,6 +1,6 @@
 // Sending an answer without leaving the page. Without this module the same forms are sent the plain way.
 import { $, $$, counts, say, toast } from "./dom.js";
-import { begun, held, save } from "./drafts.js";
+import { begun, forget, held, save } from "./drafts.js";
 import { attempt, drop, put, queued, settled } from "./outbox.js";
 import { echo, gone, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
 import { change, draw } from "./unsent.js";
