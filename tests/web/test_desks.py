@@ -225,8 +225,8 @@ def test_a_page_that_is_wrong_about_a_question_asks_once(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.evaluate("""q => {
-        const mine = Object.keys(localStorage).find(key => key.endsWith(":clock")).slice(0, -"clock".length);
-        localStorage.setItem(`${mine}closed`, JSON.stringify([[q, "You answered “red”."]]));
+        const { me, desk } = document.querySelector("meta[name=yourturn]").dataset;
+        localStorage.setItem(`yt:${me}:${desk}:closed`, JSON.stringify([[q, "You answered “red”."]]));
     }""", q)  # fmt: skip
     went = asked(page)
     page.reload()

@@ -48,33 +48,31 @@ export function say(text) {
   if (live) { live.textContent = ""; setTimeout(() => { live.textContent = text; }, 30); }
 }
 
-// What this device remembers of the person who is signed in, at this desk, since its last restore: an answer never goes out in
-// another person's name, nor to another desk at the same address, nor to this one after it was restored. A browser that keeps
-// nothing is no reason to stop.
+// What this device remembers of whoever is signed in, at this desk, since its last restore: an answer goes neither out in another
+// name nor to another desk at this address. A browser that keeps nothing is no reason to stop.
 const me = `yt:${meta?.dataset.me ?? ""}:`;
 export const desk = meta?.dataset.desk ?? "";
 export const mine = `${me}${desk}:`;
 const here = new Map();
-const stored = {
+const raw = {
   get(key) { try { return JSON.parse(localStorage.getItem(key)); } catch { return null; } },
+  set(key, value) { localStorage.setItem(key, JSON.stringify(value)); },
   drop(key) { try { localStorage.removeItem(key); } catch { /* not allowed */ } },
   keys(start) { try { return Object.keys(localStorage).filter((key) => key.startsWith(start)); } catch { return []; } },
 };
 export const keep = {
-  get: (name, otherwise) => (here.has(name) ? here.get(name) : (stored.get(mine + name) ?? otherwise)),
-  set(name, value) { try { localStorage.setItem(mine + name, JSON.stringify(value)); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
-  drop(name) { here.delete(name); stored.drop(mine + name); },
-  names: () => stored.keys(mine).map((key) => key.slice(mine.length)),
+  get: (name, otherwise) => (here.has(name) ? here.get(name) : (raw.get(mine + name) ?? otherwise)),
+  set(name, value) { try { raw.set(mine + name, value); here.delete(name); } catch { here.set(name, value); /* full, or not allowed: as long as the page is open */ } },
+  drop(name) { here.delete(name); raw.drop(mine + name); },
+  names: () => raw.keys(mine).map((key) => key.slice(mine.length)),
 };
-// What the same person left at other desks of this address, and at this one before it was restored: looked at and dropped, never
-// used. (A key from before desks were told apart names none.)
+// What the same person left at other desks of this address, or here before a restore: shown and dropped, never used. (A key from
+// before desks were told apart names none.)
 export const elsewhere = {
-  list: () => stored.keys(me).filter((key) => !key.startsWith(mine)).map((key) => { const [, of = "", name] = key.slice(me.length).match(/^(?:(\w+\.\w+):)?(.*)$/s); return { key, of, name }; }),
-  get: stored.get,
-  drop: stored.drop,
-  set(key, value) { try { localStorage.setItem(key, JSON.stringify(value)); } catch { /* it stays as it was */ } },
+  ...raw,
+  list: () => raw.keys(me).filter((key) => !key.startsWith(mine)).map((key) => { const [, of = "", name] = key.slice(me.length).match(/^(?:(\w+\.\w+):)?(.*)/); return { key, of, name }; }),
 };
-for (const { key, name } of elsewhere.list()) if (!/^(outbox$|draft:)/.test(name)) elsewhere.drop(key);
+for (const { key, name } of elsewhere.list()) if (!/^(outbox$|draft:)/.test(name)) raw.drop(key);
 
 export const typing = (at) => Boolean(at?.closest?.("input:not([type=radio]):not([type=checkbox]), textarea, select, [contenteditable]"));
 
@@ -107,8 +105,7 @@ export function strip(name, words = "", ...acts) {
   if (words) strips.append(el("div", { className: "strip", role: "status", "data-strip": name }, el("p", {}, words), ...acts));
 }
 
-// On a phone, what stands above the page moves it: for a moment a tap on it does nothing, because it was meant for what stood
-// there before. And the head of a list stays below.
+// On a phone, what stands above the page moves it: for a moment a tap does nothing, since it was meant for what stood there.
 const above = $(".above"), SETTLES = 400;
 let height = 0, settling = 0;
 if (above) new ResizeObserver(() => {

@@ -90,9 +90,7 @@ export function hurry() {
   return flush();
 }
 
-// --- what was queued at other desks of this address, and at this one before it was restored ---
-
-// Shown with its words, never sent from here. At its own desk it is still in the outbox.
+// What was queued at other desks of this address, or here before a restore: shown with its words, never sent from here.
 export const strays = () => elsewhere.list().filter(({ name }) => name === "outbox").flatMap(({ key, of }) => {
   const found = elsewhere.get(key) ?? [];
   if (!found.length) elsewhere.drop(key);
