@@ -11,7 +11,7 @@ from playwright.sync_api import Route, expect
 from tests.web.conftest import live, ways, widths
 from tests.web.test_answers import say, sent
 from tests.web.test_pages import Caller
-from tests.web.test_sending import bad_gateway, fails, reply_is_lost, unsent
+from tests.web.test_sending import PAUSE, bad_gateway, fails, reply_is_lost, unsent
 from tests.web.test_two_people import deaf
 
 
@@ -179,8 +179,11 @@ def test_an_edited_permission_whose_request_failed_is_sent_again(web, visit, wid
     page.get_by_label("command").fill("alembic upgrade head")
     say(page, "Show my version")
     expect(page.get_by_role("heading", name="Allow this instead?")).to_be_visible()
+    page.evaluate(PAUSE)
     fails(page, 1, bad_gateway)
     say(page, "Allow this once")
     expect(unsent(page).locator(".what")).to_have_text("Allow this once\n“alembic upgrade head”")
+    expect(page.locator(".say.go kbd")).to_have_text("a")  # the button is as it was
+    unsent(page).get_by_role("button", name="Try now").click()
     sent(page, f"Sent {q}.")
     assert web.desk.show(q)["response"]["value"]["input"]["command"] == "alembic upgrade head"

@@ -10,8 +10,8 @@ function sending(form, by, on) {
   for (const button of $$("button[type=submit]", form)) off(button, on);
   const label = by && ($("[data-echo]", by) ?? $("b", by));
   if (!label) return;
-  if (on) { by.setAttribute("aria-busy", "true"); by.dataset.was = label.textContent; label.textContent = "Sending…"; }
-  else { by.removeAttribute("aria-busy"); label.textContent = by.dataset.was ?? label.textContent; echo(form); }
+  if (on) { by.setAttribute("aria-busy", "true"); by.was = [...label.childNodes]; label.replaceChildren("Sending…"); }
+  else { by.removeAttribute("aria-busy"); label.replaceChildren(...by.was); echo(form); }
 }
 
 addEventListener("submit", (e) => {

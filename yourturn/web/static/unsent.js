@@ -67,7 +67,7 @@ function said(item, words) {
 // A request that has left cannot be called back: what is known is said, and no more.
 async function look(id, what) {
   const found = await part(`/questions/${id}?as=row`).catch(() => null), closed = found && $(".result", found)?.textContent;
-  tell_all(closed ? `${id} is closed: ${closed}` : found ? `${what} has not arrived so far, and ${id} is open. Should it still arrive, this page says so.` : `Whether ${what} has arrived is not known. This page says it when it is live again.`);
+  tell_all(closed ? `${id} is closed: ${closed}` : found ? `${what} has not arrived so far. If it still does, this page says so.` : `Whether ${what} has arrived is not known. This page says it when it is live again.`);
   dispatchEvent(new CustomEvent("yourturn:taken", { detail: id }));
 }
 function tell_all(told) { toast(told); say(told); }
@@ -117,7 +117,7 @@ function outbox(left) {
 }
 
 function tell(waiting) {
-  const late = waiting.filter((item) => item.state && !$(`[data-late="${item.id}"]`)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
+  const late = waiting.filter((item) => item.state && !$(`form[data-q="${item.id}"] .unsent, [data-late="${item.id}"]`)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
   const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$(`.unsent[data-of="${item.id}"]`)).length;
   const saved = n ? ` ${many(n, "answer waits", "answers wait")} on this device and ${n === 1 ? "is" : "are"} sent when you are back.` : " What you answer is kept on this device and sent when you are back.";
   if (!navigator.onLine) strip("net", `Offline.${saved}`);
