@@ -17,7 +17,7 @@ from yourturn.core.model import Action, Who
 from yourturn.core.rules import ROLES, TRANSITIONS
 
 from .ground import ENDED, Asked, Job, Move, No
-from .verbs import Verbs
+from .verbs import Verbs, judge
 
 SYSTEM = Who("system", "system")
 ABOUT_QUESTIONS = ("answer", "approve", "reject", "accept", "withdraw", "assign", "timeout")
@@ -135,12 +135,16 @@ class Twin(Verbs):
         """Closed already. Only a late answer that should restart the task is kept."""
         if m.verb != "answer" or not m.args.get("restart"):
             raise No("already_answered")
-        words = m.args.get("text") or m.args.get("value")
-        if words is None or not str(words).strip():
+        if m.args.get("value") is not None or m.args.get("verdict"):
+            assert m.q is not None
+            judge(m.q, m.args)
+        elif not (m.args.get("text") or "").strip():
             raise No("invalid")
         if (job.state, "reopen") in TRANSITIONS:
             self._may(frozenset({"human"}), m)
             self._may_answer(job, m)
+            if job.state == "done":
+                self._approver(m)
             self.moves.append((job.state, "reopen"))
             self._reopen(job, m)
         job.notes += 1

@@ -348,6 +348,7 @@ class Verbs(Ground):
         offered = OFFERED.get(m.q.reason or "", ()) if m.q.by == "system" and verdict == "approved" else ()
         chosen = chosen if chosen in offered else ""
         if outcome == "cancelled" or chosen == "cancel":
+            self._may_lift(job, m)
             self._end(job, "cancelled", m)
         elif chosen == "human":
             self._open(job, {"kind": "work"}, m.who.name, m.now)
@@ -491,6 +492,7 @@ class Verbs(Ground):
         job.failure = "stuck"
 
     def _cancel(self, job: Job, m: Move) -> None:
+        self._may_lift(job, m)
         self._end(job, "cancelled", m)
         job.failure = None
 

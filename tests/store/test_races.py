@@ -315,7 +315,7 @@ def test_a_late_move_is_decided_on_fresh_rows(desk, other, agent):
     desk.create("A", awaiting="approval")
 
     def try_it():
-        with pytest.raises(AlreadyClosed, match="human:ana answered"):
+        with pytest.raises(AlreadyClosed, match="human:ana said yes"):
             other.approve("PROJ-1")
 
     _while_open(desk, "approve", 1, try_it)
