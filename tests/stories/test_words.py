@@ -304,3 +304,13 @@ def test_a_program_that_asks_for_leave_leaves_nothing_to_vet(turn: Turn) -> None
     assert re.search("turn reject .* +coder is told no", shown)
     assert turn.text("approve", "1") == "✓ Approved. PROJ-1 is 'created': it only carried the question.\n"
     assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it only carried the question)"
+
+
+def test_an_agent_is_not_told_to_approve_and_a_person_reads_how_sure_it_is(here: Turn) -> None:
+    here("create", "A", "--requires", "approval")
+    claim = here.as_agent("claim", "PROJ-1", "--worker-id", "w1")["claim"]["token"]
+    here.as_agent("ask", "PROJ-1", "Sure?", "--confidence", "0.75", "--claim", claim)
+    assert "asked by coder, 75% sure just now" in here.text("show", "Q1")
+    here("respond", "Q1", "fine")
+    said = here.text("complete", "PROJ-1", "--claim", claim, env={"YOURTURN_AGENT": "coder"})
+    assert "It is a person's turn now." in said and "approve" not in said

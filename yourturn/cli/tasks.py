@@ -104,7 +104,9 @@ def _said(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]
     from ..view import WORDS, followed, next_steps
 
     first = f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})"
-    return [first, *followed(task), *parse.unattended(a, desk, task), *next_steps(task)]
+    theirs = bool(task["awaiting"]) and not desk.who.is_person
+    steps = ["It is a person's turn now."] if theirs else next_steps(task)
+    return [first, *followed(task), *parse.unattended(a, desk, task), *steps]
 
 
 def update_args(p: Any) -> None:

@@ -55,7 +55,8 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
     """A question in full, as the person sees it."""
     time_left = f", {left(q['timeout_at'])}" + (f", {silence(q)}" if q["timeout_at"] else "")
     to = f", for {safe(q['reviewer'])}" if q["reviewer"] else ""
-    head = f"{q['id']}  {q['kind']} question, asked by {person(q['asked_by'])} {ago(q['asked_at'])}{to}"
+    sure = f", {q['confidence']:.0%} sure" if q["confidence"] is not None else ""
+    head = f"{q['id']}  {q['kind']} question, asked by {person(q['asked_by'])}{sure} {ago(q['asked_at'])}{to}"
     if q["status"] != "pending":
         lines = [head + f"; {result(q)}"]
     else:
