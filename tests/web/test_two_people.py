@@ -308,6 +308,25 @@ def test_a_row_says_one_thing_after_a_lost_reply(web, visit, width):
     soon(page, lambda: len(keys) == 2)  # it asks at once what became of it
 
 
+@widths
+def test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once(web, visit, width):
+    q = web.q["checkpoint"]
+    page = live(visit("ana", width=760 if width > 1000 else width))
+    page.evaluate(PAUSE)
+    row = page.locator(f".row[data-id={q}]")
+
+    def lost_after_the_news(route: Route) -> None:
+        route.fetch()
+        row.locator(".result").wait_for()
+        route.abort()
+
+    keys = fails(page, 1, lost_after_the_news)
+    row.get_by_text("Continue", exact=True).first.click()
+    row.locator(".sure .btn:visible").click()
+    soon(page, lambda: len(keys) == 2)
+    expect(page.locator(".unsent, .strip")).to_have_count(0)
+
+
 def test_a_batch_that_is_sent_again_says_what_came_of_it(web):
     ana, both = Caller(web), [web.q["approval"], web.q["checkpoint"]]
     send = [f"{q} key-{q}" for q in both]

@@ -54,7 +54,8 @@ export async function attempt(item) {
 }
 function later(item, why = "", least = 0) {
   const tries = (queued(item.id)?.tries ?? 0) + 1, pause = PAUSES[Math.min(tries, PAUSES.length) - 1];
-  update(item, { tries, why, next: Date.now() + 1000 * Math.max(pause, least || 0) });
+  const now = queued(item.id)?.soon && !least;  // hurried while it was on its way
+  update(item, { tries, why, soon: false, next: now ? 0 : Date.now() + 1000 * Math.max(pause, least || 0) });
 }
 
 let timer = 0;
@@ -86,7 +87,7 @@ export async function flush() {
 }
 // Now, whatever was planned: somebody asked for it, or the network is back.
 export function hurry() {
-  write(read().map((item) => (open(item) ? { ...item, next: 0 } : item)));
+  write(read().map((item) => (open(item) ? { ...item, next: 0, soon: flying.has(item.id) } : item)));
   return flush();
 }
 
