@@ -50,7 +50,7 @@ def test_it_arrives(sqlite_site, tmp_path, surface, case):
     scene = Scene(sqlite_site.desk)
     case.stage(scene)
     missing = lacks(surface, case.verb)
-    args = _without(case.verb, case.args(scene), missing)
+    args = without(case.verb, case.args(scene), missing)
     code = SURFACES[surface][0](sqlite_site, tmp_path, scene, case.verb, args)
     assert code == case.refused
     if case.refused:
@@ -61,7 +61,7 @@ def test_it_arrives(sqlite_site, tmp_path, surface, case):
             assert look(after) == expected(case, scene, name), name
 
 
-def _without(verb, args, missing):
+def without(verb, args, missing):
     """The arguments, without what the surface leaves out; parts of an argument likewise."""
     found = {}
     for name, value in args.items():

@@ -7,7 +7,6 @@ import json
 import os
 import select
 import threading
-import time
 
 import anyio
 import pytest
@@ -21,6 +20,7 @@ from tests.api.conftest import elsewhere
 from tests.api.said import Scene
 from tests.conftest import TURN
 from tests.mcp.conftest import ask, told
+from tests.worker.shop import until
 from yourturn.api.desk import methods
 from yourturn.client import Client
 from yourturn.client.names import key_name
@@ -129,7 +129,7 @@ def test_who_looks_on_survives_a_reset(site, between, tmp_path, job, words):
     words = [job if word == "KEY" else word for word in words]
     child = forks.command([*words, "--json"], tmp_path, elsewhere(between.url, site.token("admin"), tmp_path))
     try:
-        _until(lambda: between.count("events") or between.count("changes"))
+        until(lambda: between.count("events") or between.count("changes"))
         between.then("drop", "events", "changes", "show", "output")
         for word in ("first", "second"):  # the first may be among what it was just about to read
             site.desk.note(job, f"the {word} note")
@@ -138,13 +138,6 @@ def test_who_looks_on_survives_a_reset(site, between, tmp_path, job, words):
         assert ("events", "drop") in between.heard
     finally:
         child.kill()
-
-
-def _until(true):
-    ends = time.monotonic() + 20
-    while not true():
-        assert time.monotonic() < ends
-        time.sleep(0.02)
 
 
 # --- workers and agents ----------------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from tests.api import surfaces
 from tests.api.between import EVERY, Between
 from tests.api.conftest import elsewhere
 from tests.api.said import CASES, Scene
-from tests.api.test_arguments import _without
+from tests.api.test_arguments import without
 from yourturn.api.desk import methods
 from yourturn.config import connect
 from yourturn.core import access
@@ -45,7 +45,7 @@ def _line(site, verb):
     """A desk on which this verb can be said, and the words of the command."""
     case, scene = _said(verb), Scene(site.desk)
     (case.stage if case else _STAGES[verb])(scene)
-    args = _without(verb, case.args(scene), surfaces.lacks("command", verb)) if case else {}
+    args = without(verb, case.args(scene), surfaces.lacks("command", verb)) if case else {}
     return surfaces._words(scene, verb, {"claim": scene.claim} if verb == "heartbeat" else args)
 
 
@@ -193,7 +193,7 @@ def test_a_token_and_a_link_whose_reply_is_lost_are_good(site, far, between, thr
 
 
 def test_a_key_that_is_said_as_null_is_not_said(site, job):
-    """Whoever sends the header has a key, whatever the fields say."""
+    """The header gives the request its key, also where the fields say null."""
     for _ in range(2):
         body = {"args": [job, "once"], "fields": {"key": None}}
         assert site.post("/api/desk/note", body, headers={"Idempotency-Key": f"null-{job}"}).status == 200

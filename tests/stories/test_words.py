@@ -314,3 +314,9 @@ def test_an_agent_is_not_told_to_approve_and_a_person_reads_how_sure_it_is(here:
     here("respond", "Q1", "fine")
     said = here.text("complete", "PROJ-1", "--claim", claim, env={"YOURTURN_AGENT": "coder"})
     assert "It is a person's turn now." in said and "approve" not in said
+
+
+def test_what_no_worker_takes_is_counted_as_turn_counts_it(here: Turn) -> None:
+    here("create", "An epic", "--type", "epic")
+    here("create", "Work")
+    assert here()["unattended"]["ready"] == 1

@@ -10,7 +10,7 @@ from ..core.errors import Usage
 from . import parse
 from .parse import connect, held
 from .parse import show as out
-from .tasks import _reason_args, _said, reason
+from .tasks import reason, result_lines, task_and_reason
 
 
 def worker(desk: Any, a: Namespace) -> str:
@@ -88,18 +88,18 @@ def complete(a: Namespace) -> int:
         if parse.step(mine):
             return _signalled(a, "DONE", summary=summary, **_account(a))
         task = desk.complete(a.task, summary, key=a.idempotency_key, **_account(a), **mine)
-        return out(a, task, lambda: _said(a, desk, task, "Completed"))
+        return out(a, task, lambda: result_lines(a, desk, task, "Completed"))
 
 
 def release_args(p: Any) -> None:
-    _reason_args(p)
+    task_and_reason(p)
     parse.proof(p)
 
 
 def release(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.release(a.task, reason(a), key=a.idempotency_key, **held(desk, a.task, a))
-        return out(a, task, lambda: _said(a, desk, task, "Released"))
+        return out(a, task, lambda: result_lines(a, desk, task, "Released"))
 
 
 def park_args(p: Any) -> None:
@@ -110,7 +110,7 @@ def park_args(p: Any) -> None:
 def park(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.park(a.task, a.until, key=a.idempotency_key, **held(desk, a.task, a))
-        return out(a, task, lambda: _said(a, desk, task, "Parked"))
+        return out(a, task, lambda: result_lines(a, desk, task, "Parked"))
 
 
 def decompose_args(p: Any) -> None:
@@ -134,7 +134,7 @@ def decompose(a: Namespace) -> int:
 
 
 def fail_args(p: Any) -> None:
-    _reason_args(p)
+    task_and_reason(p)
     parse.proof(p)
     p.add_argument(
         "--failure",
@@ -152,7 +152,7 @@ def fail(a: Namespace) -> int:
         if parse.step(mine):
             return _signalled(a, "FAILED", reason=reason(a), **_account(a))
         task = desk.fail(a.task, reason(a), failure=a.failure, key=a.idempotency_key, **_account(a), **mine)
-        return out(a, task, lambda: _said(a, desk, task, "Failed"))
+        return out(a, task, lambda: result_lines(a, desk, task, "Failed"))
 
 
 def _signalled(a: Namespace, status: str, **fields: Any) -> int:
@@ -163,7 +163,7 @@ def _signalled(a: Namespace, status: str, **fields: Any) -> int:
     return out(a, said, [f"Your step ends as {status}. End your turn now: the script of the run goes on."])
 
 
-stop_args = _reason_args
+stop_args = task_and_reason
 
 
 def stop(a: Namespace) -> int:

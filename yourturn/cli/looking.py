@@ -8,7 +8,7 @@ from typing import Any
 from . import parse
 from .parse import connect
 from .parse import show as out
-from .tasks import _text
+from .tasks import text_fields
 
 
 def list__args(p: Any) -> None:
@@ -42,7 +42,7 @@ def list_(a: Namespace) -> int:
     if awaiting and epic is None and awaiting.partition(",")[0] not in KINDS and any(c.isdigit() for c in awaiting):
         epic, awaiting = awaiting, ""  # list --awaiting EPIC
     states = [word for word, on in ((a.state, a.state), ("blocked", a.blocked), ("open", a.active)) if on]
-    filters: dict[str, Any] = _text(a, "label", "type", "requires", "role", "search")
+    filters: dict[str, Any] = text_fields(a, "label", "type", "requires", "role", "search")
     if a.priority is not None:
         filters["priority"] = priority("priority", a.priority)
     with connect(a) as desk:

@@ -11,7 +11,7 @@ from typing import Any
 from ..core.errors import StillWaiting
 from . import parse
 from .parse import connect
-from .tasks import _said, _text
+from .tasks import result_lines, text_fields
 from .work import agent_args, stop_when_told, worker_for
 
 
@@ -37,14 +37,14 @@ def run(a: Namespace) -> int:
     source = program.must_read(ref, root)
     prompt = (parse.given(a.prompt) or "").strip()
     with connect(a) as desk:
-        fields = _text(a, "priority", "max_retries", "branch")
+        fields = text_fields(a, "priority", "max_retries", "branch")
         title = a.title or _title(prompt) or (source.path or Path(source.file)).stem
         task = desk.create(
             title, description=prompt or None, workflow=ref, labels=a.label,
             parent=a.parent, program={"file": source.file, "body": source.body}, key=a.idempotency_key, **fields,
         )  # fmt: skip
         if a.detach:
-            return parse.show(a, task, lambda: _said(a, desk, task, "Created"))
+            return parse.show(a, task, lambda: result_lines(a, desk, task, "Created"))
         return go(a, desk, task["key"])
 
 

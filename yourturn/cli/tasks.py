@@ -11,7 +11,7 @@ from .parse import connect
 from .parse import show as out
 
 
-def _text(args: Namespace, *names: str) -> dict[str, Any]:
+def text_fields(args: Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
     from ..core.canon import clean
 
@@ -55,7 +55,7 @@ def _awaiting(p: Any, help: str) -> None:
 
 def _asked(a: Namespace, command: str) -> dict[str, Any]:
     """The question that goes with --awaiting. Without one, nothing may be said about it."""
-    found = _text(a, "question", "reviewer")
+    found = text_fields(a, "question", "reviewer")
     if found and a.awaiting in (None, *_NOBODY):
         raise Usage(f"turn {command}: --{next(iter(found))} goes with --awaiting KIND", hint=f"See: turn {command} --help")
     return found
@@ -83,7 +83,7 @@ def create_args(p: Any) -> None:
 def create(a: Namespace) -> int:
     with connect(a) as desk:
         needs = [key.strip() for word in a.depends_on for key in word.split(",") if key.strip()]
-        fields = {**_text(a, *_FIELDS, "external_id"), **_asked(a, "create")}
+        fields = {**text_fields(a, *_FIELDS, "external_id"), **_asked(a, "create")}
         if a.awaiting not in _NOBODY:
             fields["awaiting"] = a.awaiting
         task = desk.create(
@@ -96,10 +96,10 @@ def create(a: Namespace) -> int:
             **fields,
         )
         unasked = [f"{task['key']} waits for no person."] if a.awaiting in _NOBODY else []
-        return out(a, task, lambda: [*_said(a, desk, task, "Created"), *unasked])
+        return out(a, task, lambda: [*result_lines(a, desk, task, "Created"), *unasked])
 
 
-def _said(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
+def result_lines(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
     from ..screen import one_line
     from ..view import WORDS, followed, next_steps
 
@@ -122,7 +122,7 @@ def update_args(p: Any) -> None:
 
 
 def update(a: Namespace) -> int:
-    fields = _text(a, *_FIELDS, "title", "session_id")
+    fields = text_fields(a, *_FIELDS, "title", "session_id")
     if a.label is not None:
         fields["labels"] = [word for word in a.label if word]
     if not fields and a.awaiting is None and a.verdict is None:
@@ -148,7 +148,7 @@ def update(a: Namespace) -> int:
             else:
                 text, reviewer = asked.get("question"), asked.get("reviewer")
                 task = desk.await_person(a.task, a.awaiting, text, reviewer=reviewer, fields=fields or None, **proof)
-        return out(a, task, lambda: said or _said(a, desk, task, "Updated"))
+        return out(a, task, lambda: said or result_lines(a, desk, task, "Updated"))
 
 
 def _handed_back(desk: Any, a: Namespace, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -209,7 +209,7 @@ def dep(a: Namespace) -> int:
 def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
     with connect(a) as desk:
         task = getattr(desk, verb)(a.task, key=a.idempotency_key, **args)
-        return out(a, task, lambda: _said(a, desk, task, word))
+        return out(a, task, lambda: result_lines(a, desk, task, word))
 
 
 def _one_args(p: Any) -> None:
@@ -217,7 +217,7 @@ def _one_args(p: Any) -> None:
     parse.keyed(p)
 
 
-def _reason_args(p: Any) -> None:
+def task_and_reason(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("why", nargs="?", metavar="REASON", help="why")
     p.add_argument("--reason", metavar="TEXT", help="the same")
@@ -229,7 +229,7 @@ def reason(a: Namespace) -> str:
 
 
 vet_args = wake_args = _one_args
-accept_args = resolve_args = cancel_args = close_args = reopen_args = _reason_args
+accept_args = resolve_args = cancel_args = close_args = reopen_args = task_and_reason
 
 
 def vet(a: Namespace) -> int:
@@ -254,7 +254,7 @@ def cancel(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.cancel(a.task, reason=reason(a), key=a.idempotency_key)
         left = [] if a.json else desk.list(parent=task["key"], state="open", limit=8)
-        said = _said(a, desk, task, "Cancelled")
+        said = result_lines(a, desk, task, "Cancelled")
     if left:
         keys = ", ".join(f"{t['key']} ({view.WORDS[t['state']]})" for t in left)
         said[-1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
@@ -270,7 +270,7 @@ def reopen(a: Namespace) -> int:
 
 
 def defer_args(p: Any) -> None:
-    _reason_args(p)
+    task_and_reason(p)
     p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it")
 
 

@@ -243,7 +243,7 @@ LIMIT 1;
 
 -- name: count_ready
 SELECT count(*) FROM tasks t JOIN projects p ON p.id = t.project_id
-WHERE p.workspace_id = :workspace AND (CAST(:project AS TEXT) IS NULL OR p.key = :project) AND t.state = 'ready' AND t.state <> 'done';
+WHERE p.workspace_id = :workspace AND (CAST(:project AS TEXT) IS NULL OR p.key = :project) AND {workable};
 
 -- name: reply
 SELECT request, task_id, question_id, epoch, at FROM replies WHERE workspace_id = :workspace AND actor = :actor AND key = :key;

@@ -161,7 +161,7 @@ class Reader(Hanging):
         args = {"project": project} if project else {}
         found = dict(self.rows(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
         if workable and "ready" in found:
-            found["ready"] = self.rows(f"SELECT count(*) {ours} AND {WORKABLE}", **args)[0][0]
+            found["ready"] = self.count_ready(project)
         done = self.rows(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
         return {**found, "done": done} if done else found
 
