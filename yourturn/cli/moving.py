@@ -57,7 +57,9 @@ def _imported(found: dict[str, Any]) -> list[str]:
     lines += columns([[f"  {t['id']}", t["key"], t["state"]] for t in found.get("tasks", ())])
     if aside := found.get("aside"):
         sorts = ", ".join(f"{count:,} {one_line(sort)}" for sort, count in sorted(aside.items()))
-        lines.append(f"  {sum(aside.values()):,} are no work there ({sorts}): deferred, offered to no agent")
+        many = sum(aside.values())
+        verb = "is not" if many == 1 else "are not"
+        lines.append(f"  {many:,} {verb} work there ({sorts}): deferred, not offered to agents")
     lines += [f"  {d['id']} differs from {d['key']}, which was imported before: left as it is" for d in found.get("differ", ())]
     lines += [f"  {one_line(w['id'])} {one_line(w['what'])}" for w in found.get("warnings", ())]
     return [*lines, "Next: turn list"]
