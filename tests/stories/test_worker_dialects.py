@@ -125,8 +125,8 @@ def test_said_with_a_command(crew: Crew) -> None:
     told: dict[str, list[str]] = {}
     for row in crew.work("--parallel", "2")["results"]:
         told.setdefault(row["task"], []).append(row["outcome"])
-    assert told == {
-        "PROJ-1": ["done"], "PROJ-2": ["waiting"], "PROJ-3": ["failed"], "PROJ-4": ["moved", "done"], "PROJ-5": ["moved", "done"],
+    assert {key: sorted(outcomes) for key, outcomes in told.items()} == {  # a new session may end before the one it follows
+        "PROJ-1": ["done"], "PROJ-2": ["waiting"], "PROJ-3": ["failed"], "PROJ-4": ["done", "moved"], "PROJ-5": ["done", "moved"],
         "PROJ-6": ["done"], "PROJ-7": ["done"],
     }  # fmt: skip
     assert {key for key, state in crew.states().items() if state != "done"} == {"PROJ-2", "PROJ-3"}
