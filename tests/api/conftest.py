@@ -20,9 +20,9 @@ from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.core.model import Who
 from yourturn.desk import Desk
-from yourturn.http.auth import Place
+from yourturn.server.address import ServerAddress
 from yourturn.server.app import create_app
-from yourturn.server.run import Server, listen, speaking
+from yourturn.server.run import Server, listen, uvicorn_config
 
 ROLES = ("viewer", "agent", "member", "approver", "admin")
 
@@ -43,14 +43,14 @@ class Reply:
 class Site:
     """A running server, the desk behind it, and a token for each role."""
 
-    def __init__(self, address: str, here: Place | None = None, clock: Any = None) -> None:
+    def __init__(self, address: str, server_address: ServerAddress | None = None, clock: Any = None) -> None:
         self.address = address
-        self.app = create_app(address, here=here, clock=clock)
+        self.app = create_app(address, address=server_address, clock=clock)
         self.socket = listen("127.0.0.1", 0)
         self.port = self.socket.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
         ready = threading.Event()
-        self.server = Server(speaking(self.app, grace=5), self.app, ready.set)
+        self.server = Server(uvicorn_config(self.app, grace=5), self.app, ready.set)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]})
         self.thread.start()
         assert ready.wait(20)

@@ -23,10 +23,10 @@ from yourturn.client import Client
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import YourturnError
 from yourturn.core.rules import OFFICE
-from yourturn.http import auth
 from yourturn.mcp.catalogue import TOOLS
 from yourturn.mcp.tools import Call, Tools
 from yourturn.remote import Remote
+from yourturn.server import auth
 from yourturn.web.asof import mark
 from yourturn.web.moving import WORDS
 

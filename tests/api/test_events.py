@@ -12,8 +12,8 @@ import pytest
 
 from tests.api.conftest import Site
 from yourturn.core.errors import Invalid
-from yourturn.http import hub as hubs
-from yourturn.http.hub import Frame, Told, Watcher, Wish, parse_id
+from yourturn.server import broadcast as broadcasts
+from yourturn.server.broadcast import EventBroadcast, EventFilter, Frame, RenderedEvent, Watcher, parse_id
 
 
 def notes(told, key):
@@ -152,7 +152,7 @@ def test_a_restart_loses_nothing(new_address):
 
 
 def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
-    monkeypatch.setattr(hubs, "QUEUE", 200_000)
+    monkeypatch.setattr(broadcasts, "MAX_QUEUED", 200_000)
     site = sqlite_site
     key = site.desk.create("Loud")["key"]
     lazy = socket.socket()
@@ -180,9 +180,9 @@ def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
 def test_who_comes_back_is_not_told_what_it_has_seen(site):
     """Under load there are pauses: what happened before its cursor may not have been told to the others yet."""
     key = site.desk.create("A")["key"]
-    hub = site.app.state.site.hub("default")
+    broadcast = site.app.state.shared.broadcast("default")
     first = site.stream(f"?task={key}&only=note")
-    hub._next = time.monotonic() + 1.0
+    broadcast._next_round = time.monotonic() + 1.0
     site.desk.note(key, "known")
     stream = site.stream(f"?task={key}&only=note&after={site.desk.desk_cursor()}")
     site.desk.note(key, "new")
@@ -223,43 +223,43 @@ def test_ids():
 
 
 def test_a_line_break_in_an_event_makes_no_new_one():
-    told = Told(1, "0.1.1", "PROJ-1", (Frame("note", json.dumps({"text": "a\n\nevent: answer\ndata: {}\r\n\u2028"}).encode()),))
-    assert Wish().text(told).count(b"\n") == 4
+    event = RenderedEvent(1, "0.1.1", "PROJ-1", (Frame("note", json.dumps({"text": "a\n\nevent: answer\ndata: {}\r\n\u2028"}).encode()),))
+    assert EventFilter().encode(event).count(b"\n") == 4
 
 
 def test_a_full_queue_ends_the_watcher():
     async def fill():
-        watcher = Watcher(Wish())
-        watcher.put(b"x" * hubs.QUEUE)
-        assert not watcher.gone
+        watcher = Watcher(EventFilter())
+        watcher.put(b"x" * broadcasts.MAX_QUEUED)
+        assert not watcher.closed
         watcher.put(b"x")
         return watcher
 
     watcher = asyncio.run(fill())
-    assert watcher.gone and watcher.cut
+    assert watcher.closed and watcher.too_slow
 
 
 def test_a_round_lets_others_in_and_ends_before_the_next(sqlite_site):
     """Nobody who asks something waits until all are told; and all are told everything once, in order."""
 
     async def run():
-        hub, count = hubs.Hub(sqlite_site.desk.desk), 3 * hubs.SLICE + 1
-        streams = [hub.watch(Wish()) for _ in range(count)]
+        broadcast, count = EventBroadcast(sqlite_site.desk.desk), 3 * broadcasts.SLICE + 1
+        streams = [broadcast.watch(EventFilter()) for _ in range(count)]
         for stream in streams:
             await anext(stream)
-        watchers = list(hub._watchers[Wish()])
-        first, second, third = (Told(seq, f"0.1.{seq}", None, (Frame("note", b"%d" % seq),)) for seq in (1, 2, 3))
-        hub._hear([first, second])
-        assert sum(bool(watcher.queue) for watcher in watchers) == hubs.SLICE, "and the others when the loop has turned"
-        hub._next = 0.0  # the pause is over before all are told
-        hub._hear([third])
-        while hub._telling is not None:
+        watchers = list(broadcast._groups[EventFilter()])
+        first, second, third = (RenderedEvent(seq, f"0.1.{seq}", None, (Frame("note", b"%d" % seq),)) for seq in (1, 2, 3))
+        broadcast._receive([first, second])
+        assert sum(bool(watcher.queue) for watcher in watchers) == broadcasts.SLICE, "and the others when the loop has turned"
+        broadcast._next_round = 0.0  # the pause is over before all are told
+        broadcast._receive([third])
+        while broadcast._round is not None:
             await asyncio.sleep(0)
-        everything = b"".join(map(Wish().text, (first, second, third)))
+        everything = b"".join(map(EventFilter().encode, (first, second, third)))
         assert {b"".join(watcher.queue) for watcher in watchers} == {everything}
         for stream in streams:
             await stream.aclose()
-        hub.close()
-        hub.join()
+        broadcast.close()
+        broadcast.join()
 
     asyncio.run(run())

@@ -26,7 +26,7 @@ _RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.p
 _KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
 _LOST, _LOOKED = "tests/api/test_lost.py", "tests/api/test_looks.py"
 _RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
-_AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
+_AUTH, _SECURITY, _POOL = "yourturn/server/auth.py", "tests/api/test_security.py", "tests/api/test_desk_pool.py"
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _SENDING, _CLOSED, _DESKS, _NOTICE = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks", "notice"))
 _TWO, _SHOWN, _LINE = (f"tests/web/test_{name}.py" for name in ("two_people", "as_shown", "line"))
@@ -115,10 +115,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any token takes a run", _RULES, "(needs.may_run, needs.is_work,", "(needs.is_work,", on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
     Mutant("a token of wider scopes than its maker's", _OFFICE, "if not access.narrower(scopes, by.scopes) or", "if", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("what a removed person made stays good", _QUERIES, "(actor = :actor OR created_by = :actor)", "actor = :actor", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
-    Mutant("a token that we revoked is still good", _DESK, "            self.store.managed += 1\n", "", on("tests/api/test_holders.py", "test_what_was_said_on_the_same_connection", "")),
-    Mutant("a token that others revoked is still good", _SQLITE, 'return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed', "return db, 0, self.managed", on("tests/api/test_holders.py", "test_a_token_that_is_revoked", "sqlite-elsewhere")),
-    Mutant("a token that is remembered never expires", "yourturn/http/desks.py", " or (found[2] is not None and found[2] <= desk.now())", "", on("tests/api/test_holders.py", "test_a_token_whose_time_is_over", "")),
-    Mutant("a token proves the claims of all its sessions", "yourturn/http/desks.py", 'f"{seat} {client.who.name}".encode()', "client.who.name.encode()", on("tests/api/test_mcp.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
+    Mutant("a token proves the claims of all its sessions", "yourturn/server/desk_pool.py", 'f"{session} {client.who.name}".encode()', "client.who.name.encode()", on("tests/api/test_mcp.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
     Mutant("a browser opens the tools of agents", "yourturn/mcp/afar.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
     Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
@@ -126,17 +123,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a session in clear", _OFFICE, '"hash": secret_hash(a["secret"]), "about"', '"hash": a["secret"], "about"', on(_PEOPLE, "test_no_secret_is_stored_nor_told")),
     Mutant("an allowance has no end", _QUERIES, "WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - CAST(:cost AS {big});", ";", on(_PEOPLE, "test_an_allowance_is_shared_and_comes_back")),
     Mutant("an old version will do", _DECIDE, "if action.version is not None and task is not None and task.version != action.version:", "if False:", on(_PEOPLE, "test_what_is_said_holds_for_the_version_that_was_seen")),
-    Mutant("any name is ours", _AUTH, "if name in here.hosts or (here.anywhere and _is_address(name)):", "if True:", on(_HTTP_GATE, "test_places", "")),
-    Mutant("any page may change", _AUTH, "if origin.lower() not in {one.lower() for one in ours}:", "if False:", on(_HTTP_GATE, "test_a_page_of_somebody_elses", "null")),
-    Mutant("a cookie alone changes", _AUTH, "if session and not hmac.compare_digest", "if False and not hmac.compare_digest", on(_HTTP_GATE, "test_a_cookie_alone_changes_nothing", "sqlite-x")),
-    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    access.check(asker.client.who if asker else None, operation)\n", "    asker = asker or auth.Asker(site.desks.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-gone")),
-    Mutant("what is told twice", "yourturn/http/hub.py", "watcher.put(b\"\".join(wish.text(one) for one in kept if one.seq not in watcher.known))", "watcher.put(b\"\".join(wish.text(one) for one in kept))", on("tests/api/test_events.py", "test_many_writers_many_watchers")),
-    Mutant("a round begins in another", "yourturn/http/hub.py", "if self._telling is None and self._due is None:", "if self._due is None:", on("tests/api/test_events.py", "test_a_round_lets_others_in_and_ends_before_the_next", "")),
-    Mutant("who is in a hurry waits", _SQLITE, "if hurried and not self.queued:", "if False:", on(_HURRY, "test_who_is_in_a_hurry_waits_for_no_writer", "")),
-    Mutant("what stands is done again", _SQLITE, "            if self.queued:\n                self.store._calm()\n", "", on(_HURRY, "test_what_stands_is_not_done_again", "")),
-    Mutant("the loop pays everybody's debts", _SQLITE, "if write and what in _MUCH and", "if False and", on(_HURRY, "test_who_is_in_a_hurry_pays_nobodys_debts", "")),
-    Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_many_last", "")),
-    Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
+    Mutant("an expired token is accepted", "yourturn/lookout.py", "if expires is not None and expires <= self.now(database):", "if False:", on(_POOL, "test_a_token_whose_time_is_over", "")),
+    Mutant("a handler runs in the event loop", "yourturn/server/desk_pool.py", "return await asyncio.get_running_loop().run_in_executor(self._executor, partial(_call, function, args, named))", "return _call(function, args, named)", on(_POOL, "test_handlers_run_in_a_few_threads", "")),
+    Mutant("a streamed body of any size", "yourturn/server/limits.py", "            if size > limit:\n", "            if False:\n", on("tests/api/test_connections.py", "test_a_chunked_body_above_the_limit", "")),
+    Mutant("any name is ours", _AUTH, "if name in address.hosts or (address.any_ip and _is_ip(name)):", "if True:", on(_SECURITY, "test_places", "")),
+    Mutant("any page may change", _AUTH, "if origin.lower() not in allowed:", "if False:", on(_SECURITY, "test_a_page_of_somebody_elses", "null")),
+    Mutant("a cookie alone changes", _AUTH, "if session and not hmac.compare_digest", "if False and not hmac.compare_digest", on(_SECURITY, "test_a_cookie_alone_changes_nothing", "sqlite-x")),
+    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    access.check(principal.client.who if principal else None, operation)\n", "    principal = principal or auth.Principal(state.pool.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-gone")),
+    Mutant("what is told twice", "yourturn/server/broadcast.py", "watcher.put(b\"\".join(event_filter.encode(event) for event in held_back if event.seq not in watcher.seen))", "watcher.put(b\"\".join(event_filter.encode(event) for event in held_back))", on("tests/api/test_events.py", "test_many_writers_many_watchers")),
+    Mutant("a round begins in another", "yourturn/server/broadcast.py", "if self._round is None and self._timer is None:", "if self._timer is None:", on("tests/api/test_events.py", "test_a_round_lets_others_in_and_ends_before_the_next", "")),
+    Mutant("half an event is lost", "yourturn/server/broadcast.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(frame[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
     Mutant("questions without end", "yourturn/rates.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
     Mutant("only what comes over a wire is counted", "yourturn/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
     Mutant("new tasks without end", "yourturn/store/tx.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
@@ -152,7 +148,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an actor leaves workers without end", _QUERIES, "(seen_at < :before OR actor = :actor AND seen_at < (", "(seen_at < :before OR actor = '' AND seen_at < (", on(_WORKERS, "test_what_killed_workers_leave_is_bounded", "sqlite")),
     Mutant("a restore brings workers", _OFFICE, '    tx.run(tx.q["remove_workers"], here)', "    pass", on(_WORKERS, "test_a_file_with_everything_brings_no_worker", "sqlite-backup")),
     Mutant("a move reads all questions of its task", _SCHEMA, "CREATE INDEX questions_task  ON questions (task_id, responded_at, id);", "CREATE INDEX questions_task  ON questions (task_id, id);", on(_FLAT, "test_a_move_is_no_more_work_for_the_database_after_a_long_history", "sqlite")),
-    Mutant("a body of any size", "yourturn/http/limits.py", "int(said[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),
+    Mutant("a body of any size", "yourturn/server/limits.py", "int(announced[:20]) > limit", "False", on("tests/api/test_http.py", "test_bodies_have_a_size")),
     # --- claims
     Mutant("any token is the claim", _DECIDE, "alive and (d.script or secret_hash(token) == task.claim_hash) and worker", "alive and worker", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
@@ -452,8 +448,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a form needs no token", "yourturn/web/pages.py", "            auth.check_csrf(", "            str(", on(_PAGES, "test_forms_need_their_token", "")),
     Mutant("looking at a link uses it up", "yourturn/web/door.py", "_home_of(visit, secret).whose_link(secret)", '_home_of(visit, secret).use_link(secret)["actor"]', on(_PAGES, "test_a_link_works_once", "")),
     Mutant("a link is offered that is used up", "yourturn/client/managing.py", "if used is not None or ends <=", "if ends <=", on(_PAGES, "test_a_link_works_once", "")),
-    Mutant("a form's token can be guessed from a length", _AUTH, "mask = os.urandom(_CSRF)", "mask = bytes(_CSRF)", on(_PAGES, "test_a_token_looks_different_on_each_page", "")),
-    Mutant("whoever makes a browser ask sees lengths", "yourturn/web/pages.py", "if not ours or ", "if ", on(_PAGES, "test_pages_are_compressed_for_our_own", "")),
+    Mutant("a form's token can be guessed from a length", _AUTH, "mask = os.urandom(_CSRF_BYTES)", "mask = bytes(_CSRF_BYTES)", on(_PAGES, "test_a_token_looks_different_on_each_page", "")),
+    Mutant("whoever makes a browser ask sees lengths", "yourturn/web/pages.py", "if ours and ", "if ", on(_PAGES, "test_pages_are_compressed_for_our_own", "")),
     Mutant("who calls while a look passes is forgotten", "yourturn/mcp/afar.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/api/test_mcp.py::test_the_server_beats_for_a_session_between_its_calls",)),
     Mutant("a session is believed for ever", "yourturn/mcp/afar.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/api/test_mcp.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
     Mutant("the door leads outside", "yourturn/web/door.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),

@@ -26,7 +26,7 @@ from tests.web.sample import fill
 from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.server.app import create_app
-from yourturn.server.run import Server, listen, speaking
+from yourturn.server.run import Server, listen, uvicorn_config
 from yourturn.testing import FakeClock
 
 #: Desk and phone.
@@ -153,10 +153,10 @@ class Web:
         """At the same address, from the beginning."""
         site = self.site
         site.app = create_app(self.address, clock=self.clock)
-        site.app.state.site.boot += "0"  # what another process would say
+        site.app.state.shared.boot_id += "0"  # what another process would say
         site.socket = listen("127.0.0.1", site.port)
         ready = threading.Event()
-        site.server = Server(speaking(site.app, grace=5), site.app, ready.set)
+        site.server = Server(uvicorn_config(site.app, grace=5), site.app, ready.set)
         site.thread = threading.Thread(target=site.server.run, kwargs={"sockets": [site.socket]})
         site.thread.start()
         assert ready.wait(20)

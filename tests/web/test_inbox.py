@@ -204,7 +204,7 @@ def test_a_link_lets_in_once(web, visit, width, js):
 
 @ways
 def test_a_link_from_elsewhere_waits_for_the_button(web, visit, width, js):
-    web.site.app.state.site.here = web.site.app.state.site.here._replace(hosts=frozenset({"127.0.0.1", "desk.localhost"}))
+    web.site.app.state.shared.address = web.site.app.state.shared.address._replace(hosts=frozenset({"127.0.0.1", "desk.localhost"}))
     page = visit("ana", width=width, js=js)
     page.context.clear_cookies()
     page.goto(web.link("ben").replace("127.0.0.1", "desk.localhost"))

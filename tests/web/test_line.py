@@ -49,7 +49,7 @@ def test_a_line_that_does_not_begin_is_not_live(web, visit, width):
 
 
 def test_a_beat_keeps_a_quiet_line_live(web, visit, monkeypatch):
-    monkeypatch.setattr("yourturn.http.hub.BEAT", 0.05)
+    monkeypatch.setattr("yourturn.server.broadcast.HEARTBEAT", 0.05)
     page = visit("chidi", "/stats", locale="en-GB")
     page.clock.install()
     beats: list[str] = []

@@ -381,7 +381,7 @@ def test_one_connection_for_all_tabs(web, visit, width):
     second = first.context.new_page()
     second.goto(f"{web.url}/inbox")
     live(second)
-    assert web.site.app.state.site.watchers == 1
+    assert web.site.app.state.shared.watchers == 1
     q = web.ask("Both hear of it?", response_type="boolean")
     for page in (first, second):
         expect(page.locator(".nav [data-waiting]")).to_have_text("12")

@@ -6,12 +6,11 @@ no key twice, numbers where numbers are wanted. camelCase and snake_case mean th
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
 from typing import Any, NamedTuple
-
-from pydantic_core import to_json
 
 from .. import wire
 from ..client import Client
@@ -130,10 +129,10 @@ def camel(name: str) -> str:
 
 
 def encoded(value: Any) -> bytes:
-    """As JSON."""
+    """As compact JSON in UTF-8."""
     try:
-        return to_json(value)
-    except ValueError:  # half a character, which only escapes can say
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # a lone surrogate, which only an escape can express
         return wire.dumps(value).encode()
 
 

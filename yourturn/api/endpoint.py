@@ -1,102 +1,83 @@
-"""A row of the table as an endpoint: who asks, may they, what do they want, what came of it."""
+"""Serves the rows of the API's table: authorizes a request, calls its handler, renders the answer as JSON."""
 
 from __future__ import annotations
 
-import json
-from typing import Any
 from urllib.parse import parse_qsl
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp
 
 from ..core import access
 from ..core.errors import Invalid, YourturnError
-from ..http import auth, limits, refusals
-from ..http.errors import Headers
-from ..http.gate import answer, refuse
-from ..http.site import Site
+from ..server import auth, limits, refusals
+from ..server.app_state import AppState
+from ..server.endpoint import Endpoint
+from ..server.errors import error_response
 from .calls import Answer, Call, encoded, etag, fresh
 from .table import Row
 
 
-class Endpoint:
-    """All methods of one path."""
+class ApiEndpoint(Endpoint):
+    async def respond(self, row: Row, request: Request) -> ASGIApp:
+        if row.stream is not None:
+            response: ASGIApp = await row.stream(self.state, request)
+            return response
+        return await super().respond(row, request)
 
-    def __init__(self, site: Site, rows: list[Row]) -> None:
-        self.site = site
-        self.rows = {row.method: row for row in rows}
-        if "GET" in self.rows:
-            self.rows.setdefault("HEAD", self.rows["GET"])
+    def body_limit(self, row: Row, request: Request) -> int:
+        return row.large.get(request.path_params.get("method", ""), limits.MAX_BODY)
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        method = scope["method"]
-        row = self.rows.get(method)
-        if row is None:
-            allowed = ", ".join(sorted(self.rows)).encode()
-            body = json.dumps({"error": {"code": "usage", "message": f"{method} is not for this", "hint": ""}}).encode()
-            await answer(send, 405, [(b"content-type", b"application/json"), (b"allow", allowed)], body)
-            return
+    def handle(self, row: Row, request: Request, body: bytes) -> Response:
+        operation = row.operation_for(request.path_params)
+        principal = authorize(self.state, request, operation)
+        call = Call(principal.client, request.path_params, query_of(request), request.headers, body, principal.session)
         try:
-            if row.stream is not None:
-                await row.stream(self.site, scope, receive, send)
-                return
-            limit = row.large.get(scope.get("path_params", {}).get("method", ""), limits.BODY)
-            body = b"" if method in auth.SAFE else await limits.body(scope, receive, limit)
-            desks = self.site.desks
-            run = desks.run if row.lasts(scope.get("path_params", {}), len(body)) else desks.run_short
-            status, headers, out = await run(self._work, row, scope, body)
-        except Exception as error:
-            await refuse(send, error)
-            return
-        await answer(send, status, headers, out, head=method == "HEAD")
-
-    def _work(self, row: Row, scope: Any, body: bytes) -> tuple[int, Headers, bytes]:
-        headers = scope["yourturn.headers"]
-        path = scope.get("path_params", {})
-        operation = row.operation_for(path)
-        asker = admitted(self.site, scope, operation)
-        call = Call(asker.client, path, query_of(scope), headers, body, asker.session)
-        try:
-            found: Answer = row.handler(call)
+            answer: Answer = row.handler(call)
         except YourturnError as error:
             if operation in refusals.OPERATIONS:
                 refusals.REFUSED[error.code] += 1
             raise
-        return _bytes(found, headers, scope["method"])
+        return _response(answer, request)
+
+    async def error(self, request: Request, error: Exception) -> Response:
+        return error_response(error)
 
 
-def admitted(site: Site, scope: Any, operation: str) -> auth.Asker:
-    """Who asks, if they may. What is open to all asks nobody who they are."""
-    headers = scope["yourturn.headers"]
+def authorize(state: AppState, request: Request, operation: str) -> auth.Principal:
+    """The request's principal, if it may do this. Open operations need no credential, and none is looked at."""
     if access.NEEDS[operation] == "open":
-        return auth.Asker(site.desks.client())
-    asker = auth.asker(site.desks, site.here, headers)
-    access.check(asker.client.who if asker else None, operation)
-    assert asker is not None
-    if scope["method"] not in auth.SAFE:
-        auth.check_csrf(asker.session, headers.get("x-csrf-token", ""))
-    return asker
+        return auth.Principal(state.pool.client())
+    principal = auth.authenticate(state.pool, state.address, request.headers)
+    access.check(principal.client.who if principal else None, operation)
+    assert principal is not None
+    if request.method not in auth.SAFE_METHODS:
+        auth.check_csrf(principal.session, request.headers.get("x-csrf-token", ""))
+    return principal
 
 
-def query_of(scope: Any) -> dict[str, str]:
-    if not scope["query_string"]:
+def query_of(request: Request) -> dict[str, str]:
+    raw = request.scope["query_string"]
+    if not raw:
         return {}
     try:
-        pairs = parse_qsl(scope["query_string"].decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
+        pairs = parse_qsl(raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=50)
     except ValueError:
         raise Invalid("The query of the address cannot be read", hint="Percent-encode it, as UTF-8.") from None
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    query = dict(pairs)
+    if len(query) != len(pairs):
         raise Invalid("The query of the address names something twice")
-    return found
+    return query
 
 
-def _bytes(found: Answer, headers: dict[str, str], method: str) -> tuple[int, Headers, bytes]:
-    out = found.text.encode() if found.text is not None else encoded(found.value)
-    told: Headers = [(b"content-type", found.media.encode())]
-    told += [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in found.headers]
-    if found.status < 300 and found.text is None:
-        tag = etag(found.value, out)
-        told += [(b"etag", tag.encode()), (b"cache-control", b"private, no-cache")]
-        if method in ("GET", "HEAD") and fresh(headers, tag):
-            return 304, told, b""
+def _response(answer: Answer, request: Request) -> Response:
+    body = answer.text.encode() if answer.text is not None else encoded(answer.value)
+    headers = {"content-type": answer.media, **{name.lower(): value for name, value in answer.headers}}
+    if answer.status < 300 and answer.text is None:
+        tag = etag(answer.value, body)
+        headers |= {"etag": tag, "cache-control": "private, no-cache"}
+        if request.method in ("GET", "HEAD") and fresh(request.headers, tag):
+            return Response(status_code=304, headers=headers)
     else:
-        told.append((b"cache-control", b"no-store"))
-    return found.status, told, out
+        headers["cache-control"] = "no-store"
+    return Response(body, answer.status, headers)

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from ..http.refusals import REFUSED
+from ..server.refusals import REFUSED
 from .calls import Answer, Call
 
 

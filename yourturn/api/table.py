@@ -6,14 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..core import access
-from ..core.actions import VERBS
-from ..core.rules import OFFICE
 
-#: Bytes of a request that is read in no time.
-SMALL = 20_000
 #: Other words for a verb in a path.
 ALIASES = {"reclaim": "release"}
-_MOVES = VERBS.keys() - OFFICE.keys() - {"claim"}
 
 
 class Row(NamedTuple):
@@ -28,7 +23,6 @@ class Row(NamedTuple):
     status: int = 200
     stream: Callable[..., Any] | None = None
     large: Mapping[str, int] = {}  #: methods that may be sent more than others
-    short: bool = False  #: one look at one thing
 
     def operation_for(self, path: dict[str, str]) -> str:
         """What is not there needs no more than a look: who may not look is told nothing."""
@@ -40,10 +34,6 @@ class Row(NamedTuple):
             return self.operation
         return name if name in access.NEEDS else "tasks"
 
-    def lasts(self, path: dict[str, str], size: int) -> bool:
-        """May it take longer than one look or one move? Who takes the next task may have to pay everybody's debts before."""
-        return size > SMALL or not (self.short or self.operation_for(path) in _MOVES)
-
 
 def rows() -> list[Row]:
     from . import desk, document, events, jobs, metrics, routes
@@ -53,7 +43,7 @@ def rows() -> list[Row]:
     return [
         Row("GET", "/api/tasks", "tasks", routes.list_tasks, "Tasks, filtered.", gives="Tasks", query=task_query),
         Row("POST", "/api/tasks", "create", routes.create_task, "Write a task down.", "NewTask", "Task", status=201),
-        Row("GET", "/api/tasks/{key}", "tasks", routes.show_task, "A task with everything that hangs on it.", gives="Task", short=True),
+        Row("GET", "/api/tasks/{key}", "tasks", routes.show_task, "A task with everything that hangs on it.", gives="Task"),
         Row("GET", "/api/tasks/{key}/questions", "questions", routes.task_questions, "The questions of a task.", gives="Questions"),
         Row("POST", "/api/tasks/{key}/questions", "ask", routes.ask_about, "Ask a person.", "NewQuestion", "Question", status=201),
         Row("GET", "/api/tasks/{key}/events", "events", routes.task_events, "What happened to a task.", gives="Events", query=("cursor", "limit")),
@@ -62,8 +52,8 @@ def rows() -> list[Row]:
         Row("POST", "/api/claims", "claim", routes.claim_next, "Take the next task; null if there is none.", "NextClaim", "Claimed"),
         Row("GET", "/api/questions", "questions", routes.list_questions, "Questions, filtered; those that wait, unless a status is named.", gives="Questions", query=question_query),
         Row("GET", "/api/questions/pending", "questions", jobs.pending, "What waits for a person, as questions of jobs.", gives="JobQuestions", query=("workspaceId", "type", "projectId", "cursor", "limit")),
-        Row("GET", "/api/questions/{id}", "questions", routes.show_question, "A question.", gives="Question", short=True),
-        Row("GET", "/api/questions/{id}/answers", "questions", routes.question_answers, "The ways to answer an open question, and where each leads.", gives="Answers", short=True),
+        Row("GET", "/api/questions/{id}", "questions", routes.show_question, "A question.", gives="Question"),
+        Row("GET", "/api/questions/{id}/answers", "questions", routes.question_answers, "The ways to answer an open question, and where each leads.", gives="Answers"),
         Row("POST", "/api/questions/{id}/answer", "answer", routes.answer_question, "Answer a question. The first answer wins.", "NewAnswer", "Answered"),
         Row("POST", "/api/questions/{id}/cancel", "withdraw", routes.cancel_question, "Take a question off the desk.", "Cancel", "Question"),
         Row("POST", "/api/questions/{id}/assign", "assign", routes.assign_question, "Send a question to a person or a role.", "Assign", "Question"),

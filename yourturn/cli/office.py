@@ -104,9 +104,9 @@ def user_args(p: Any) -> None:
 
 
 def _address(given: str) -> str:
-    from ..http.auth import place
+    from ..server.address import server_address
 
-    return place(public_url=given).public_url
+    return server_address(public_url=given).public_url
 
 
 def _password(name: str) -> str:

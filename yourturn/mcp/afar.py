@@ -22,14 +22,15 @@ import mcp_types as types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
+from starlette.datastructures import Headers
+from starlette.responses import Response
 
 from ..client import Client
 from ..core import access
 from ..core.errors import Invalid, NotKnown, StoreTrouble, YourturnError
-from ..http import auth, limits, refusals
-from ..http.errors import log
-from ..http.gate import answer, refuse
-from ..http.site import Site
+from ..server import auth, limits, refusals
+from ..server.app_state import AppState
+from ..server.errors import error_response, log
 from ..version import __version__
 from .catalogue import INSTRUCTIONS, TOOLS
 from .server import PULSE, Service, offered
@@ -118,8 +119,8 @@ class Afar(Tools):
 class Sitting(Service):
     """One request. Its threads, and the bell that rings when something changes, are the server's."""
 
-    def __init__(self, site: Site, seat: Afar) -> None:
-        self.site = site
+    def __init__(self, state: AppState, seat: Afar) -> None:
+        self.state = state
         self.seat = seat
         self.pulse = PULSE
         self.bell = self  # type: ignore[assignment]
@@ -127,14 +128,14 @@ class Sitting(Service):
 
     @property
     def over(self) -> bool:
-        return self.site.closing
+        return self.state.closing
 
     async def run(self, work: Any) -> Any:
-        return await self.site.desks.run(work)
+        return await self.state.pool.run(work)
 
     async def wait(self, seconds: float) -> None:
         """What rings while nobody listens is seen a second later."""
-        await self.site.hub(self.seat.desk.desk.workspace_name).changed(min(seconds, 1.0))
+        await self.state.broadcast(self.seat.desk.desk.workspace_name).changed(min(seconds, 1.0))
 
 
 class Mcp:
@@ -142,45 +143,46 @@ class Mcp:
 
     operation = "mcp"
 
-    def __init__(self, site: Site) -> None:
-        self.site = site
-        self._heard: dict[tuple[str, str], tuple[dict[str, str], datetime | None]] = {}  #: None: since the last look
-        trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # names and origins were seen to at the gate
+    def __init__(self, state: AppState) -> None:
+        self.state = state
+        self._heard: dict[tuple[str, str], tuple[Headers, datetime | None]] = {}  #: None: since the last look
+        trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the middleware checks Host and Origin
         server: Server[Any] = Server(
             "yourturn", version=__version__, title="Yourturn", instructions=INSTRUCTIONS, on_list_tools=_list,
             on_call_tool=self._call,
         )  # fmt: skip
         self.manager = StreamableHTTPSessionManager(
-            server, stateless=True, security_settings=trusted, max_request_body_size=limits.BODY
+            server, stateless=True, security_settings=trusted, max_request_body_size=limits.MAX_BODY
         )
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["method"] not in ("POST", "DELETE"):
-            await answer(send, 405, [(b"content-type", b"application/json"), (b"allow", b"POST, DELETE")], _ONLY_POST)
-            return
+        headers = Headers(scope=scope)
+        response = Response(_ONLY_POST, 405, {"content-type": "application/json", "allow": "POST, DELETE"})
         try:
             if scope["method"] == "DELETE":
-                await self.site.desks.run(self._goodbye, scope["yourturn.headers"])
-                await answer(send, 204, [], b"")
-                return
-            scope["yourturn.seat"] = await self.site.desks.run(self._seat, scope["yourturn.headers"])
+                await self.state.pool.run(self._goodbye, headers)
+                response = Response(status_code=204)
+            elif scope["method"] == "POST":
+                scope["yourturn.seat"] = await self.state.pool.run(self._seat, headers)
         except Exception as error:
-            await refuse(send, error)
-            return
-        await self.manager.handle_request(scope, receive, _named(scope["yourturn.headers"], send))
+            response = error_response(error)
+        if "yourturn.seat" in scope:
+            await self.manager.handle_request(scope, receive, _named(headers, send))
+        else:
+            await response(scope, receive, send)
 
-    def _seat(self, headers: dict[str, str]) -> Afar:
+    def _seat(self, headers: Headers) -> Afar:
         token = auth.bearer(headers)
         if not token:
             raise NotKnown("Who are you?", reason="this takes a token", hint="Send it: Authorization: Bearer …")
-        found = auth.asker(self.site.desks, self.site.here, headers)
+        found = auth.authenticate(self.state.pool, self.state.address, headers)
         assert found is not None
         client = found.client if not found.client.who.is_person else found.client.as_(found.client.who.as_agent())
         access.check(client.who, self.operation)
         session = "".join(c for c in headers.get("mcp-session-id", "")[:64] if c.isascii() and c.isalnum())
-        return Afar(*self.site.desks.seated(client, token, session), session)
+        return Afar(*self.state.pool.for_session(client, token, session), session)
 
-    def _goodbye(self, headers: dict[str, str]) -> None:
+    def _goodbye(self, headers: Headers) -> None:
         if "mcp-session-id" not in headers:
             raise Invalid("Which session?", hint="Send its name: Mcp-Session-Id: …")
         self._heard.pop(_name_of(headers), None)
@@ -199,7 +201,7 @@ class Mcp:
         while True:
             await anyio.sleep(EVERY)
             try:
-                await self.site.desks.run(self._beat)
+                await self.state.pool.run(self._beat)
             except Exception as bug:  # one look less, and the server goes on
                 log.error("a bug in the server", exc_info=bug)
 
@@ -222,29 +224,29 @@ class Mcp:
 
     async def _call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         assert ctx.request is not None
-        seat, headers = ctx.request.scope["yourturn.seat"], ctx.request.scope["yourturn.headers"]
+        seat, headers = ctx.request.scope["yourturn.seat"], Headers(scope=ctx.request.scope)
         self._hear(headers)
         try:
-            found = await Sitting(self.site, seat).call(ctx, params)
+            found = await Sitting(self.state, seat).call(ctx, params)
             if found.is_error and params.name in refusals.TOOLS and found.structured_content:
                 refusals.REFUSED[found.structured_content["error"]["code"]] += 1
             return found
         finally:  # a look that came before it held something has forgotten it
             self._hear(headers)
 
-    def _hear(self, headers: dict[str, str]) -> None:
-        self._heard[_name_of(headers)] = {name: headers[name] for name in _WHO if name in headers}, None
+    def _hear(self, headers: Headers) -> None:
+        self._heard[_name_of(headers)] = Headers({name: headers[name] for name in _WHO if name in headers}), None
 
 
 async def _list(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[offered(tool) for tool in TOOLS.values()])
 
 
-def _name_of(headers: dict[str, str]) -> tuple[str, str]:
+def _name_of(headers: Headers) -> tuple[str, str]:
     return headers.get("authorization", ""), headers.get("mcp-session-id", "")
 
 
-def _named(headers: dict[str, str], send: Any) -> Any:
+def _named(headers: Headers, send: Any) -> Any:
     """Who begins a session is told its name. It is theirs: whoever else says it is at another seat, having another token."""
     if "mcp-session-id" in headers or "mcp-protocol-version" in headers:
         return send

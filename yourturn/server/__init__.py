@@ -1,1 +1,1 @@
-"""`turn serve`: everything that speaks HTTP, in one process or several."""
+"""The HTTP server: the ASGI application, and what its surfaces share (authentication, middleware, event broadcast, desk pool)."""

@@ -1,160 +1,134 @@
-"""One application of all that speaks HTTP."""
+"""Builds the ASGI application: the API, MCP, health checks and pages behind one middleware."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from ..api import jobs
-from ..api.endpoint import Endpoint
-from ..api.table import rows
+from ..api.endpoint import ApiEndpoint
+from ..api.table import rows as api_rows
 from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
-from ..http import auth, errors
-from ..http.desks import Desks
-from ..http.gate import Gate, answer, refuse
-from ..http.paths import Paths
-from ..http.site import Site
 from ..lookout import Clock
-from ..version import __version__
 from ..web import frame
-from ..web import pages as web
-from ..web import table as web_table
+from ..web.pages import Files, PageEndpoint, error_page
+from ..web.table import FILES
+from ..web.table import rows as page_rows
+from .address import ServerAddress
+from .app_state import AppState
+from .desk_pool import DeskPool
+from .endpoint import Endpoint
+from .errors import MethodNotAllowed, error_response
+from .middleware import SecurityMiddleware
 
 
-class App(FastAPI):
-    """A request goes through the gate to the route that has it. The framework's own layers, of which we need none there, are
-    passed only by what no route has."""
-
-    gate: Any = None
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and self.gate is not None:
-            await self.gate(scope, receive, send)
-        else:
-            await super().__call__(scope, receive, send)
-
-
-class _Ways:
-    def __init__(self, app: FastAPI) -> None:
-        self.app = app
-        self.paths = Paths((route.path, route.app) for route in app.router.routes if isinstance(route, Route))
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        found = self.paths.find(scope["path"])
-        if found is None:
-            await FastAPI.__call__(self.app, scope, receive, send)
-            return
-        scope["path_params"] = found[1]
-        await found[0](scope, receive, send)
-
-
-def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | None = None, clockwork: bool = True) -> FastAPI:
-    """The server for the desk at an address. `app.state.site` is what its parts share."""
-    site = Site(Desks(address, clock=clock), here or auth.Place(), jobs.frames)
+def create_app(
+    database: str, *, address: ServerAddress | None = None, clock: Clock | None = None, reconcile: bool = True
+) -> Starlette:
+    """The server for the desk in a database. `app.state.shared` is the AppState of its parts."""
+    state = AppState(DeskPool(database, clock=clock), address or ServerAddress(), jobs.frames)
+    mcp = _mcp(state)
 
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
         frame.warm()
-        if clockwork:
-            site.start()
+        if reconcile:
+            state.start()
         async with mcp.run() if mcp else nullcontext():
             try:
                 yield
             finally:
-                site.quiet()
-        site.close()
+                state.end_streams()
+        state.close()
 
-    mcp = _mcp(site)
-
-    app = App(title="Yourturn", version=__version__, openapi_url=None, docs_url=None, redoc_url=None, lifespan=lifespan)
-    app.state.site, app.state.mcp = site, mcp
-    app.add_exception_handler(HTTPException, _plainly)  # type: ignore[arg-type]
-    app.add_exception_handler(YourturnError, _said)  # type: ignore[arg-type]
-    by_path: dict[str, list[Any]] = {}
-    for row in rows():
-        by_path.setdefault(row.path, []).append(row)
-    for path in sorted(by_path, key=lambda path: path.count("{")):  # a word before what stands for any
-        app.router.routes.append(Route(path, endpoint=Endpoint(site, by_path[path])))
-    app.router.routes.append(Route("/mcp", endpoint=mcp or _Missing("The Model Context Protocol", "yourturn[mcp]")))
-    app.router.routes.append(Route("/healthz", endpoint=_Alive(site, deep=False)))
-    app.router.routes.append(Route("/readyz", endpoint=_Alive(site, deep=True)))
-    pages: dict[str, list[Any]] = {}
-    for page in web_table.rows():
-        pages.setdefault(page.path, []).append(page)
-    for path in sorted(pages, key=lambda path: path.count("{")):
-        app.router.routes.append(Route(path, endpoint=web.Endpoint(site, pages[path])))
-    for path, name in web_table.FILES.items():
-        app.router.routes.append(Route(path, endpoint=web.Files(name)))
-    app.gate = Gate(_Ways(app), site)
+    routes = [
+        *_routes(state, ApiEndpoint, api_rows()),
+        Route("/mcp", mcp or Unavailable("The Model Context Protocol", "yourturn[mcp]")),
+        Route("/healthz", HealthCheck(state, database=False)),
+        Route("/readyz", HealthCheck(state, database=True)),
+        *_routes(state, PageEndpoint, page_rows()),
+        *(Route(path, Files(name)) for path, name in FILES.items()),
+    ]
+    app = Starlette(
+        routes=routes,
+        middleware=[Middleware(SecurityMiddleware, state=state)],
+        exception_handlers={HTTPException: _http_error},
+        lifespan=lifespan,
+    )
+    app.state.shared, app.state.mcp = state, mcp
     return app
 
 
-def _mcp(site: Site) -> Any:
+def _routes(state: AppState, endpoint: type[Endpoint], rows: Iterable[Any]) -> list[Route]:
+    """One route for each path. Paths with fewer parameters come first: /tasks/new before /tasks/{key}."""
+    by_path: dict[str, list[Any]] = {}
+    for row in rows:
+        by_path.setdefault(row.path, []).append(row)
+    return [Route(path, endpoint(state, by_path[path])) for path in sorted(by_path, key=lambda path: path.count("{"))]
+
+
+def _mcp(state: AppState) -> Any:
     try:
         from ..mcp.afar import Mcp
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise
         return None
-    return Mcp(site)
+    return Mcp(state)
 
 
-class _Missing:
-    """What this server could do if more were installed."""
-
-    def __init__(self, what: str, extra: str) -> None:
-        self.error = NotFound(f"{what} is not installed here", hint=f"Where the server is: pip install '{extra}'")
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        await refuse(send, self.error)
-
-
-def _said(request: Any, error: YourturnError) -> Response:
-    status, headers, body = errors.response(error)
-    return Response(body, status, {name.decode(): value.decode() for name, value in headers})
-
-
-def _plainly(request: Any, error: HTTPException) -> Response:
-    """What the framework refuses, in our shape."""
-    ours: YourturnError = NotFound("There is nothing here", hint="What there is: /openapi.json")
+async def _http_error(request: Request, error: Exception) -> Response:
+    """Renders the errors of Starlette's router as ours."""
+    assert isinstance(error, HTTPException)
+    shown: YourturnError = NotFound("There is nothing here", hint="What there is: /openapi.json")
     if error.status_code != 404:
-        ours = Usage(str(error.detail))
-    _, headers, body = errors.response(ours)
+        shown = Usage(str(error.detail))
     if "text/html" in request.headers.get("accept", ""):
-        _, headers, body = web.problem(request.app.state.site, request.scope, ours)
-    told = {name.decode(): value.decode() for name, value in headers}
-    return Response(body, error.status_code, {**told, **(error.headers or {})})
+        state: AppState = request.app.state.shared
+        response = await state.pool.run(error_page, state, request, shown)
+    else:
+        response = error_response(shown)
+    response.status_code = error.status_code
+    response.headers.update(error.headers or {})
+    return response
 
 
-class _Alive:
-    """Is the process there; and, where it matters, the database behind it too?"""
+class Unavailable:
+    """Answers for a route whose optional dependency is not installed."""
 
-    def __init__(self, site: Site, deep: bool) -> None:
-        self.site = site
-        self.deep = deep
+    def __init__(self, feature: str, extra: str) -> None:
+        self.error = NotFound(f"{feature} is not installed here", hint=f"Where the server is: pip install '{extra}'")
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["method"] not in ("GET", "HEAD"):
-            await refuse_method(send, b"GET, HEAD")
-            return
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await error_response(self.error)(scope, receive, send)
+
+
+class HealthCheck:
+    """Answers if the process is alive and, for readiness, if the database is reachable and the server is not stopping."""
+
+    def __init__(self, state: AppState, database: bool) -> None:
+        self.state = state
+        self.database = database
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = {"content-type": "application/json", "cache-control": "no-store"}
         try:
-            if self.deep:
-                if self.site.closing:
+            if scope["method"] not in ("GET", "HEAD"):
+                raise MethodNotAllowed(scope["method"], "GET, HEAD")
+            if self.database:
+                if self.state.closing:
                     raise StoreTrouble("The server is about to stop")
-                await self.site.desks.run(self.site.desks.workspaces)
+                await self.state.pool.run(self.state.pool.workspaces)
+            response = Response(b'{"status": "ok"}', headers=headers)
         except Exception as error:
-            await refuse(send, error)
-            return
-        headers = [(b"content-type", b"application/json"), (b"cache-control", b"no-store")]
-        await answer(send, 200, headers, b'{"status": "ok"}', head=scope["method"] == "HEAD")
-
-
-async def refuse_method(send: Any, allowed: bytes) -> None:
-    _, headers, body = errors.response(Usage("Not with this method"))
-    await answer(send, 405, [*headers, (b"allow", allowed)], body)
+            response = error_response(error)
+        await response(scope, receive, send)

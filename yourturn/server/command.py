@@ -1,4 +1,4 @@
-"""`turn serve`: the inbox, the API and the events, for people and agents elsewhere."""
+"""`turn serve`: serves the inbox, the API, MCP and the events over HTTP."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def serve(a: Namespace) -> int:
     try:
         from . import run
     except ModuleNotFoundError as missing:
-        if (missing.name or "").partition(".")[0] not in ("fastapi", "uvicorn", "starlette", "jinja2", "multipart"):
+        if (missing.name or "").partition(".")[0] not in ("anyio", "httptools", "jinja2", "starlette", "uvicorn"):
             raise
         raise YourturnError("turn serve needs a web server", hint="Install it with: pip install 'yourturn[serve]'") from None
     from ..config import connect, locate

@@ -1,9 +1,9 @@
-"""Running the server: sockets, processes, and a stop that cuts nobody off.
+"""Runs the server: socket, worker processes, graceful shutdown.
 
-The socket is opened here, before anything else, so that a port that is taken is told in our words. With several processes
-each has the whole server, on the same socket; what they share, they share through the database. A process that dies is
-replaced. On a signal, streams end first (who watches comes back elsewhere and goes on where it was), then the requests that
-are being worked on, then the process.
+The socket is bound here, before anything else, so that a port in use is reported as one of our errors. With several worker
+processes each runs the whole server on the shared socket; they share state only through the database. The parent replaces a
+worker that dies. On a signal the event streams end first (their clients reconnect and continue where they were), then the
+requests in progress, then the process.
 """
 
 from __future__ import annotations
@@ -19,25 +19,26 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any, NamedTuple
 
 import uvicorn
+from starlette.applications import Starlette
 
 from ..core.errors import Usage, YourturnError
-from ..http.auth import place
+from .address import server_address
 from .app import create_app
-from .protocol import Protocol
 
-#: Seconds that requests may take to end.
+#: Seconds that requests in progress may take to finish at shutdown.
 GRACE = 10
-#: Seconds after which a thread that computes lets another one go on.
-SWITCH = 0.001
-#: New objects after which somebody looks for garbage; a request makes hundreds, and leaves none.
-GARBAGE = 10_000
+#: Seconds after which a computing thread hands the interpreter to a waiting one. Python's default is 5 ms.
+SWITCH_INTERVAL = 0.001
+#: Allocations between two garbage collections: a request allocates hundreds of objects and leaves no cycles.
+GC_THRESHOLD = 10_000
 
 
 class Options(NamedTuple):
-    address: str
+    database: str
     host: str = "127.0.0.1"
     port: int = 8321
     public_url: str = ""
@@ -49,69 +50,74 @@ class Options(NamedTuple):
 
 
 class Server(uvicorn.Server):
-    """Streams are let go before the server waits for what is open."""
+    """Calls back when it accepts requests, and ends event streams before it waits for open connections."""
 
-    def __init__(self, config: uvicorn.Config, app: Any, began: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette, on_started: Callable[[], None]) -> None:
         super().__init__(config)
-        self._site = app.state.site
-        self._began = began
+        self._state = app.state.shared
+        self._on_started = on_started
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if not self.should_exit:
-            self._began()
+            self._on_started()
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._site.quiet()
+        self._state.end_streams()
         await super().shutdown(sockets)
-        self._captured_signals.clear()  # we were asked to stop, and have: that is no death by a signal
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stops without raising the signal again afterwards: a requested stop exits with status 0."""
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
 
 
-def _settle_down() -> None:
-    """Threads that want to go on wait a moment for each other, not several; and what is there from the start stays: nobody looks
-    through it for garbage again, while requests wait."""
-    sys.setswitchinterval(SWITCH)
+def tune_gc() -> None:
+    """Shortens thread switches, and excludes the objects of the start from garbage collection."""
+    sys.setswitchinterval(SWITCH_INTERVAL)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(GARBAGE, *gc.get_threshold()[1:])
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # said so, asyncio sends small answers at once
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # with this protocol asyncio sets TCP_NODELAY
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        found.bind((host.strip("[]"), port))
+        listener.bind((host.strip("[]"), port))
     except OSError as error:
-        found.close()
+        listener.close()
         raise YourturnError(
             f"Cannot listen on {host}:{port}", reason=error.strerror or str(error), hint="Try another with --port."
         ) from None
-    found.listen(2048)
-    found.set_inheritable(True)
-    return found
+    listener.listen(2048)
+    listener.set_inheritable(True)
+    return listener
 
 
-def run(options: Options, ready: Callable[[str], None]) -> int:
-    here = place(options.host, options.public_url, bool(options.tls_cert), options.allow)
+def run(options: Options, on_ready: Callable[[str], None]) -> int:
+    """Serves until a signal comes. Calls `on_ready` with the server's URL once all worker processes accept requests."""
+    address = server_address(options.host, options.public_url, bool(options.tls_cert), options.allow)
     for file in (options.tls_cert, options.tls_key):
         if file and not os.access(file, os.R_OK):
             raise Usage(f"{file} cannot be read")
     _check_tls(options)
-    bound = listen(options.host, options.port)
+    listener = listen(options.host, options.port)
     scheme = "https" if options.tls_cert else "http"
-    name = f"[{options.host}]" if ":" in options.host else options.host
-    url = here.public_url or f"{scheme}://{name}:{bound.getsockname()[1]}"
+    host = f"[{options.host}]" if ":" in options.host else options.host
+    url = address.public_url or f"{scheme}://{host}:{listener.getsockname()[1]}"
     try:
         if options.workers == 1:
-            return one(options, bound, lambda: ready(url))
-        return several(options, bound, lambda: ready(url))
+            return serve(options, listener, lambda: on_ready(url))
+        return supervise(options, listener, lambda: on_ready(url))
     finally:
-        bound.close()
+        listener.close()
 
 
 def _check_tls(options: Options) -> None:
-    """Before any process is made for it."""
+    """Fails before any worker process starts."""
     if not options.tls_cert:
         return
     try:
@@ -121,102 +127,102 @@ def _check_tls(options: Options) -> None:
         raise Usage(f"{pair} are no certificate and its key", hint="Both in PEM, the key without a password.") from None
 
 
-def speaking(app: Any, grace: int = GRACE, **more: Any) -> uvicorn.Config:
+def uvicorn_config(app: Starlette, grace: int = GRACE, **more: Any) -> uvicorn.Config:
     return uvicorn.Config(
-        app, http=Protocol, log_config=None, access_log=False, timeout_graceful_shutdown=grace, ws="none", proxy_headers=False,
-        server_header=False, date_header=False, timeout_keep_alive=30, lifespan="on", **more,
+        app, http="httptools", ws="none", lifespan="on", log_config=None, access_log=False, proxy_headers=False,
+        server_header=False, date_header=False, timeout_keep_alive=30, timeout_graceful_shutdown=grace, **more,
     )  # fmt: skip
 
 
-def one(options: Options, bound: socket.socket, began: Callable[[], None]) -> int:
-    """This process is the server."""
+def serve(options: Options, listener: socket.socket, on_started: Callable[[], None]) -> int:
+    """Runs the server in this process."""
     logging.basicConfig(
         stream=sys.stderr, level=logging.INFO if options.log else logging.WARNING, format="%(asctime)s %(message)s"
     )
-    here = place(options.host, options.public_url, bool(options.tls_cert), options.allow)
-    app = create_app(options.address, here=here)
-    config = speaking(app, ssl_certfile=options.tls_cert, ssl_keyfile=options.tls_key)
+    address = server_address(options.host, options.public_url, bool(options.tls_cert), options.allow)
+    app = create_app(options.database, address=address)
+    config = uvicorn_config(app, ssl_certfile=options.tls_cert, ssl_keyfile=options.tls_key)
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
-    def begun() -> None:
-        _settle_down()
-        began()
+    def started() -> None:
+        tune_gc()
+        on_started()
 
-    server = Server(config, app, begun)
-    server.run(sockets=[bound])
+    server = Server(config, app, started)
+    server.run(sockets=[listener])
     return 0 if server.started else 1
 
 
-def several(options: Options, bound: socket.socket, began: Callable[[], None]) -> int:
-    """A parent that holds the socket and minds its children."""
+# --- worker processes -------------------------------------------------------------------------------------------------
+
+
+def supervise(options: Options, listener: socket.socket, on_ready: Callable[[], None]) -> int:
+    """Starts the worker processes and replaces those that die."""
     stopping = False
-    children: dict[int, float] = {}
+    workers: dict[int, float] = {}  #: when each process started
 
     def stop(*_: Any) -> None:
         nonlocal stopping
         stopping = True
-        for pid in children:
-            _tell(pid)
+        for pid in workers:
+            _terminate(pid)
 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
-    read, write = os.pipe()
-    waiting, deaths = options.workers, 0
+    read_end, write_end = os.pipe()  # each worker writes a byte when it accepts requests
+    starting, failures = options.workers, 0
     try:
         for _ in range(options.workers):
-            _spawn(options, bound, write, children)
-        while children:
-            if waiting > 0 and select.select([read], [], [], 0.1)[0]:
-                waiting -= len(os.read(read, 64))
-                if waiting <= 0 and not stopping:
-                    began()
-            for pid in _dead(children, block=waiting <= 0):
-                early = time.monotonic() - children.pop(pid) < 1
-                deaths += waiting > 0
-                if stopping or deaths > 3 * options.workers:
+            _fork_worker(options, listener, write_end, workers)
+        while workers:
+            if starting > 0 and select.select([read_end], [], [], 0.1)[0]:
+                starting -= len(os.read(read_end, 64))
+                if starting <= 0 and not stopping:
+                    on_ready()
+            for pid in _exited(workers, block=starting <= 0):
+                died_early = time.monotonic() - workers.pop(pid) < 1
+                failures += starting > 0
+                if stopping or failures > 3 * options.workers:
                     stop()
                     continue
-                if early:
+                if died_early:
                     time.sleep(0.5)
                 if not stopping:
-                    _spawn(options, bound, write, children)
+                    _fork_worker(options, listener, write_end, workers)
     finally:
-        os.close(read)
-        os.close(write)
-    return 0 if waiting <= 0 or deaths == 0 else 1
+        os.close(read_end)
+        os.close(write_end)
+    return 0 if starting <= 0 or failures == 0 else 1
 
 
-def _dead(children: dict[int, float], block: bool) -> list[int]:
-    """Children that have ended; waits for one if there is nothing else to do."""
+def _exited(workers: dict[int, float], block: bool) -> list[int]:
+    """The worker that exited, if any; blocks until one does if there is nothing else to do."""
     pid, _ = os.waitpid(-1, 0 if block else os.WNOHANG)
-    return [pid] if pid in children else []
+    return [pid] if pid in workers else []
 
 
-def _outlive_nobody(parent: int) -> None:
-    """A process whose parent is gone stops too."""
+def _exit_with_parent(parent: int) -> None:
+    """Stops this worker when the parent process is gone."""
     while os.getppid() == parent:
         time.sleep(1)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _begun(write: int) -> None:
-    os.write(write, b".")
-
-
-def _tell(pid: int) -> None:
+def _terminate(pid: int) -> None:
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
         pass
 
 
-def _spawn(options: Options, bound: socket.socket, write: int, children: dict[int, float]) -> None:
+def _fork_worker(options: Options, listener: socket.socket, write_end: int, workers: dict[int, float]) -> None:
     signals = {signal.SIGINT, signal.SIGTERM}
-    signal.pthread_sigmask(signal.SIG_BLOCK, signals)  # nobody is told to stop before it is known, or with its parent's ears
+    # Blocked across fork(): a stop must not miss a worker that is not yet listed, nor run the parent's handler in the child.
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     parent, pid = os.getpid(), os.fork()
     if pid:
-        children[pid] = time.monotonic()
+        workers[pid] = time.monotonic()
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
         return
     code = 1
@@ -224,9 +230,13 @@ def _spawn(options: Options, bound: socket.socket, write: int, children: dict[in
         for number in signals:
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-        threading.Thread(target=_outlive_nobody, args=(parent,), daemon=True).start()
-        code = one(options, bound, lambda: _begun(write))
+        threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
+        code = serve(options, listener, lambda: _write_byte(write_end))
     except BaseException as error:
         logging.getLogger("yourturn.http").critical("a process of the server ends: %s", error)
     finally:
         os._exit(code)
+
+
+def _write_byte(pipe: int) -> None:
+    os.write(pipe, b".")

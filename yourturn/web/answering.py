@@ -115,11 +115,10 @@ def _asks_why(q: Asked, given: dict[str, Any], visit: Visit) -> None:
 
 
 def _sent(visit: Visit, q: Asked, reply: dict[str, Any]) -> Shown:
-    now = shape.now_of(visit.client)
-    around = neighbours(visit, q["id"], now)
-    after = next(iter(visit.client.inbox(only=[q["id"]])), None)
-    told = words_sent(visit, after or q, reply)
     if visit.wants_data:
+        around = neighbours(visit, q["id"], shape.now_of(visit.client))
+        after = next(iter(visit.client.inbox(only=[q["id"]])), None)
+        told = words_sent(visit, after or q, reply)
         result = words.result(after, visit.client.who.name) if after and after["status"] != PENDING else told
         return Data({"sent": told, "result": result, "next": around.after, "waiting": around.mine, "also": also(reply)})
     if visit.field("quick"):

@@ -10,7 +10,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
-from ..http.errors import Headers
+from starlette.datastructures import Headers
+from starlette.responses import Response
 
 FOLDER = Path(__file__).parent / "static"
 MEDIA = {
@@ -67,15 +68,15 @@ MANIFEST = _asset(
 )  # fmt: skip
 
 
-def served(asset: Asset, headers: dict[str, str], forever: bool) -> tuple[int, Headers, bytes]:
-    told: Headers = [
-        (b"content-type", asset.media.encode()),
-        (b"cache-control", b"public, max-age=31536000, immutable" if forever else b"no-cache"),
-        (b"etag", asset.tag.encode()),
-        (b"vary", b"accept-encoding"),
-    ]
-    if asset.tag in headers.get("if-none-match", ""):
-        return 304, told, b""
-    if asset.small and "gzip" in headers.get("accept-encoding", ""):
-        return 200, [*told, (b"content-encoding", b"gzip")], asset.small
-    return 200, told, asset.body
+def served(asset: Asset, asked: Headers, forever: bool) -> Response:
+    headers = {
+        "content-type": asset.media,
+        "cache-control": "public, max-age=31536000, immutable" if forever else "no-cache",
+        "etag": asset.tag,
+        "vary": "accept-encoding",
+    }
+    if asset.tag in asked.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    if asset.small and "gzip" in asked.get("accept-encoding", ""):
+        return Response(asset.small, headers={**headers, "content-encoding": "gzip"})
+    return Response(asset.body, headers=headers)

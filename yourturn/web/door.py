@@ -8,13 +8,13 @@ from ..client import Client
 from ..client.managing import LINK, SESSION
 from ..core.errors import NotKnown, TooMany
 from ..core.model import MINUTE
-from ..http import auth
+from ..server import auth
 from ..view import person
 from .visit import Go, Page, Shown, Visit
 
 #: For a page whose address is a secret: nobody keeps it, and nobody is told where one comes from. (The site is: a browser that
 #: may not say even that does not say where a form comes from either.)
-HUSH = ((b"cache-control", b"no-store"), (b"referrer-policy", b"strict-origin"))
+HUSH = {"cache-control": "no-store", "referrer-policy": "strict-origin"}
 _SECRET = re.compile(r"yl_[0-9a-f]{48}(?![0-9a-f])")
 
 
@@ -53,12 +53,12 @@ def _about(visit: Visit) -> str:
 
 
 def _in(visit: Visit, session: str, where: str) -> Go:
-    return Go(where, (("set-cookie", auth.cookie(visit.site.here, session, SESSION // 1_000_000)),))
+    return Go(where, (("set-cookie", auth.session_cookie(visit.state.address, session, SESSION // 1_000_000)),))
 
 
 def enter(visit: Visit) -> Shown:
     name, back = visit.field("name").strip(), _back(visit.field("next"))
-    client = visit.site.desks.client()
+    client = visit.state.pool.client()
     try:
         made = client.login(name, visit.field("password"), address=visit.address, about=_about(visit))
     except (NotKnown, TooMany) as error:
@@ -90,8 +90,8 @@ def use_link(visit: Visit) -> Shown:
 
 
 def _home_of(visit: Visit, secret: str) -> Client:
-    desks = visit.site.desks
-    return desks.client(workspace=desks.home("link", secret))
+    pool = visit.state.pool
+    return pool.client(workspace=pool.workspace_of("link", secret))
 
 
 def _no_longer(visit: Visit, error: NotKnown) -> Shown:
@@ -103,5 +103,5 @@ def _no_longer(visit: Visit, error: NotKnown) -> Shown:
 def leave(visit: Visit) -> Shown:
     if visit.session:
         visit.client.logout(visit.session)
-    gone = (("set-cookie", auth.cookie(visit.site.here, "", 0)), ("clear-site-data", '"cache"'))
+    gone = (("set-cookie", auth.session_cookie(visit.state.address, "", 0)), ("clear-site-data", '"cache"'))
     return Go("/login", gone)

@@ -35,16 +35,16 @@ Row = dict[str, Any]
 
 def remembered(visit: Visit, name: tuple[Any, ...], make: Callable[[], Any]) -> Any:
     """What was worked out before, as long as nothing has happened since; and never for long, because time passes too."""
-    memory, desk = visit.site.memory, visit.client.desk
+    cache, desk = visit.state.cache, visit.client.desk
     key = (desk.workspace_name, *name)
     cursor, now = desk.cursor(), time.monotonic()
-    before = memory.get(key)
+    before = cache.get(key)
     if before is not None and before[0] == cursor and now - before[1] < FRESH:
         return before[2]
     found = make()
-    if len(memory) > 200:
-        memory.clear()
-    memory[key] = (cursor, now, found)
+    if len(cache) > 200:
+        cache.clear()
+    cache[key] = (cursor, now, found)
     return found
 
 

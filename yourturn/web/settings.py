@@ -10,7 +10,7 @@ from ..core import access
 from ..core.errors import Invalid, YourturnError
 from ..core.rules import ROLES
 from ..core.settings import SETTINGS, check
-from ..http import auth
+from ..server import auth
 from ..view import person
 from . import shape
 from .inbox import new_key
@@ -115,8 +115,8 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
 
 
 def _url(visit: Visit) -> str:
-    here = visit.site.here
-    return here.public_url or f"{'https' if here.secure else 'http'}://{visit.headers.get('host', 'localhost')}"
+    address = visit.state.address
+    return address.public_url or f"{'https' if address.secure else 'http'}://{visit.headers.get('host', 'localhost')}"
 
 
 def _sessions(client: Client, secret: str, now: int) -> list[Session]:
@@ -229,7 +229,7 @@ def password(visit: Visit) -> Shown:
         )
     except YourturnError as error:
         return _page(visit, ("profile", f"{error}."), status=error.http_status)
-    cookie = auth.cookie(visit.site.here, made["session"], SESSION // 1_000_000)
+    cookie = auth.session_cookie(visit.state.address, made["session"], SESSION // 1_000_000)
     return Go("/settings?saved=password#profile", (("set-cookie", cookie),))
 
 

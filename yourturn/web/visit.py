@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
 
 from ..client import Client
 from ..core import canon
 from ..core.errors import Invalid, Usage
-from ..http import auth
-from ..http.site import Site
+from ..server import auth
+from ..server.app_state import AppState
 from . import assets
 
 FIELDS = 2000
@@ -23,7 +27,7 @@ class Page(NamedTuple):
     template: str
     context: dict[str, Any]
     status: int = 200
-    headers: tuple[tuple[bytes, bytes], ...] = ()  #: in the place of the usual ones
+    headers: Mapping[str, str] = MappingProxyType({})  #: replace those of HTML
 
 
 class Part(NamedTuple):
@@ -57,17 +61,17 @@ def pairs(text: str, what: str) -> list[tuple[str, str]]:
 
 
 class Visit:
-    def __init__(self, site: Site, asker: auth.Asker, scope: Any, body: bytes) -> None:
-        self.site = site
-        self.client: Client = asker.client
-        self.session = asker.session
-        self.headers: Mapping[str, str] = scope["yourturn.headers"]
-        self.address: str = (scope.get("client") or ("",))[0]
-        self.path: dict[str, str] = {k: canon.clean(v, k) for k, v in scope.get("path_params", {}).items()}
-        self.where: str = scope["path"]
-        self.query_string = scope["query_string"].decode("ascii", "replace")
+    def __init__(self, state: AppState, principal: auth.Principal, request: Request, body: bytes) -> None:
+        self.state = state
+        self.client: Client = principal.client
+        self.session = principal.session
+        self.headers: Headers = request.headers
+        self.address = request.client.host if request.client else ""
+        self.path: dict[str, str] = {k: canon.clean(v, k) for k, v in request.path_params.items()}
+        self.where: str = request.scope["path"]
+        self.query_string = request.scope["query_string"].decode("ascii", "replace")
         self.query = dict(pairs(self.query_string, "The query of the address"))
-        self.looks: bool = scope["method"] in auth.SAFE
+        self.looks = request.method in auth.SAFE_METHODS
         self._form = [] if self.looks else self._read(body)
         self._csrf = ""
         self.after = ""  #: where the log ended before the page was drawn: what it does not show comes after that
@@ -91,7 +95,7 @@ class Visit:
     @property
     def boot(self) -> str:
         """What a page remembers of the server that drew it: its files, its machine, and when it began there."""
-        return f"{assets.BUILD}.{self.site.boot}"
+        return f"{assets.BUILD}.{self.state.boot_id}"
 
     @property
     def csrf(self) -> str:

@@ -1,4 +1,4 @@
-"""Questions that could not be asked through this process: how many, by the error's code. They leave no row anywhere else."""
+"""Counts questions that this process refused to ask, by error code, for /metrics: no row records a refused question."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from collections import Counter
 
 REFUSED: Counter[str] = Counter()
 
-#: What puts a question to people: operations of the API, and tools.
+#: API operations and MCP tools that ask a person.
 OPERATIONS = frozenset({"ask", "flag"})
 TOOLS = frozenset({"ask_question", "request_permission", "flag_task"})

@@ -9,7 +9,8 @@ import pytest
 
 from tests.api.conftest import Site
 from yourturn.core.errors import Usage
-from yourturn.http import auth
+from yourturn.server import auth
+from yourturn.server.address import ServerAddress, server_address
 
 PASSWORD = "correct horse battery"
 
@@ -53,7 +54,7 @@ def test_our_own_names(sqlite_site, host):
 
 
 def test_places():
-    here = auth.place("0.0.0.0", "https://turn.example.org")
+    here = server_address("0.0.0.0", "https://turn.example.org")
     assert here.secure and here.cookie == "__Host-yourturn"
     for host in ("turn.example.org", "10.1.2.3:8321", "[fe80::1]", "localhost"):
         auth.check_host(here, {"host": host})
@@ -61,12 +62,12 @@ def test_places():
         with pytest.raises(Usage):
             auth.check_host(here, {"host": host})
     with pytest.raises(Usage):
-        auth.check_host(auth.place("127.0.0.1"), {"host": "10.1.2.3"})
-    auth.check_host(auth.place("127.0.0.1", allow=["desk.local"]), {"host": "desk.local:80"})
+        auth.check_host(server_address("127.0.0.1"), {"host": "10.1.2.3"})
+    auth.check_host(server_address("127.0.0.1", allow=["desk.local"]), {"host": "desk.local:80"})
     for wrong in ("turn.example.org", "ftp://x", "https://", "javascript:alert(1)"):
         with pytest.raises(Usage):
-            auth.place("127.0.0.1", wrong)
-    assert "Secure" in auth.cookie(here, "x", 5) and "Secure" not in auth.cookie(auth.Place(), "x", 5)
+            server_address("127.0.0.1", wrong)
+    assert "Secure" in auth.session_cookie(here, "x", 5) and "Secure" not in auth.session_cookie(ServerAddress(), "x", 5)
 
 
 # --- pages of others --------------------------------------------------------------------------------------------------
