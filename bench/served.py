@@ -27,7 +27,7 @@ from .fill import fill
 from .place import NAMES, Place, open_desk
 from .wire import Wire
 
-_TRIPS, _SHARE = 8.0, 0.25  #: times the peer's round trips; share of a bare endpoint's answers
+_TRIPS, _SHARE = 5.0, 0.25  #: times the peer's round trips; share of a bare endpoint's answers
 _ANSWER, _EVENT, _MEMORY = 150.0, 1000.0, 300.0  #: ms in which 99 % are through, and MB
 _ROOT = Path(__file__).parent.parent
 

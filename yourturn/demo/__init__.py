@@ -55,7 +55,7 @@ def _play(stage: Stage, args: argparse.Namespace) -> int:
 def _watched() -> bool:
     """Is somebody there, and a web server to show them something?"""
     there = sys.stdin.isatty() and sys.stdout.isatty() and not os.environ.get("CI")
-    return there and all(find_spec(name) for name in ("fastapi", "uvicorn", "jinja2"))
+    return there and all(find_spec(name) for name in ("starlette", "uvicorn", "jinja2"))
 
 
 def _stop(*_: object) -> None:

@@ -29,7 +29,7 @@ def server_address(host: str = "127.0.0.1", public_url: str = "", tls: bool = Fa
     if public_url:
         parts = urlsplit(public_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Usage(f"{public_url[:80]!a} is no address of a server", hint="Like: --public-url https://turn.example.org")
+            raise Usage(f"Invalid server address {public_url[:80]!a}", hint="Like: --public-url https://turn.example.org")
         names.add(parts.hostname.lower())
     secure = tls or public_url.startswith("https://")
     return ServerAddress(frozenset(names), public_url.rstrip("/"), secure, host in ("0.0.0.0", "::", ""))

@@ -45,7 +45,7 @@ def check_host(address: ServerAddress, headers: Mapping[str, str]) -> None:
     name = _hostname(headers.get("host", ""))
     if name in address.hosts or (address.any_ip and _is_ip(name)):
         return
-    raise Usage(f"This server is not called {name[:80]!a}", hint="Start it with --public-url or --allow-host if it should be.")
+    raise Usage(f"Unknown host {name[:80]!a}", hint="Start the server with --public-url or --allow-host to accept it.")
 
 
 def _is_ip(name: str) -> bool:
@@ -63,7 +63,7 @@ def check_origin(address: ServerAddress, method: str, headers: Mapping[str, str]
     origin = headers.get("origin")
     if origin is None:
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
-            raise NotAllowed("A page of somebody else's cannot change anything here")
+            raise NotAllowed("Cross-origin request refused")
         return
     host = headers.get("host", "")
     allowed = {f"http://{host}".lower(), f"https://{host}".lower()}
@@ -71,7 +71,7 @@ def check_origin(address: ServerAddress, method: str, headers: Mapping[str, str]
         parts = urlsplit(address.public_url)
         allowed.add(f"{parts.scheme}://{parts.netloc}".lower())
     if origin.lower() not in allowed:
-        raise NotAllowed("A page of somebody else's cannot change anything here", reason=f"it comes from {origin[:80]!a}")
+        raise NotAllowed("Cross-origin request refused", reason=f"it comes from {origin[:80]!a}")
 
 
 class Principal(NamedTuple):
@@ -87,7 +87,7 @@ def bearer(headers: Mapping[str, str]) -> str:
         return ""
     scheme, _, token = authorization.partition(" ")
     if scheme.lower() != "bearer" or not token.strip():
-        raise NotKnown("That is no token", hint="Send: Authorization: Bearer …")
+        raise NotKnown("Invalid Authorization header", hint="Send: Authorization: Bearer …")
     return token.strip()[:200]
 
 

@@ -325,7 +325,7 @@ def parse_id(event_id: str) -> tuple[str, int, int]:
     cursor, _, frame = event_id.partition(":")
     parts = cursor.split(".")
     if len(parts) != 3 or not all(p.isascii() and p.isdigit() and len(p) < 19 for p in parts) or not (frame or "0").isdigit():
-        raise Invalid(f"{event_id[:40]!a} is no id of an event", hint="Use one that an event came with.")
+        raise Invalid(f"Invalid event id {event_id[:40]!a}", hint="Use the id of an event that you received.")
     if not frame:
         return cursor, 0, 0
     seq = int(parts[2])

@@ -16,7 +16,7 @@ class MethodNotAllowed(Usage):
     http_status = 405
 
     def __init__(self, method: str, allowed: str) -> None:
-        super().__init__(f"{method} is not for this")
+        super().__init__(f"Method {method} is not allowed here")
         self.allowed = allowed
 
 

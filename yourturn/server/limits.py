@@ -23,7 +23,7 @@ async def read_body(request: Request, limit: int = MAX_BODY) -> bytes:
             if size > limit:
                 raise _too_large(limit)
     except ClientDisconnect:
-        raise Usage("The request ended in the middle") from None
+        raise Usage("The request body is incomplete") from None
     return b"".join(chunks)
 
 

@@ -124,7 +124,7 @@ def _check_tls(options: Options) -> None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_cert, options.tls_key)
     except OSError:
         pair = f"{options.tls_cert} and {options.tls_key}"
-        raise Usage(f"{pair} are no certificate and its key", hint="Both in PEM, the key without a password.") from None
+        raise Usage(f"{pair} are not a certificate and its key", hint="Both in PEM, the key without a password.") from None
 
 
 def uvicorn_config(app: Starlette, grace: int = GRACE, **more: Any) -> uvicorn.Config:
