@@ -18,7 +18,7 @@ EXTRAS = {
     "postgres": ("store",),
     "mcp": ("mcp",),
     "lua": ("flow/lua.py",),
-    "serve": ("server", "api", "web", "mcp/afar.py"),  # /mcp is served where the extra mcp is installed too
+    "serve": ("server", "api", "web", "mcp/http_transport.py"),  # /mcp is served where the extra mcp is installed too
 }
 #: uvicorn imports these itself, by configuration: http="httptools", and uvloop where it is installed.
 USED_BY_UVICORN = {"httptools", "uvloop"}

@@ -105,11 +105,11 @@ SERVED = [
 def test_the_package_needs_nothing_but_python():
     """Extras are asked for by their own modules only."""
     extras = {
-        Path("store/line.py"): {"psycopg"},
+        Path("db/line.py"): {"psycopg"},
         Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
-        Path("mcp/afar.py"): {"anyio", "mcp", "mcp_types", "starlette"},
+        Path("mcp/http_transport.py"): {"anyio", "mcp", "mcp_types", "starlette"},
         Path("flow/lua.py"): {"lupa"},
-        Path("web/frame.py"): {"jinja2", "markupsafe"},
+        Path("web/layout.py"): {"jinja2", "markupsafe"},
         **{path: {"starlette"} for path in SERVED},
         Path("server/run.py"): {"starlette", "uvicorn"},
     }

@@ -8,14 +8,14 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
 
-from ..core import access
+from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..server import auth, limits, refusals
 from ..server.app_state import AppState
 from ..server.endpoint import Endpoint
 from ..server.errors import error_response
-from .calls import Answer, Call, encoded, etag, fresh
-from .table import Row
+from .request import Answer, Call, encoded, etag, fresh
+from .route_table import Row
 
 
 class ApiEndpoint(Endpoint):
@@ -46,10 +46,10 @@ class ApiEndpoint(Endpoint):
 
 def authorize(state: AppState, request: Request, operation: str) -> auth.Principal:
     """The request's principal, if it may do this. Open operations need no credential, and none is looked at."""
-    if access.NEEDS[operation] == "open":
+    if permissions.NEEDS[operation] == "open":
         return auth.Principal(state.pool.client())
     principal = auth.authenticate(state.pool, state.address, request.headers)
-    access.check(principal.client.who if principal else None, operation)
+    permissions.check(principal.client.who if principal else None, operation)
     assert principal is not None
     if request.method not in auth.SAFE_METHODS:
         auth.check_csrf(principal.session, request.headers.get("x-csrf-token", ""))

@@ -18,8 +18,8 @@ from ..core.fields import project_key
 from ..server.app_state import AppState
 from ..server.auth import Principal
 from ..server.broadcast import EventFilter, parse_id
-from .calls import taken
 from .endpoint import authorize, query_of
+from .request import taken
 
 #: Seconds after which a watcher's credential is checked again.
 RECHECK = 30.0

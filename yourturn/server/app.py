@@ -16,13 +16,13 @@ from starlette.types import Receive, Scope, Send
 
 from ..api import jobs
 from ..api.endpoint import ApiEndpoint
-from ..api.table import rows as api_rows
+from ..api.route_table import rows as api_rows
 from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
-from ..lookout import Clock
-from ..web import frame
+from ..desk.lookups import Clock
+from ..web import layout
+from ..web.page_table import FILES
+from ..web.page_table import rows as page_rows
 from ..web.pages import Files, PageEndpoint, error_page
-from ..web.table import FILES
-from ..web.table import rows as page_rows
 from .address import ServerAddress
 from .app_state import AppState
 from .desk_pool import DeskPool
@@ -40,7 +40,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        frame.warm()
+        layout.warm()
         if reconcile:
             state.start()
         async with mcp.run() if mcp else nullcontext():
@@ -78,7 +78,7 @@ def _routes(state: AppState, endpoint: type[Endpoint], rows: Iterable[Any]) -> l
 
 def _mcp(state: AppState) -> Any:
     try:
-        from ..mcp.afar import Mcp
+        from ..mcp.http_transport import Mcp
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise

@@ -9,8 +9,8 @@ import threading
 import time
 from typing import Any
 
-from .. import rates
 from ..core.errors import YourturnError
+from ..desk import rate_limits
 from .address import ServerAddress
 from .broadcast import EventBroadcast, Renderer
 from .desk_pool import DeskPool
@@ -60,7 +60,7 @@ class AppState:
                     client = self.pool.client(workspace=workspace)
                     client.reconcile()
                     if passes % 100 == 0:
-                        rates.sweep(client.desk)
+                        rate_limits.sweep(client.desk)
                     now, due = client.desk.read(lambda r: (r.now, r.next_due()))
                     pause = min(pause, MAX_PAUSE if due is None else (due - now) / 1_000_000)
                 passes += 1

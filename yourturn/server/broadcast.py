@@ -23,9 +23,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .. import wire
+from ..client import serialize
 from ..core.errors import Invalid, StoreTrouble
-from ..desk import Desk
+from ..desk.desk import Desk
 
 #: Bytes that may wait in a watcher's queue, and seconds between two heartbeats.
 MAX_QUEUED, HEARTBEAT = 1_000_000, 15.0
@@ -183,11 +183,11 @@ class EventBroadcast:
                 return
 
     def render(self, batch: list[tuple[str, Any]]) -> list[RenderedEvent]:
-        events = wire.events([event for _, event in batch], self._keys)
+        events = serialize.events([event for _, event in batch], self._keys)
         rendered = []
         for (cursor, _), event in zip(batch, events, strict=True):
             named = [*self._renderer(event), (event["action"], {**event, "cursor": cursor})]
-            frames = tuple(Frame(name, wire.dumps(data).encode()) for name, data in named)
+            frames = tuple(Frame(name, serialize.dumps(data).encode()) for name, data in named)
             rendered.append(RenderedEvent(event["seq"], cursor, event["task"], frames))
         return rendered
 

@@ -17,12 +17,12 @@ from typing import TypeVar
 
 from ..client import Client
 from ..config import open_store
-from ..core.canon import secret_hash
+from ..core.canonical_json import secret_hash
 from ..core.errors import NotKnown
 from ..core.model import Who
-from ..desk import Desk
-from ..lookout import Clock
-from ..store import schema
+from ..db import schema
+from ..desk.desk import Desk
+from ..desk.lookups import Clock
 
 T = TypeVar("T")
 

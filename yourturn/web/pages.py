@@ -15,20 +15,20 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from ..core import access
+from ..core import permissions
 from ..core.errors import NotKnown
 from ..server import auth
 from ..server.app_state import AppState
 from ..server.endpoint import Endpoint
 from ..server.errors import error_headers, error_response, public_error, status_of
-from . import assets, frame, shape
-from .table import Row
-from .visit import Data, Go, Page, Part, Shown, Visit, as_json
+from . import assets, layout, view_models
+from .page_table import Row
+from .request import Data, Go, Page, Part, Shown, Visit, as_json
 
 HTML = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "private, no-cache",
-    "content-security-policy": frame.CSP,
+    "content-security-policy": layout.CSP,
     "referrer-policy": "same-origin",  # with no-referrer a browser sends `Origin: null` with our own forms
 }
 #: Pages that are updated live, where there is JavaScript.
@@ -55,10 +55,10 @@ def authorize(state: AppState, request: Request, operation: str) -> auth.Princip
     try:
         principal = auth.authenticate(state.pool, state.address, request.headers)
     except NotKnown:
-        if access.NEEDS[operation] != "open":
+        if permissions.NEEDS[operation] != "open":
             raise
         principal = None
-    access.check(principal.client.who if principal else None, operation)
+    permissions.check(principal.client.who if principal else None, operation)
     return principal or auth.Principal(state.pool.client())
 
 
@@ -90,14 +90,14 @@ def page(visit: Visit, shown: Page) -> str:
     context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot, "after": visit.after}
     context["follows"] = visit.looks and shown.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
-        context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}
+        context |= {"me": view_models.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}
         context["identity"] = visit.client.desk.identity()
-        context |= shape.wishes(visit.client) | {"drawn": shape.now_of(visit.client) // 1000}
+        context |= view_models.wishes(visit.client) | {"drawn": view_models.now_of(visit.client) // 1000}
         if "waiting" not in shown.context:
             from .inbox import waiting_for
 
             context["waiting"] = waiting_for(visit)
-    return frame.render(shown.template, **context | shown.context)
+    return layout.render(shown.template, **context | shown.context)
 
 
 def error_page(state: AppState, request: Request, error: BaseException) -> Response:
@@ -118,7 +118,7 @@ def error_page(state: AppState, request: Request, error: BaseException) -> Respo
         plain = Request({**request.scope, "method": "GET", "query_string": b""})
         html = page(Visit(state, authorize(state, plain, "page"), plain, b""), Page("notice.html", context))
     except Exception:  # no valid credential, or the database is unreachable: without a layout
-        html = frame.render("bare.html", **context)
+        html = layout.render("bare.html", **context)
     more = {name: value for name, value in error_headers(shown).items() if name in ("retry-after", "allow")}
     return compressed(request.headers, html, status_of(shown), HTML | more)
 
