@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .approval import approved, approved_async, requires_approval
+    from .approval.decorator import approved, approved_async, requires_approval
     from .client import Client
     from .config import connect, restore
 
 __all__ = ["Client", "__version__", "approved", "approved_async", "connect", "requires_approval", "restore"]
 
 _HOMES = {
-    "Client": "client", "approved": "approval", "approved_async": "approval", "connect": "config",
-    "requires_approval": "approval", "restore": "config",
+    "Client": "client", "approved": "approval.decorator", "approved_async": "approval.decorator", "connect": "config",
+    "requires_approval": "approval.decorator", "restore": "config",
 }  # fmt: skip
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import wire
-from ..store.reads import Reader
-from .names import Named, Names
-from .saying import _proof
+from ..db.reads import Reader
+from . import serialize
+from .commands import _proof
+from .refs import Named, Names
 
 
 class Runs(Names):
@@ -46,7 +46,7 @@ class Runs(Names):
         task = self._task(run)
 
         def look(r: Reader) -> list[dict[str, Any]]:
-            return [wire.step(s) for s in r.steps(task, r.task(task).journal if journal is None else journal)]
+            return [serialize.step(s) for s in r.steps(task, r.task(task).journal if journal is None else journal)]
 
         return self.desk.read(look)
 
@@ -56,4 +56,4 @@ class Runs(Names):
         found = self.desk.look(lambda r: r.program(task))
         if found is None:
             return None
-        return {**{name: getattr(found, name) for name in ("file", "digest", "body", "journal")}, "at": wire.time(found.at)}
+        return {**{name: getattr(found, name) for name in ("file", "digest", "body", "journal")}, "at": serialize.time(found.at)}

@@ -21,21 +21,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.answers import signalled
 from ..core.errors import ClaimLost, Invalid, YourturnError
-from ..runs import about_run, retried, said
-from ..screen import clock
-from . import program
-from .align import SHORT, place, place_in_doubt
-from .durable import Config
+from ..display.runs import about_run, retried, said
+from ..display.terminal import clock
+from . import script
+from .alignment import SHORT, place, place_in_doubt
+from .api import Config
+from .call_text import calls, in_doubt, shown_call
+from .error_text import failure
 from .journal import Entry, Journal, Scope, scope
-from .modules import setting
-from .shown import calls, in_doubt, shown_call
-from .thread import ScriptThread
-from .trouble import failure
-from .values import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
+from .results import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
+from .script_modules import setting
+from .script_thread import ScriptThread
 
 if TYPE_CHECKING:
     from ..client import Client
-    from .agentcall import Host
+    from .agent_step import Host
 
 _FROM = re.compile(r"(?:from|back to|step)?[ :-]*(?:step )?(\d{1,6})(?:[.\d]*)", re.I)
 SHOWN = 12  #: steps that are offered to go back to
@@ -58,7 +58,7 @@ class Engine:
         self.claim: dict[str, Any] = got["claim"]
         self.key: str = self.task["key"]
         self.ref = str(self.task["workflow"])
-        self.file = program.split(self.ref)[0]
+        self.file = script.split(self.ref)[0]
         self.changed = False
         self.doubtful = False  #: and that says more than other comments
         self.where = ""  #: the script's file, as tracebacks name it
@@ -99,7 +99,7 @@ class Engine:
                 function, self.where = self._load(source)
         except YourturnError as error:
             return self._not_run(error)
-        self.digest, self.helpers = source.digest, program.helpers(function)
+        self.digest, self.helpers = source.digest, script.helpers(function)
         news = {"file": source.file, "body": source.body} if self.changed else None
         got, unsure = {"task": self.task, "claim": self.claim}, self.doubtful and not self._decided(source)
         self.journal = Journal(self.desk, got, self.host, config, news, unsure)
@@ -114,7 +114,7 @@ class Engine:
             raised = error
         finally:
             scope.reset(token)
-            program.unload(function)
+            script.unload(function)
         way_out = self.journal.out or top.left or raised
         return self._done(value) if way_out is None else self._way_out(way_out, raised)
 
@@ -124,25 +124,25 @@ class Engine:
             self._swallowed()
         return found
 
-    def _load(self, source: program.Source) -> tuple[Callable[[str], Any], str]:
+    def _load(self, source: script.Source) -> tuple[Callable[[str], Any], str]:
         """The function, and the name of its file in tracebacks."""
-        return program.load(self.ref, source), str(source.path or source.file)
+        return script.load(self.ref, source), str(source.path or source.file)
 
-    def _read(self) -> program.Source | None:
-        return program.read(self.ref, self.root)
+    def _read(self) -> script.Source | None:
+        return script.read(self.ref, self.root)
 
-    def _source(self) -> program.Source:
+    def _source(self) -> script.Source:
         """The file that is there now, else what was recorded."""
         known, here = self.desk.program(self.key), self._read()
         if here is None:
             if known is None:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
-            return program.Source(known["file"], known["body"], None)
+            return script.Source(known["file"], known["body"], None)
         self.changed = known is None or known["digest"] != here.digest
-        self.doubtful = self.changed and not (known and program.alike(self.ref, known["body"], here.body))
+        self.doubtful = self.changed and not (known and script.alike(self.ref, known["body"], here.body))
         return here
 
-    def _decided(self, source: program.Source) -> bool:
+    def _decided(self, source: script.Source) -> bool:
         """A person has said what is to become of this very change."""
         asked = [q for q in self.task["questions"] if about_run(q) and (q["metadata"] or {}).get("program") == source.digest]
         return any(q["journal"] != self.task["journal"] or said(q) == "keep" for q in asked)
@@ -162,7 +162,7 @@ class Engine:
             return self._interrupted(way_out.error)
         if isinstance(way_out, Released):
             return self._released(way_out)
-        if isinstance(way_out, program.BadScript):
+        if isinstance(way_out, script.BadScript):
             return self._not_run(way_out)
         return self._failed(way_out)
 
@@ -230,7 +230,7 @@ class Engine:
 
     def _failed(self, error: BaseException) -> Ended:
         """The script raised something. It is tried again from the call that failed, or ends, as a person says."""
-        words, at = f"{self.file}: {program.trouble(error, self.where)}", self._failed_at(error)
+        words, at = f"{self.file}: {script.trouble(error, self.where)}", self._failed_at(error)
         again = "Try again" + (f", from step {at.partition('.')[0]}" if at else " from where it failed")
         text = f"{self.key} failed{self._times()}. {words}\nHow should it go on?"
         context = {"error": words, **({"step": at} if at else {}), **_told(error)}

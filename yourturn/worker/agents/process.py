@@ -39,7 +39,7 @@ DRAIN = 2.0
 CHUNK = 1 << 16
 ERRORS = 64 * 1024
 SHOWN = 4000
-LEASH = str(Path(__file__).with_name("leash.py"))
+LEASH = str(Path(__file__).with_name("kill_with_parent.py"))
 
 
 def perform(
@@ -56,7 +56,7 @@ def perform(
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
     """Run an agent to its end. Never raises for anything that the agent does."""
-    from .call import Inline
+    from .function_agent import Inline
 
     limits = Limits(time_limit, silence_limit, stop or threading.Event(), waiting, grace, clock)
     if isinstance(adapter, Inline):

@@ -1,0 +1,155 @@
+"""One `run()` of an agent inside a script, from its first turn to its final signal.
+
+The host lets the agent take its turns (`Host.turns`) and says what came of them, in the words of worker/signals/outcomes.py. What
+that means for the run is decided here: a result is returned to the script; a question suspends the run, and the answer goes
+to the same session, which takes its next turns; so one call of the script is one step, however often people had to help.
+
+    the answer to what it asked        | goes
+    -----------------------------------+----------------------------------------------------
+    approved, of a kind that ends work | to the script, as DONE: the person has signed it off
+    rejected, of a kind that cancels   | to the script, as REJECTED
+    anything else                      | to the agent's session
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+from ..core.rules import KINDS, outcome
+from .results import Released, Signal, refusal
+
+if TYPE_CHECKING:
+    from ..client import Client
+    from .journal import Entry, Scope
+
+
+class Turn(NamedTuple):
+    """What came of an agent's turns."""
+
+    what: str  #: done, failed, ask, waiting (it has asked by itself, and ended its session), said (a status of its own), broken
+    status: str = ""
+    text: str = ""
+    kind: str = ""
+    reason: str | None = None
+    context: dict[str, Any] = {}
+    fields: dict[str, Any] = {}  #: how the question is asked, and `also`: the other ones
+
+
+class Host(Protocol):
+    """Where a run runs: the worker, or a test."""
+
+    stop: threading.Event  #: set when it is time to go: the next call that would do something suspends the run
+
+    def turns(self, call: AgentCall) -> Turn:
+        """Let the agent work until it has something to say. May raise Released, Suspended('stop') or ClaimLost."""
+
+    def leave(self) -> None:
+        """The run is about to be let go: keep what lies in its folder."""
+
+    def say(self, text: str) -> None:
+        """For whoever watches."""
+
+    def beside(self, path: str, branches: int) -> AbstractContextManager[None]:
+        """Several go on side by side: prepare their folders."""
+
+    def together(self, path: str, branches: int) -> None:
+        """All of them have ended well: bring their work together. May raise Suspended."""
+
+
+class AgentCall:
+    def __init__(self, scope: Scope, entry: Entry, agent: str, prompt: str | None, patience: dict[str, Any]) -> None:
+        self.scope, self.entry, self.agent, self.prompt, self.patience = scope, entry, agent, prompt, patience
+        self.journal = scope.journal
+        self.session_id: str | None = (entry.step or {}).get("session_id")
+        self.seat: dict[str, Any] = entry.seat
+        self.desk: Client | None = None  #: the agent's own, where the host knows it
+
+    @property
+    def path(self) -> str:
+        return self.entry.path
+
+    @property
+    def begun(self) -> bool:
+        """There is a session that can be gone on with, perhaps."""
+        return self.entry.step is not None
+
+    def questions(self) -> list[dict[str, Any]]:
+        return self.journal.questions(self.entry)
+
+    def remember(self, session_id: str | None, **seat: Any) -> None:
+        """Where the session sits, before anything can go wrong with it."""
+        self.session_id, self.seat = session_id, {**self.seat, **seat}
+        self.journal.write(self.entry, "running", session_id=session_id, seat=self.seat)
+        self.entry.step = {**(self.entry.step or {}), "status": "running", "seat": self.seat, "session_id": session_id}
+
+
+def conduct(call: AgentCall, human: bool) -> Signal:
+    settled = _settled(call)
+    if settled is not None:
+        return settled
+    try:
+        turn = call.journal.host.turns(call)
+    except Released as way_out:
+        raise call.journal.leave(way_out) from None
+    if turn.what == "waiting":
+        raise _wait(call)
+    if turn.what in ("ask", "broken") and human:
+        call.journal.host.leave()
+        patience = {name: value for name, value in call.patience.items() if value is not None}  # the script's word comes first
+        fields = {"context": turn.context or None, **turn.fields, **patience}
+        if "also" in fields:
+            fields["also"] = [{**question, **patience} for question in fields["also"]]
+        raise call.journal.ask(
+            call.scope, call.entry, turn.text, turn.kind or "escalation", reason=turn.reason,
+            seat={**call.seat, "by_signal": True}, session_id=call.session_id, desk=call.desk, **fields,
+        )  # fmt: skip
+    return signal_of(turn)
+
+
+def _settled(call: AgentCall) -> Signal | None:
+    """Did the answer to its signal end the call?"""
+    asked = call.questions()
+    if not call.entry.waiting or not asked or not call.seat.get("by_signal"):
+        return None
+    group = [q for q in asked if q["group"] and q["group"] == asked[-1]["group"]] or asked[-1:]
+    ends = [(q, outcome(q["kind"], verdict)) for q in group if (verdict := (q["response"] or {}).get("verdict"))]
+    no = next((q for q, comes_to in ends if comes_to == "cancelled"), None)
+    if no is not None:
+        why = no["response"].get("text") or refusal(no["responded_by"], no["text"])
+        return Signal(status="REJECTED", reason=why, by=no["responded_by"])
+    if len(ends) == len(group) and all(comes_to == "done" for _, comes_to in ends):
+        q = ends[-1][0]
+        return Signal(status="DONE", summary=q["text"], message=q["response"].get("text") or "", by=q["responded_by"])
+    return None
+
+
+def _wait(call: AgentCall) -> BaseException:
+    """It asked through a tool, and its session has ended: the question is open already."""
+    journal = call.journal
+    journal.host.leave()
+    journal.write(call.entry, "waiting", session_id=call.session_id, seat={**call.seat, "by_signal": False})
+    return call.scope.suspend("person")
+
+
+def signal_of(turn: Turn) -> Signal:
+    """As the script sees it. Words that mean that the work is done are one word here."""
+    if turn.what == "done":
+        return Signal({**turn.context, "status": "DONE", "summary": turn.text})
+    if turn.what == "failed":
+        return Signal({**turn.context, "status": "FAILED", "reason": turn.text})
+    if turn.what == "broken":
+        return Signal({**turn.context, "status": "ERROR", "reason": turn.text})
+    if turn.what == "ask":
+        return Signal({**turn.context, **turn.fields, "status": _asks(turn), "reason": turn.text})
+    return Signal({"message": turn.text, **turn.context, "status": turn.status})
+
+
+def _asks(turn: Turn) -> str:
+    """NEEDS_HUMAN, as the script calls it, for everything that asks for information; else the kind's own word."""
+    words = KINDS[turn.kind].signals
+    return "NEEDS_HUMAN" if turn.kind in ("input", "escalation") else words[0]
+
+
+__all__ = ["AgentCall", "Host", "Released", "Turn", "conduct", "signal_of"]

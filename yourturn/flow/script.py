@@ -1,0 +1,224 @@
+"""A run's script: where it is, and how it becomes a function.
+
+`feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The file that is there
+now is what runs; where it is not at hand, on another machine say, the source that was recorded with the run does. A Python
+file is run in a module of its own, in which the functions of durable.py are there without an import (modules.py).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+from ..core.canonical_json import digest
+from ..core.errors import Invalid, NotFound
+from . import script_modules
+from .results import LuaError
+
+LIMIT = 1_000_000
+
+
+class BadScript(Invalid):
+    """The script cannot be run as it is."""
+
+
+class Source(NamedTuple):
+    file: str  #: as the run calls it
+    body: str
+    path: Path | None  #: where it lies here, if it does
+
+    @property
+    def digest(self) -> str:
+        return digest(self.body)
+
+
+def workflow(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Say that a function is a workflow: `turn run FILE` finds it whatever it is called."""
+    function.__yourturn_workflow__ = True  # type: ignore[attr-defined]
+    return function
+
+
+def root(folder: Path) -> Path:
+    """What scripts are named from: the nearest folder upward that has a desk or its settings, else the folder itself."""
+    return next((above for above in (folder, *folder.parents) if (above / ".yourturn").is_dir()), folder)
+
+
+def split(ref: str) -> tuple[str, str]:
+    """The file or module, and the function."""
+    head, colon, name = ref.rpartition(":")
+    return (head, name) if colon and name.isidentifier() else (ref, "")
+
+
+def called(ref: str) -> str:
+    """As whom a script asks: feature.lua, for flows/feature.lua:release."""
+    from ..core.fields import actor
+
+    name = split(ref)[0].replace("\\", "/").rpartition("/")[2]
+    try:
+        return actor("script", f"agent:{name}").partition(":")[2]
+    except Invalid:
+        return "workflow"
+
+
+def read(ref: str, root: Path) -> Source | None:
+    """The script as it lies here, or None."""
+    head = split(ref)[0]
+    found = root / head
+    if not found.is_file() and not head.endswith((".py", ".lua")) and "/" not in head:
+        found = _module(head, root) or found
+    try:
+        if not found.is_file():
+            return None
+        if found.stat().st_size > LIMIT:
+            raise BadScript(f"{head} is too long for a script", reason=f"at most {LIMIT:,} bytes")
+        return Source(head, found.read_text("utf-8-sig"), found)
+    except OSError as error:
+        raise BadScript(f"{head} cannot be read", reason=error.strerror or str(error)) from None
+    except UnicodeDecodeError:
+        raise BadScript(f"{head} is not UTF-8 text") from None
+
+
+def _module(name: str, root: Path) -> Path | None:
+    own = root.joinpath(*name.split("."))
+    for file in (own.with_name(f"{own.name}.py"), own / "__init__.py"):
+        if file.is_file():
+            return file
+    try:
+        spec = find_spec(name)
+    except (ImportError, ValueError, AttributeError):
+        return None
+    return Path(spec.origin) if spec and spec.origin else None
+
+
+def alike(ref: str, old: str, new: str) -> bool:
+    """Do they differ in comments and layout only?"""
+    if language(ref) == "lua":
+        return old == new
+    try:
+        return ast.dump(ast.parse(old)) == ast.dump(ast.parse(new))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+
+
+def language(ref: str) -> str:
+    return "lua" if split(ref)[0].endswith(".lua") else "python"
+
+
+def load(ref: str, source: Source) -> Callable[[str], Any]:
+    """The function that is the workflow. Raises BadScript with the line that is wrong."""
+    if language(ref) == "lua":
+        try:
+            from .lua import load as load_lua
+        except ImportError:
+            raise BadScript(f"{ref} is a Lua script, and Lua is not installed", hint="pip install 'yourturn[lua]'") from None
+        return load_lua(source.body, source.file, split(ref)[1])
+    return _python(ref, source)
+
+
+def unload(function: Callable[..., Any]) -> None:
+    """It has ended: its module is forgotten. Whatever still refers to it goes on with it."""
+    script_modules.unload(str(getattr(function, "__globals__", {}).get("__name__", "")))
+
+
+def helpers(function: Callable[..., Any]) -> list[str]:
+    """The files of the modules beside the script that were loaded with it."""
+    return script_modules.loaded(str(getattr(function, "__globals__", {}).get("__name__", "")))
+
+
+def _python(ref: str, source: Source) -> Callable[[str], Any]:
+    from .api import FUNCTIONS, Config
+    from .results import StepFailed
+
+    where = str(source.path or source.file)
+    above, package = _package(source.path) if source.path is not None else (None, "")
+    folder = script_modules.beside((str(above), str(source.path.resolve().parent)) if source.path is not None else ())
+    module = folder.script()
+    module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
+    module.__package__ = f"{folder.name}.{package}" if package else folder.name
+    try:
+        with script_modules.setting(script_modules.loading.get() or Config()):
+            exec(compile(source.body, where, "exec", dont_inherit=True), module.__dict__)
+        return _chosen(module, split(ref)[1], source.file)
+    except SyntaxError as error:
+        script_modules.unload(module.__name__)
+        if error.filename != where:
+            raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from None
+        raise BadScript(f"{source.file} is not Python", reason=f"line {error.lineno}: {error.msg}") from None
+    except BadScript:
+        script_modules.unload(module.__name__)
+        raise
+    except Exception as error:
+        script_modules.unload(module.__name__)
+        raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
+
+
+def _package(path: Path) -> tuple[Path, str]:
+    """Where its neighbours are imported from, and the package that it is a part of, if it is."""
+    above, names = path.resolve().parent, list[str]()
+    while (above / "__init__.py").is_file() and above.name.isidentifier():
+        above, names = above.parent, [above.name, *names]
+    return above, ".".join(names)
+
+
+def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
+    found: Any
+    own = {k: v for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__}
+    marked = {k: v for k, v in own.items() if getattr(v, "__yourturn_workflow__", False)}
+    if name:
+        found = vars(module).get(name)
+    elif "workflow" in own:
+        found = own["workflow"]
+    elif len(marked) > 1:
+        names = list(marked)
+        raise BadScript(f"{file} has several workflows: {', '.join(names)}", hint=f"Name one: turn run {file}:{names[0]}")
+    else:
+        found = next(iter(marked.values()), None)
+    if not callable(found) or getattr(found, "__code__", None) is None:
+        wanted = f"function {name}" if name else "def workflow(prompt)"
+        raise BadScript(f"{file} has no {wanted}", hint="A workflow is a function that takes the prompt.")
+    if not _takes_a_prompt(found):
+        raise BadScript(f"{found.__name__} in {file} does not take the prompt", hint=f"Like: def {found.__name__}(prompt):")
+    if found.__code__.co_flags & 0x2A0:
+        raise BadScript(f"{found.__name__} in {file} is async or a generator", hint="A workflow is a plain function.")
+    return found  # type: ignore[no-any-return]
+
+
+def _takes_a_prompt(function: Callable[..., Any]) -> bool:
+    import inspect
+
+    try:
+        inspect.signature(function).bind("")
+    except TypeError:
+        return False
+    except ValueError:
+        pass
+    return True
+
+
+def trouble(error: BaseException, where: str = "") -> str:
+    """An exception in one line, with the line of the script that it came from."""
+    if isinstance(error, LuaError):
+        return str(error)
+    words = f"{type(error).__name__}: {error}".rstrip(": ")
+    line, at = None, error.__traceback__
+    while at is not None:
+        if at.tb_frame.f_code.co_filename == where:
+            line = at.tb_lineno
+        at = at.tb_next
+    return f"line {line}: {words}" if line else words
+
+
+def must_read(ref: str, root: Path) -> Source:
+    """For whoever starts a run: the script has to be there, and has to be one."""
+    found = read(ref, root)
+    if found is None:
+        head = split(ref)[0]
+        why = "it is a folder" if (root / head).is_dir() else ""
+        hint = "A script is a file like feature.py or feature.lua, or a module."
+        raise NotFound(f"There is no script {head}", reason=why, hint=hint)
+    unload(load(ref, found))
+    return found
