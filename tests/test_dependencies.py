@@ -15,11 +15,13 @@ from tests.test_layers import MODULES, _imports
 PYPROJECT = tomllib.loads((Path(__file__).parent.parent / "pyproject.toml").read_text())["project"]
 #: The modules of each extra: files or folders of the package.
 EXTRAS = {
-    "postgres": ("store",),
+    "postgres": ("db",),
     "mcp": ("mcp",),
     "lua": ("flow/lua.py",),
     "serve": ("server", "api", "web", "mcp/http_transport.py"),  # /mcp is served where the extra mcp is installed too
 }
+#: Modules in these folders that the command line imports too, where no extra is installed.
+PLAIN = ("server/__init__.py", "server/address.py", "server/command.py", "server/refusals.py")
 #: uvicorn imports these itself, by configuration: http="httptools", and uvloop where it is installed.
 USED_BY_UVICORN = {"httptools", "uvloop"}
 
@@ -40,6 +42,8 @@ def imported(path: Path) -> set[str]:
 
 
 def extras_of(path: Path) -> set[str]:
+    if str(path) in PLAIN:
+        return set()
     return {extra for extra, places in EXTRAS.items() if any(path.is_relative_to(place) for place in places)}
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,17 +14,15 @@ ROOT = Path(yourturn.__file__).parent
 #: From the ground up. A name stands for a module or a whole folder; what stands on one line may import each other.
 SURFACES = ("cli", "tui", "web", "api", "mcp")
 LAYERS = (
-    ("version", "core", "screen"),
-    ("store",),
-    ("desk", "lookout", "office", "archive", "intake", "papers", "presence", "trackers", "passwords", "rates", "stats", "graph"),
-    ("wire", "view", "runs"),
-    ("client",),
-    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls", "remote"),
+    ("version", "core"),
+    ("display", "db"),
+    ("desk",),
+    ("client", "data", "config"),
+    ("health", "fold", "judge", "strict", "approval"),
     ("worker", "flow", "notify", "demo", "server"),  # of the server: what its surfaces share
     ("testing",),
     SURFACES,
     ("server/app", "server/run", "server/command"),  # joins the surfaces that speak HTTP
-    ("printed",),  # the docs, drawn from everybody's tables
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
@@ -79,7 +76,7 @@ def test_imports_point_down(path):
         assert LEVEL[name] <= LEVEL[home], f"{path} reaches up to {name}"
         if home in SURFACES:
             assert name == home or name not in SURFACES, f"{path} imports another surface, {name}"
-            assert name not in ("store", "desk", "office"), f"{path} goes round the client, to {name}"
+            assert name not in ("db", "desk"), f"{path} goes round the client, to {name}"
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "core"], ids=str)
@@ -88,31 +85,7 @@ def test_the_core_is_pure(path):
     assert _neighbours(path) <= {"core"}
 
 
-def test_only_the_store_speaks_to_databases():
+def test_only_db_talks_to_databases():
     for path in MODULES:
-        if path.parts[0] != "store":
+        if path.parts[0] != "db":
             assert not {name[0] for name in _imports(path)} & {"sqlite3", "psycopg"}, path
-
-
-#: Modules that import the web framework. server/address.py is none of them: the command line works without the extra.
-SERVED = [
-    *(Path(f"server/{name}.py") for name in ("app", "auth", "endpoint", "errors", "limits", "middleware")),
-    *(Path(f"api/{name}.py") for name in ("endpoint", "events")),
-    *(Path(f"web/{name}.py") for name in ("assets", "pages", "visit")),
-]
-
-
-def test_the_package_needs_nothing_but_python():
-    """Extras are asked for by their own modules only."""
-    extras = {
-        Path("db/line.py"): {"psycopg"},
-        Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
-        Path("mcp/http_transport.py"): {"anyio", "mcp", "mcp_types", "starlette"},
-        Path("flow/lua.py"): {"lupa"},
-        Path("web/layout.py"): {"jinja2", "markupsafe"},
-        **{path: {"starlette"} for path in SERVED},
-        Path("server/run.py"): {"starlette", "uvicorn"},
-    }
-    for path in MODULES:
-        outside = {name[0] for name in _imports(path)} - sys.stdlib_module_names - {"yourturn", "__future__"}
-        assert outside <= extras.get(path, set()), path

@@ -45,3 +45,6 @@ def _failed(d: Draft, q: Question) -> list[Ref]:
     """The dependency that the question is about, as long as it has failed and is waited for."""
     name = json.loads(q.metadata or "{}").get("failed")
     return [ref for ref in d.needs if ref.key == name and ref.state == FAILED]
+
+
+EFFECTS = {effect.__name__: effect for effect in (try_dependency_again, drop_dependency, abandon, go_on, hand_to_person)}

@@ -9,6 +9,7 @@ from .decision_builder import Draft
 from .journal import write
 from .model import DEFERRED, HUMAN, READY, RETRY_EXHAUSTED, SYSTEM, WORKING, Claim, Note
 from .outcomes import drop_claim, open_question, rest
+from .rules import choice_of
 from .time_format import when
 
 
@@ -53,8 +54,6 @@ def expire(d: Draft) -> None:
 
 def _spend_try(d: Draft, how: str) -> None:
     """What became of the last try is the task's reason until somebody takes it again, or a person decides."""
-    from .rules import choice_of
-
     worker = d.get("holder")
     drop_claim(d)
     d.put(reason=f"{worker} {how}")

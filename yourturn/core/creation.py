@@ -11,6 +11,7 @@ from .guards import right_size
 from .journal import write
 from .model import BLOCKED, CREATED, DEFERRED, ENDED, FAILED, READY, Note
 from .outcomes import open_question, rest
+from .questions import as_closed, make
 
 
 def create(d: Draft) -> None:
@@ -78,8 +79,6 @@ def import_(d: Draft) -> None:
 
 def _asked_before(d: Draft, past: dict[str, Any], created_at: int) -> None:
     """A question that was asked elsewhere: closed there, or still open and somebody's turn here."""
-    from .questions import as_closed, make
-
     asked_at = min(past.get("at") or created_at, d.now)
     if "by" not in past:
         open_question(d, past, by=past.get("author"), at=asked_at if "at" in past else None)

@@ -11,11 +11,13 @@ all ask this function, so a lease that ran out is over for everybody at the same
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
 
+from . import claims, creation, effects, guards, journal, outcomes
 from .canonical_json import claim_hash, secret_hash
 from .decision_builder import Draft
-from .effects import late_answer
 from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed
 from .field_text import answered
 from .guards import no_open_need, refused, too_large
@@ -46,6 +48,22 @@ from .model import (
 from .outcomes import AT_ONCE
 from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
 from .time_format import when
+
+_RULES = (*TRANSITIONS.values(), *RESTARTS.values())
+
+
+def _named(name: str, *modules: ModuleType) -> Callable[[Draft], Any]:
+    for module in modules:
+        if name in vars(module):
+            return vars(module)[name]  # type: ignore[no-any-return]
+    raise AttributeError(f"the table of rules names {name!r}, and no module has a function of that name")
+
+
+#: The functions behind the names in the table. A name without a function fails here, when the package is imported.
+GUARDS: dict[str, Callable[[Draft], str]] = {name: _named(name, guards) for rule in _RULES for name in rule.guards}
+EFFECTS: dict[str, Callable[[Draft], None]] = {
+    rule.effect: _named(rule.effect, creation, claims, journal, outcomes, effects) for rule in _RULES
+}
 
 #: Everybody who is named in some row of a verb.
 _EVER: dict[str, frozenset[str]] = {}
@@ -147,11 +165,12 @@ def _may(d: Draft, rule: Rule, verb: str) -> None:
 
 
 def _apply(d: Draft, rule: Rule, verb: str) -> None:
-    for guard in rule.guards:
+    for name in rule.guards:
+        guard = GUARDS[name]
         if guard(d):
             what = d.key if d.case.task else d.args.get("title")
             raise refused(f"Cannot {verb.replace('_', ' ')} {what}", guard, d)
-    rule.effect(d)
+    EFFECTS[rule.effect](d)
     assert d.state in rule.to, f"{verb} landed in {d.state}, not in {rule.to}"
 
 
@@ -238,7 +257,7 @@ def _too_late(d: Draft) -> Decision:
     q = d.question
     assert q is not None and d.case.task is not None
     if d.action.verb in _ANSWERS and d.args.get("restart"):
-        late_answer(d)
+        effects.late_answer(d)
         rule = RESTARTS.get(d.case.task.state)
         if rule is not None:
             _may(d, rule, "reopen")

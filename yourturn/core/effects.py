@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from . import choices
 from .canonical_json import dumps
 from .decision_builder import Draft
 from .errors import Invalid, Precondition
@@ -38,6 +39,9 @@ from .model import (
 from .outcomes import close, end, finished, given, leave, open_question, review
 from .outcomes import drop_claim as drop_claim
 from .outcomes import rest as rest
+from .questions import fit
+from .rules import CHOICES
+from .rules import outcome as outcome_of
 
 # --- questions ------------------------------------------------------------------------------------------------------
 
@@ -78,10 +82,6 @@ def _replace(d: Draft) -> None:
 
 
 def answer(d: Draft) -> None:
-    from .questions import fit
-    from .rules import CHOICES
-    from .rules import outcome as outcome_of
-
     q = d.question
     assert q is not None
     verdict, response = fit(q, d.args)
@@ -104,7 +104,7 @@ def answer(d: Draft) -> None:
     offered = q.asked_by == SYSTEM.name and q.response_type == "choice" and verdict == APPROVED  # not so before schema 6
     choice = CHOICES.get((q.reason or "", str(response["value"]))) if offered else None
     if choice is not None:
-        outcome = choice.effect(d, q) or outcome
+        outcome = choices.EFFECTS[choice.effect](d, q) or outcome
     if outcome == "human":
         return
     if outcome == "cancelled":
@@ -135,8 +135,6 @@ def _sent_back(d: Draft, why: str) -> None:
 
 def late_answer(d: Draft) -> None:
     """Kept as a note that says what it answers; and if the task has ended, it starts again."""
-    from .questions import fit
-
     q = d.question
     assert q is not None
     words = str(d.args.get("text") or "").strip()

@@ -11,6 +11,8 @@ from typing import Any
 from .decision_builder import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import DONE, ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
+from .questions import allowed, allows
+from .rules import FIELDS, KINDS, ROLES, TAKEN_BACK, valid_from
 from .time_format import lasting
 
 
@@ -128,8 +130,6 @@ def children(d: Draft) -> str:
 
 def open_question(d: Draft) -> str:
     """The cell exists only for a question that is open without holding the task up."""
-    from .rules import valid_from
-
     if d.question is None:
         raise IllegalMove(
             f"Cannot {d.action.verb} {d.key}: it is '{d.state}'",
@@ -140,8 +140,6 @@ def open_question(d: Draft) -> str:
 
 def may_answer(d: Draft) -> str:
     """A project can reserve its gates for approvers."""
-    from .rules import KINDS
-
     q = d.question
     if q is None:
         return ""
@@ -152,8 +150,6 @@ def may_answer(d: Draft) -> str:
 
 
 def _is_approver(d: Draft) -> bool:
-    from .rules import ROLES
-
     return d.settings["approvals"] != "approvers" or "approver" in ROLES[d.action.who.role]
 
 
@@ -165,8 +161,6 @@ def _approver(d: Draft, what: str) -> None:
 
 def may_lift(d: Draft) -> str:
     """Whoever takes a gate away without answering must be one who could have answered."""
-    from .rules import KINDS
-
     if any(KINDS[q.kind].gate for q in d.waiting()):
         _approver(d, d.key)
     return ""
@@ -281,8 +275,6 @@ def takes_off(d: Draft, q: Question) -> bool:
 
     An agent takes back its own; one that holds the task up only as its holder, and none that judges work.
     """
-    from .rules import KINDS, TAKEN_BACK
-
     who = d.action.who
     if q.asked_by == "system" or q.reason == FINISHED:
         return False
@@ -301,8 +293,6 @@ def may_use(d: Draft) -> str:
 
 def given(d: Draft) -> str:
     """A permission allows what was shown, or what the person made of it, to one call, until the desk is restored."""
-    from .questions import allowed, allows
-
     q = d.question
     if q is None:
         return "no permission was named"
@@ -325,8 +315,6 @@ def _not_given(q: Question) -> str:
 
 
 def may_update(d: Draft) -> str:
-    from .rules import FIELDS, ROLES
-
     who = d.action.who
     fields = d.args.get("fields", ())
     for field in fields:

@@ -35,6 +35,8 @@ from .model import (
     Step,
 )
 from .outcomes import close, drop_claim, rest
+from .questions import make
+from .rules import SIGNALS
 from .step_paths import path, place
 
 
@@ -103,8 +105,6 @@ def settle(d: Draft) -> bool:
     A signal that asks something leaves the step waiting: what was asked before is off the desk, and nobody has judged it.
     Whether it was so is returned.
     """
-    from .rules import SIGNALS
-
     signal, q = d.args.get("signal"), d.question
     if signal is None:
         return False
@@ -128,8 +128,6 @@ def settle(d: Draft) -> bool:
 
 def _ask_again(d: Draft, q: Question, kind: str, signal: dict[str, Any]) -> None:
     """As the agent, of the same step, and with the same patience."""
-    from .questions import make
-
     text = next((str(signal[name]) for name in ("question", "reason", "message", "summary") if signal.get(name)), None)
     new = make(d, {"kind": kind, "text": text, "context": signal.get("context")}, q.asked_by, tool=False)
     new = new._replace(

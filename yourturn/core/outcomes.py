@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from .decision_builder import Draft
+from .guards import no_open_child, refused
 from .model import BLOCKED, CREATED, DEFERRED, DONE, FINISHED, HUMAN, PENDING, READY, REVIEW, WITHDRAWN, WORKING, Question
+from .questions import make
 
 _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
 
@@ -73,8 +75,6 @@ def drop_claim(d: Draft) -> None:
 def open_question(
     d: Draft, args: dict[str, object], by: str | None = None, tool: bool = False, at: int | None = None
 ) -> None:
-    from .questions import make
-
     q = make(d, args, by or d.action.who.name, tool)
     q = q if at is None else q._replace(asked_at=at)
     d.opened.append(q)
@@ -130,8 +130,6 @@ def leave(d: Draft, outcome: str | None) -> None:
         return
     if d.get("outcome") == "done":
         if d.case.children:
-            from .guards import no_open_child, refused
-
             raise refused(f"Cannot {d.action.verb} {d.key}", no_open_child, d)
         end(d, DONE, f"{d.key} is done")
     else:

@@ -12,14 +12,15 @@ from .answers import allowed as allowed_words
 from .canonical_json import digest
 from .decision_builder import Draft
 from .errors import Invalid
+from .fields import duration
 from .model import ANSWERED, APPROVED, FINISHED, MINUTE, PENDING, REJECTED, SYSTEM, WITHDRAWN, Question
+from .rules import KINDS
+from .settings import of_kind
+from .step_paths import place
 
 
 def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     """A question from what was said and what its kind fills in. `tool`: asked by tool or API, so its time is limited."""
-    from .fields import duration
-    from .rules import KINDS
-
     kind = args.get("kind") or "input"
     row = KINDS[kind]
     text = args.get("text") or row.prompt.format(title=d.get("title"))
@@ -58,8 +59,6 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
 
 def _patience(d: Draft, kind: str, args: dict[str, Any]) -> tuple[int | None, str | None]:
     """The project's word on what agents ask at the end of a turn. In a run the script decides."""
-    from .settings import of_kind
-
     said, timeout = args.get("on_timeout"), of_kind(d.settings, "signal_timeout", kind)
     if not timeout or said == "keep":
         return None, said
@@ -70,8 +69,6 @@ def _step(d: Draft, path: str | None) -> str | None:
     """The step that asks. Only who holds the run speaks for its steps."""
     if path is None or not d.holds_claim or not d.get("workflow"):
         return None
-    from .step_paths import place
-
     return f"{d.get('journal')}/{place(path)}"
 
 

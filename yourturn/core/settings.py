@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from . import fields
 from .errors import Invalid
 from .model import DAY, HOUR, MINUTE
+from .rules import KINDS
 
 
 class Setting(NamedTuple):
@@ -77,8 +78,6 @@ def defaults() -> dict[str, Any]:
 
 def row(name: str) -> Setting | None:
     """The setting of that name; `signal_timeout.input` is the one of a kind of question."""
-    from .rules import KINDS
-
     base, dot, kind = name.partition(".")
     return SETTINGS.get(base) if not dot or (base.startswith("signal_") and kind in KINDS) else None
 

@@ -1,4 +1,4 @@
-"""The size limit of request bodies. Rate limits are rows in the database (desk/rate_limits.py), because all processes share them."""
+"""The size limit of request bodies. Rate limits are rows in the database (desk/rate_limits.py), as processes share them."""
 
 from __future__ import annotations
 
