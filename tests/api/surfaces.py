@@ -260,7 +260,7 @@ def web(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
 NOWHERE = {
     **dict.fromkeys(("block", "unblock", "parent", "expire", "timeout", "fence"), "the system's own: decide() makes their arguments"),
     "import": "said by data/task_import.py from another tracker's files, field by field: tests/data/test_trackers.py",
-    **dict.fromkeys(("password_set", "login", "logout", "link_create", "link_use"), "secrets of the door: tests/api/test_gate.py"),
+    **dict.fromkeys(("password_set", "login", "logout", "link_create", "link_use"), "secrets of the door: tests/api/test_security.py"),
     "prefs_set": "one mapping, under the speaker's own name: tests/web/test_settings.py",
     "restore": "said by a restore of a file: tests/data/test_backup.py",
 }

@@ -21,7 +21,7 @@ class Row(NamedTuple):
     gives: str = ""
     query: tuple[str, ...] = ()
     status: int = 200
-    stream: Callable[..., Any] | None = None
+    stream: Callable[..., Any] | None = None  #: async (state, request) -> response, instead of the handler
     large: Mapping[str, int] = {}  #: methods that may be sent more than others
 
     def operation_for(self, path: dict[str, str]) -> str:
