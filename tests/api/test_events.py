@@ -263,3 +263,37 @@ def test_a_round_lets_others_in_and_ends_before_the_next(sqlite_site):
         broadcast.join()
 
     asyncio.run(run())
+
+
+def test_an_event_from_the_log_is_not_sent_again_live(sqlite_site):
+    """The broadcast delivers an event while a reconnecting watcher reads the same event from the log."""
+    desk = sqlite_site.desk.desk
+
+    async def run() -> list[bytes]:
+        key = sqlite_site.desk.create("A")["key"]
+        after = desk.cursor()
+        sqlite_site.desk.note(key, "once")
+        broadcast = EventBroadcast(desk)
+        broadcast.start()
+        live = broadcast.render(desk.events(after)[0])
+
+        async def read(function, *args):
+            found = function(*args)
+            if function == broadcast.render:
+                broadcast._receive(live)
+            return found
+
+        stream = broadcast.watch(EventFilter(task=key), after, read)
+        received = [await anext(stream), await anext(stream)]
+        more = asyncio.ensure_future(anext(stream))
+        for _ in range(5):
+            await asyncio.sleep(0)
+        if more.done():
+            received.append(more.result())
+        broadcast.close()
+        await asyncio.gather(more, return_exceptions=True)
+        broadcast.join()
+        return received
+
+    received = asyncio.run(run())
+    assert b"".join(received).count(b"event: note\n") == 1
