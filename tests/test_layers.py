@@ -19,7 +19,7 @@ LAYERS = (
     ("display", "db"),
     ("desk",),
     ("client", "data", "config"),
-    ("health", "fold", "judge", "strict", "approval"),
+    ("health", "strict", "approval"),
     ("worker", "flow", "notify", "demo", "http"),
     ("testing",),
     SURFACES,

@@ -9,6 +9,7 @@ import pytest
 
 from yourturn import strict
 from yourturn.health import doctor
+from yourturn.strict import checks
 
 from ..conftest import TURN
 from ..core.kit import Bench, said
@@ -121,7 +122,7 @@ def test_moves_that_are_owed_are_no_damage(desk, agent, clock):
 
 def test_small_pages_find_the_same(desk, agent, clock, monkeypatch):
     _life(desk, agent, clock)
-    monkeypatch.setattr(strict, "PAGE", 2)
+    monkeypatch.setattr(checks, "PAGE", 2)
     assert strict.examine(desk) == []
 
 
@@ -300,13 +301,13 @@ def test_damage_is_named(desk, agent, clock, address):
                 run(f"INSERT INTO {table} SELECT * FROM {table}_before")
     assert strict.examine(desk) == [], "undone, it is well"
     assert missed == {}
-    assert {check for check, _ in DAMAGE.values()} == {c.name for c in strict.CHECKS} | {"log"}
+    assert {check for check, _ in DAMAGE.values()} == {c.name for c in checks.CHECKS} | {"log"}
 
 
 def test_the_doctor_is_strict_when_asked(desk, agent, clock, address):
     _life(desk, agent, clock)
     quick, all_ = doctor.examine(desk), doctor.examine(desk, strict=True)
-    assert all_[: len(quick)] == quick and len(all_) == len(quick) + len(strict.CHECKS)
+    assert all_[: len(quick)] == quick and len(all_) == len(quick) + len(checks.CHECKS)
     assert {line["status"] for line in all_} == {"ok"} and all(line["words"] for line in all_)
     with raw(address) as run:
         run("UPDATE tasks SET title = 'Another' WHERE id = 8")

@@ -1,15 +1,9 @@
-"""Does the desk keep every promise that can be seen from outside?
+"""The checks of `turn doctor --strict`: what the API shows, compared with what the replayed event log says.
 
-The one checker of the invariants: behind `turn doctor --strict`, after every kill of the fault tests, after every step of the
-model tests. It uses what anybody has: the methods of the Client, the event log, `turn audit verify`. It speaks no SQL.
+`Seen` reads everything in one snapshot, so that work may go on meanwhile, and reads the rows as they are stored: an ordinary
+read already shows the effect of an overdue transition (an expired lease, for example), which has no event yet.
 
-Everything is read in one snapshot, so that work may go on meanwhile, and as it is written: an ordinary read shows a lease
-that ran out as over although nobody has made that move yet, and such a row would not agree with its events. `_Snapshot` is
-the desk that answers the client's reads in that way. Whether the moves that are owed can be made is another question; who
-wants to know reconciles first and examines then.
-
-Then the log is heard from its beginning (fold.py), every move is judged by itself (judge.py), and what they amount to is
-compared with what the API shows. Each check is a row of CHECKS, like the doctor's; `examine` returns what is wrong, in words.
+Each check is a row of CHECKS. `examine` returns what is wrong as sentences, `report` one line per check for the doctor.
 """
 
 from __future__ import annotations
@@ -19,15 +13,16 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
-from .client import Client
-from .core.canonical_json import digest
-from .core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED
-from .core.step_paths import place
-from .db.reads import Reader
-from .desk.desk import Desk
-from .fold import Fold, Row, Story
-from .health.audit import verify
-from .judge import LAWS
+from ..client import Client
+from ..core.canonical_json import digest
+from ..core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED
+from ..core.step_paths import place
+from ..db.reads import Reader
+from ..desk.desk import Desk
+from ..health.audit import verify
+from ..health.doctor import cycles
+from .moves import MOVE_CHECKS
+from .replay import Replay, Row, TaskHistory
 
 PAGE = 2000
 _START = "0.0.0"
@@ -37,7 +32,7 @@ T = TypeVar("T")
 
 
 class _Snapshot(Desk):
-    """The desk at one moment, as it is written."""
+    """A desk whose reads all see one snapshot, without overdue transitions."""
 
     reader: Reader
 
@@ -52,7 +47,7 @@ class _Snapshot(Desk):
 
 @contextmanager
 def as_written(client: Client) -> Iterator[Client]:
-    """A client that sees one moment, without the moves that are owed."""
+    """A client whose reads all see one snapshot, without overdue transitions."""
     desk = client.desk
     with desk.store.begin(write=False) as run:
         snapshot = object.__new__(_Snapshot)
@@ -61,7 +56,7 @@ def as_written(client: Client) -> Iterator[Client]:
 
 
 class Seen:
-    """All that the API shows, and all that the log tells."""
+    """Everything that the API shows, and the replayed event log."""
 
     def __init__(self, client: Client) -> None:
         self.problems = verify(client)["problems"]
@@ -77,21 +72,21 @@ class Seen:
         self.programs = {task["key"]: client.program(task["key"]) for task in runs}
         self.inbox = list(_pages(lambda last: client.inbox(limit=PAGE, after=last["id"] if last else None)))
         self.projects, self.users, self.tokens = client.projects(), client.users(), client.tokens()
-        self.fold = Fold(LAWS)
+        self.replay = Replay(MOVE_CHECKS)
         self.strays: list[str] = []
         self._listen(client)
 
     def _listen(self, client: Client) -> None:
-        """In the order in which a watcher sees them, then what a watcher is still kept from: it sees each chain in order."""
+        """Replay the events in a watcher's order, then those that watchers do not see yet; compare the order of each chain."""
         seen: dict[str | None, list[int]] = {}
         for event in client.watch(_START, 0):
             seen.setdefault(event["task"], []).append(event["seq"])
-            self.fold.hear(event)
+            self.replay.apply(event)
         place = dict.fromkeys(seen, 0)
         for event in _pages(lambda last: client.history(limit=PAGE, after=last["seq"] if last else _FIRST)):
             chain, at = seen.get(event["task"], ()), place.get(event["task"], 0)
             if at >= len(chain):
-                self.fold.hear(event)
+                self.replay.apply(event)
                 continue
             if chain[at] != event["seq"]:
                 self.strays.append(f"a watcher of {event['task']} sees event {chain[at]} where {event['seq']} was written")
@@ -115,7 +110,7 @@ class Check(NamedTuple):
 
 
 def examine(client: Client) -> list[str]:
-    """What is wrong, one sentence each; an empty list is a promise kept."""
+    """What is wrong, one sentence each."""
     return [f"{name}: {words}" for name, wrong in _looked(client) for words in wrong]
 
 
@@ -130,7 +125,7 @@ def report(client: Client) -> list[dict[str, Any]]:
 def _looked(client: Client) -> list[tuple[str, list[str]]]:
     try:
         seen = Seen(client)
-    except Exception as trouble:  # whoever asks is in trouble already
+    except Exception as trouble:  # a damaged database is reported, too
         return [("log", [f"cannot be read: {type(trouble).__name__} {trouble}"])]
     return [(check.name, list(check.look(seen))) for check in CHECKS]
 
@@ -156,29 +151,29 @@ _ASKED = {
 
 def _rows(seen: Seen) -> Iterator[str]:
     for key, task in seen.tasks.items():
-        story = seen.fold.tasks.get(key)
-        if story is None:
+        history = seen.replay.tasks.get(key)
+        if history is None:
             yield f"{key} is there, and no event tells of it"
             continue
-        yield from (f"{key} {words}" for words in _differs(task, story))
-    for key in seen.fold.tasks.keys() - seen.tasks.keys():
+        yield from (f"{key} {words}" for words in _differs(task, history))
+    for key in seen.replay.tasks.keys() - seen.tasks.keys():
         yield f"events tell of {key}, and it is not there"
 
 
-def _differs(task: Row, story: Story) -> Iterator[str]:
-    told = story.row
+def _differs(task: Row, history: TaskHistory) -> Iterator[str]:
+    told = history.row
     for name in _TOLD:
         if task[name] != told.get(name):
             yield f"has {name} {task[name]!a}, and its events say {told.get(name)!a}"
-    if task["updated_at"] != story.at:
-        yield f"was changed at {task['updated_at']}, and its last event was at {story.at}"
-    if task["version"] < story.events - 1:
-        yield f"has version {task['version']} after {story.events} events"
+    if task["updated_at"] != history.at:
+        yield f"was changed at {task['updated_at']}, and its last event was at {history.at}"
+    if task["version"] < history.events - 1:
+        yield f"has version {task['version']} after {history.events} events"
     yield from _other_claim(task["claim"], told)
-    if set(task["depends_on"]) != set(story.needs):
-        yield f"waits for {', '.join(task['depends_on']) or 'nobody'}, and its events say {', '.join(story.needs) or 'nobody'}"
-    if task["notes"] != story.notes:
-        yield f"has {len(task['notes'])} notes, and its events tell {len(story.notes)}, or they say something else"
+    if set(task["depends_on"]) != set(history.needs):
+        yield f"waits for {', '.join(task['depends_on']) or 'nobody'}, and its events say {', '.join(history.needs) or 'nobody'}"
+    if task["notes"] != history.notes:
+        yield f"has {len(task['notes'])} notes, and its events tell {len(history.notes)}, or they say something else"
 
 
 def _other_claim(claim: Row | None, told: Row) -> Iterator[str]:
@@ -192,8 +187,8 @@ def _other_claim(claim: Row | None, told: Row) -> Iterator[str]:
 
 def _asked(seen: Seen) -> Iterator[str]:
     for key, task in seen.tasks.items():
-        story = seen.fold.tasks.get(key)
-        told = dict(story.questions) if story else {}
+        history = seen.replay.tasks.get(key)
+        told = dict(history.questions) if history else {}
         for q in task["questions"]:
             said = told.pop(q["id"], None)
             if said is None:
@@ -222,16 +217,16 @@ def _asked_otherwise(q: Row, said: Row) -> Iterator[str]:
 
 
 def _journals(seen: Seen) -> Iterator[str]:
-    """The journal that is being written, those that were, and the script."""
+    """The current journal, the earlier ones, and the script."""
     for key, task in seen.tasks.items():
-        story = seen.fold.tasks.get(key)
+        history = seen.replay.tasks.get(key)
         shown = seen.journals.get(key, [[]])
         if task["steps"] != shown[-1]:
             yield f"{key} is listed with other steps than those of its journal"
-        told = [*story.older, story.steps] if story else []
+        told = [*history.older, history.steps] if history else []
         for number, (steps, said) in enumerate(zip_longest(shown, told, fillvalue=())):
             yield from (f"{words} of {key}, journal {number}" for words in _other_steps(steps, dict(said)))
-        program, known = seen.programs.get(key), story.program if story else None
+        program, known = seen.programs.get(key), history.program if history else None
         if program and digest(program["body"]) != program["digest"]:
             yield f"the script of {key} is not what it was"
         if (program and {name: program[name] for name in ("file", "digest")}) != known:
@@ -252,7 +247,7 @@ def _other_steps(steps: Iterable[Row], told: dict[str, Row]) -> Iterator[str]:
 
 
 def _inbox(seen: Seen) -> Iterator[str]:
-    """Everything that waits for a person is in the inbox, once, and nothing else."""
+    """The inbox has every pending question exactly once, and nothing else."""
     should = {q["id"] for task in seen.tasks.values() for q in task["questions"] if q["status"] == PENDING}
     shown = [item["id"] for item in seen.inbox]
     yield from (f"{name} waits for a person, and is not in the inbox" for name in sorted(should - set(shown)))
@@ -265,7 +260,7 @@ def _inbox(seen: Seen) -> Iterator[str]:
 
 
 def _needs(seen: Seen) -> Iterator[str]:
-    """Ready waits for nobody, blocked for somebody; who is done has no open child; everybody named is there."""
+    """`ready` has no open dependency, `blocked` has one, `done` has no open child; every task that is named exists."""
     children: dict[str, list[str]] = {}
     for key, task in seen.tasks.items():
         others = [*task["depends_on"], *([task["parent"]] if task["parent"] else [])]
@@ -285,22 +280,8 @@ def _needs(seen: Seen) -> Iterator[str]:
             yield f"{key} is 'done', and its child {open_[0]} is open"
 
 
-def _circles(seen: Seen) -> Iterator[str]:
-    """Take away whoever waits for nobody, until nobody is left, or only circles are."""
-    waits = {key: set(task["depends_on"]) & seen.tasks.keys() for key, task in seen.tasks.items()}
-    holds: dict[str, list[str]] = {}
-    for key, needs in waits.items():
-        for other in needs:
-            holds.setdefault(other, []).append(key)
-    free = [key for key, needs in waits.items() if not needs]
-    while free:
-        gone = free.pop()
-        del waits[gone]
-        for key in holds.get(gone, ()):
-            waits[key].discard(gone)
-            if not waits[key]:
-                free.append(key)
-    return (f"{key} waits for itself, by way of {', '.join(sorted(needs))}" for key, needs in sorted(waits.items()))
+def _circles(seen: Seen) -> Iterable[str]:
+    return cycles({key: set(task["depends_on"]) & seen.tasks.keys() for key, task in seen.tasks.items()})
 
 
 # --- the office and the log ---------------------------------------------------------------------------------------------
@@ -310,14 +291,14 @@ _TOKEN = ("actor", "role", "scopes", "created_by")
 
 
 def _office(seen: Seen) -> Iterator[str]:
-    fold = seen.fold
-    yield from fold.wrong["office"]
+    replay = seen.replay
+    yield from replay.wrong["office"]
     shown: dict[str, tuple[Row, Row]] = {
-        "projects": ({p["key"]: p["name"] for p in seen.projects}, fold.projects),
-        "people": ({u["name"]: u["role"] for u in seen.users}, fold.users),
+        "projects": ({p["key"]: p["name"] for p in seen.projects}, replay.projects),
+        "people": ({u["name"]: u["role"] for u in seen.users}, replay.users),
         "tokens": (
             {t["name"]: {n: t[n] for n in _TOKEN} for t in seen.tokens if t["revoked_at"] is None},
-            fold.tokens,
+            replay.tokens,
         ),
     }
     for what, (there, told) in shown.items():
@@ -333,8 +314,8 @@ def _chain(seen: Seen) -> Iterator[str]:
     return (f"{p['chain']} event {p['n']} {p['what']}" for p in seen.problems)
 
 
-def _law(name: str) -> Callable[[Seen], Iterable[str]]:
-    return lambda seen: seen.fold.wrong[name]
+def _replayed(name: str) -> Callable[[Seen], Iterable[str]]:
+    return lambda seen: seen.replay.wrong[name]
 
 
 _RESTORE = "Something was changed behind the desk's back, or there is a bug: keep the file, and compare with a backup."
@@ -356,7 +337,7 @@ _WELL = {
 CHECKS: tuple[Check, ...] = (
     Check("chain", _chain, "every chain of events verifies", "See all with: turn audit verify"),
     Check("readers", lambda seen: seen.strays, "watchers see every chain in its order", _RESTORE),
-    *(Check(name, _law(name), _WELL[name], _RESTORE) for name in LAWS),
+    *(Check(name, _replayed(name), _WELL[name], _RESTORE) for name in MOVE_CHECKS),
     Check("tasks", _rows, "the events tell every task as it is, with its notes and needs", _RESTORE),
     Check("journals", _journals, "the events tell every step and script as it is", _RESTORE),
     Check("asked", _asked, "the events tell every question as it is", _RESTORE),

@@ -1,9 +1,8 @@
-"""The desk rebuilt from its events.
+"""Rebuilds tasks, questions, journals, projects, users and tokens from the event log alone.
 
-`Fold.hear(event)` takes one event as the API tells it. It changes what is known of the event's task, and then asks every law
-(judge.py) whether such a move may have been made: from what was there before, to what is there after. Nothing here looks
-at a row of the database; what has been heard is all that is known. Whoever compares it with what the API shows (strict.py)
-learns whether every change left an event, and every event was a change.
+`Replay.apply(event)` takes one event as the API shows it, updates the history of its task, and runs every move check
+(moves.py) on the change. It reads no row of the database: checks.py compares the result with the rows, and so finds changes
+without an event and events without a change.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .core.model import HUMAN, PENDING, RESOLVED, REVIEW
-from .core.permissions import FOR_ITS_AGENTS
-from .core.rules import MEANS
+from ..core.model import HUMAN, PENDING, RESOLVED, REVIEW
+from ..core.permissions import FOR_ITS_AGENTS
+from ..core.rules import MEANS
 
 Row = dict[str, Any]
 
-#: Fields that a birth leaves out of its event when they are empty.
+#: Fields that the event of a new task leaves out when they are empty.
 _EMPTY: Row = {
     "description": "", "acceptance": "", "summary": "", "reason": "", "labels": [], "retry_count": 0, "epoch": 0, "priority": 0,
     "state": None, "holder": None, "return_state": None, "lease_expires_at": None, "wake_at": None,
@@ -28,8 +27,8 @@ _EMPTY: Row = {
 _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
 
 
-class Story:
-    """What is known of one task."""
+class TaskHistory:
+    """One task, as its events so far describe it."""
 
     __slots__ = (
         "at", "events", "freed", "key", "needs", "notes", "older", "program", "questions", "row", "stay", "steps", "void"
@@ -58,13 +57,13 @@ class Story:
 
 
 class Move(NamedTuple):
-    """One event, with what was there before and what is there now."""
+    """One event, with the task before and after it."""
 
     event: Row
     data: Row
     verb: str  #: of the table
     was: Row  #: the task's fields before; empty at its birth
-    story: Story
+    history: TaskHistory
     closed: list[tuple[Row, Row]]  #: a question before and after
     opened: list[Row]
     used: tuple[Row, Row] | None = None  #: a permission before and after
@@ -75,19 +74,19 @@ class Move(NamedTuple):
         return str(self.data["to"])
 
 
-class Fold:
-    def __init__(self, laws: Mapping[str, Callable[[Fold, Move], Iterator[str]]]) -> None:
-        self.laws = laws
-        self.tasks: dict[str, Story] = {}
+class Replay:
+    def __init__(self, checks: Mapping[str, Callable[[Replay, Move], Iterator[str]]]) -> None:
+        self.checks = checks
+        self.tasks: dict[str, TaskHistory] = {}
         self.asked: dict[str, str] = {}  #: question -> task
         self.projects: dict[str, str] = {}
         self.users: dict[str, str] = {}
         self.tokens: dict[str, Row] = {}
         self.events = 0
         self.retried: set[str] = set()  #: tasks that a person wants tried again, by an answer about another task
-        self.wrong: dict[str, list[str]] = {name: [] for name in (*laws, "office")}
+        self.wrong: dict[str, list[str]] = {name: [] for name in (*checks, "office")}
 
-    def hear(self, event: Row) -> None:
+    def apply(self, event: Row) -> None:
         self.events += 1
         try:
             if event["task"] is None:
@@ -95,73 +94,73 @@ class Fold:
             else:
                 self._task(event)
         except (KeyError, TypeError, ValueError, AttributeError) as trouble:
-            law = "moves" if event["task"] else "office"
-            self.wrong[law].append(f"{_name(event)} cannot be understood: {type(trouble).__name__} {trouble}")
+            check = "moves" if event["task"] else "office"
+            self.wrong[check].append(f"{_name(event)} cannot be understood: {type(trouble).__name__} {trouble}")
 
     # --- tasks ------------------------------------------------------------------------------------------------------
 
     def _task(self, event: Row) -> None:
         data, key = event["data"], event["task"]
-        story = self.tasks.get(key)
-        born = story is None
-        if story is None:
-            story = self.tasks[key] = Story(key)
-            story.row["created_at"] = data.get("created_at", event["at"])
-        was = {} if born else dict(story.row)
+        history = self.tasks.get(key)
+        born = history is None
+        if history is None:
+            history = self.tasks[key] = TaskHistory(key)
+            history.row["created_at"] = data.get("created_at", event["at"])
+        was = {} if born else dict(history.row)
         if data["to"] in (HUMAN, REVIEW) and data["to"] != was.get("state"):
-            story.stay = set()
-        story.row.update(data.get("set", ()), state=data["to"])
-        closed, opened = list(self._close(story, data)), list(self._open(story, event))
-        written = list(self._write(story, data))
-        used = self._use(story, data) if event["action"] == "use" else None
-        story.notes += [{"at": event["at"], **note} for note in data.get("notes", ())]
+            history.stay = set()
+        history.row.update(data.get("set", ()), state=data["to"])
+        closed, opened = list(self._close(history, data)), list(self._open(history, event))
+        written = list(self._write(history, data))
+        used = self._use(history, data) if event["action"] == "use" else None
+        history.notes += [{"at": event["at"], **note} for note in data.get("notes", ())]
         for task, needs in data.get("needs_added", ()):
             self.tasks[task].needs[needs] = None
         for task, needs in data.get("needs_removed", ()):
             self.tasks[task].needs.pop(needs, None)
-        story.void |= set(data.get("void", ()))
-        story.program = data.get("program", story.program)
-        move = Move(event, data, _meant(event, data), was, story, closed, opened, used, written)
-        for name, law in self.laws.items():
-            self.wrong[name] += [f"{_name(event)}: {words}" for words in law(self, move)]
-        story.events, story.at = story.events + 1, event["at"]
-        story.freed = story.freed or move.to in RESOLVED
+        history.void |= set(data.get("void", ()))
+        history.program = data.get("program", history.program)
+        move = Move(event, data, _meant(event, data), was, history, closed, opened, used, written)
+        for name, check in self.checks.items():
+            self.wrong[name] += [f"{_name(event)}: {words}" for words in check(self, move)]
+        history.events, history.at = history.events + 1, event["at"]
+        history.freed = history.freed or move.to in RESOLVED
 
-    def _close(self, story: Story, data: Row) -> Iterator[tuple[Row, Row]]:
+    def _close(self, history: TaskHistory, data: Row) -> Iterator[tuple[Row, Row]]:
         for said in data.get("closed", ()):
-            before = story.questions.get(said["id"])
+            before = history.questions.get(said["id"])
             if before is None:
-                raise ValueError(f"closes {said['id']}, which {story.key} never had")
+                raise ValueError(f"closes {said['id']}, which {history.key} never had")
             after = {**before, **dict.fromkeys(_CLOSING), **said}
-            story.questions[said["id"]] = after
+            history.questions[said["id"]] = after
             yield before, after
 
-    def _write(self, story: Story, data: Row) -> Iterator[tuple[Row | None, Row]]:
+    def _write(self, history: TaskHistory, data: Row) -> Iterator[tuple[Row | None, Row]]:
         if "journal" in data.get("set", ()) and data["from"] is not None:
             to, spare = _back_to(data), data.get("rewound", {}).get("spare")
-            kept = {name: step for name, step in story.steps.items() if to is not None and _order(name) < to}
+            kept = {name: step for name, step in history.steps.items() if to is not None and _order(name) < to}
             if spare:
-                kept |= {f"~{name}": step for name, step in story.steps.items() if name not in kept and name[0] != "~"}
-            story.older.append(story.steps)
-            story.steps = kept
+                kept |= {f"~{name}": step for name, step in history.steps.items() if name not in kept and name[0] != "~"}
+            history.older.append(history.steps)
+            history.steps = kept
         for said in data.get("steps", ()):
-            before = story.steps.get(said["index"])
-            story.steps[said["index"]] = said
+            before = history.steps.get(said["index"])
+            history.steps[said["index"]] = said
             yield before, said
 
-    def _use(self, story: Story, data: Row) -> tuple[Row, Row]:
-        before = story.questions.get(data["question"])
+    def _use(self, history: TaskHistory, data: Row) -> tuple[Row, Row]:
+        before = history.questions.get(data["question"])
         if before is None:
-            raise ValueError(f"uses {data['question']}, which {story.key} never had")
-        after = story.questions[data["question"]] = {**before, "used_by": data["used_by"]}
+            raise ValueError(f"uses {data['question']}, which {history.key} never had")
+        after = history.questions[data["question"]] = {**before, "used_by": data["used_by"]}
         return before, after
 
-    def _open(self, story: Story, event: Row) -> Iterator[Row]:
+    def _open(self, history: TaskHistory, event: Row) -> Iterator[Row]:
         for said in event["data"].get("opened", ()):
             if said["id"] in self.asked:
                 raise ValueError(f"opens {said['id']}, which {self.asked[said['id']]} has already")
-            self.asked[said["id"]] = story.key
-            story.questions[said["id"]] = said
+            self.asked[said["id"]] = history.key
+            history.questions[said["id"]] = said
             yield said
 
     # --- the office -------------------------------------------------------------------------------------------------
@@ -175,7 +174,7 @@ class Fold:
         self.projects[data["project"]] = data["name"]
 
     def _for_its_agents(self, event: Row) -> bool:
-        """A worker makes tokens for the agents that it starts, and takes them back."""
+        """A worker creates tokens for the agents that it starts, and revokes them."""
         token = self.tokens.get(event["data"].get("token")) or event["data"]
         return event["action"] in FOR_ITS_AGENTS and (token.get("role"), token.get("created_by")) == ("agent", event["actor"])
 
@@ -195,21 +194,21 @@ class Fold:
         del self.tokens[data["token"]]
 
 
-_OFFICE: dict[str, Callable[[Fold, Row], None]] = {
-    "project_create": Fold._project,
-    "project_set": lambda fold, data: None,
-    "user_set": Fold._user,
-    "user_remove": Fold._user_gone,
-    "token_create": Fold._token,
-    "token_revoke": Fold._token_gone,
+_OFFICE: dict[str, Callable[[Replay, Row], None]] = {
+    "project_create": Replay._project,
+    "project_set": lambda replay, data: None,
+    "user_set": Replay._user,
+    "user_remove": Replay._user_gone,
+    "token_create": Replay._token,
+    "token_revoke": Replay._token_gone,
     **dict.fromkeys(
-        ("password_set", "login", "logout", "link_create", "link_use", "prefs_set", "restore"), lambda fold, data: None
+        ("password_set", "login", "logout", "link_create", "link_use", "prefs_set", "restore"), lambda replay, data: None
     ),
 }
 
 
 def _order(index: str) -> list[int]:
-    """Where a step stands; what was laid aside stands behind everything."""
+    """Sort key of a step's index; steps that a rewind set aside come last."""
     return [10**9] if index.startswith("~") else [int(part) for part in index.split(".")]
 
 

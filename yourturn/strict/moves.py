@@ -1,16 +1,16 @@
-"""The law applied again to every move that was made.
+"""Checks every move in the event log against the rules.
 
-Each row of LAWS takes one move (fold.py): an event, what was there before it and what is there now; and says what is wrong
-with it, in words. It is a second opinion. It is written from the tables of core/rules.py and from the published promises, not
-from the effects: an effect that goes wrong is not excused by going wrong here in the same way.
+Each row of MOVE_CHECKS takes one move (replay.py): an event, the task before it and the task after it; and yields what is
+wrong with it, in words. The checks are written from the tables of core/rules.py and from docs/guarantees.md, not from the
+code of the effects, so that a bug in an effect does not hide here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .core.canonical_json import digest
-from .core.model import (
+from ..core.canonical_json import digest
+from ..core.model import (
     ANSWERED,
     APPROVED,
     BLOCKED,
@@ -33,17 +33,17 @@ from .core.model import (
     WITHDRAWN,
     WORKING,
 )
-from .core.rules import CHOICES, FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
-from .core.step_paths import place
-from .fold import Fold, Move, Row
+from ..core.rules import CHOICES, FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
+from ..core.step_paths import place
+from .replay import Move, Replay, Row
 
-#: What an actor of a sort can be at most. Roles change; the log only keeps names.
+#: The highest role of each sort of actor. Roles change, and the log keeps only the names of actors.
 _SORTS = {"human": ROLES["admin"], "agent": ROLES["agent"], "system": ROLES["system"]}
 
 
 
-def _moves(fold: Fold, m: Move) -> Iterator[str]:
-    """A legal cell of the table, said by somebody who may, from where the task was."""
+def _moves(replay: Replay, m: Move) -> Iterator[str]:
+    """The table has such a transition from the task's state, and allows it to the actor."""
     source, was = m.data["from"], m.was.get("state")
     if source != was:
         yield f"it comes from '{source}', and the task was '{was}'"
@@ -62,30 +62,30 @@ def _moves(fold: Fold, m: Move) -> Iterator[str]:
                 yield f"an agent changed {name}"
 
 
-def _claims(fold: Fold, m: Move) -> Iterator[str]:
-    """Whoever works holds a claim; nobody else does, except while its session waits for a person."""
-    held = m.story.row["holder"] is not None
+def _claims(replay: Replay, m: Move) -> Iterator[str]:
+    """A working task is claimed; other tasks are not, except while their session waits for a person."""
+    held = m.history.row["holder"] is not None
     if held and m.to not in (WORKING, HUMAN):
-        yield f"it is '{m.to}', and {m.story.row['holder']} holds a claim"
+        yield f"it is '{m.to}', and {m.history.row['holder']} holds a claim"
     if not held and m.to == WORKING:
         yield "it is 'working', and nobody holds a claim"
-    if held and m.was.get("holder") not in (None, m.story.row["holder"]):
-        yield f"the claim went from {m.was['holder']} to {m.story.row['holder']}"
+    if held and m.was.get("holder") not in (None, m.history.row["holder"]):
+        yield f"the claim went from {m.was['holder']} to {m.history.row['holder']}"
     if held and m.was.get("holder") is None and m.verb != "claim":
-        yield f"{m.verb} gave {m.story.row['holder']} a claim"
+        yield f"{m.verb} gave {m.history.row['holder']} a claim"
 
 
-def _epochs(fold: Fold, m: Move) -> Iterator[str]:
-    before, now = m.was.get("epoch", 0), m.story.row["epoch"]
+def _epochs(replay: Replay, m: Move) -> Iterator[str]:
+    before, now = m.was.get("epoch", 0), m.history.row["epoch"]
     if now < before:
         yield f"the epoch fell from {before} to {now}"
     if m.verb == "claim" and now <= before:
         yield f"it was claimed with epoch {now} after {before}"
 
 
-def _retries(fold: Fold, m: Move) -> Iterator[str]:
-    """A try is spent by letting go, given back by a person; at the last one a person is asked, once."""
-    before, now = m.was.get("retry_count", 0), m.story.row["retry_count"]
+def _retries(replay: Replay, m: Move) -> Iterator[str]:
+    """release and expire spend a try, a person gives them back; the last one opens one question to a person."""
+    before, now = m.was.get("retry_count", 0), m.history.row["retry_count"]
     spent = m.verb in ("release", "expire") and m.was.get("state") == WORKING
     if spent and now != before + 1:
         yield f"{m.verb} took the tries from {before} to {now}"
@@ -96,17 +96,17 @@ def _retries(fold: Fold, m: Move) -> Iterator[str]:
         yield f"{m.verb} by {m.event['actor']} took the tries from {before} to {now}"
     if not m.was and now:
         yield f"it was born with {now} tries"
-    asked = [q for q in m.story.pending() if q.get("reason") == RETRY_EXHAUSTED and q["asked_by"] == "system"]
+    asked = [q for q in m.history.pending() if q.get("reason") == RETRY_EXHAUSTED and q["asked_by"] == "system"]
     if len(asked) > 1:
         yield f"{len(asked)} questions say that the tries ran out"
-    if now >= m.story.row["max_retries"] and m.to not in ENDED and len(asked) != 1:
+    if now >= m.history.row["max_retries"] and m.to not in ENDED and len(asked) != 1:
         yield f"all {now} tries are spent, and nobody is asked how to go on"
 
 
-def _turns(fold: Fold, m: Move) -> Iterator[str]:
-    """`human` if and only if a blocking question is open, or `review` where it is about finished work; nothing is open on what
-    has ended."""
-    waiting = m.story.waiting()
+def _turns(replay: Replay, m: Move) -> Iterator[str]:
+    """`human` if and only if a blocking question is open (`review` if it is about finished work); ended tasks have no open
+    question."""
+    waiting = m.history.waiting()
     finished = [q for q in waiting if q.get("reason") == FINISHED]
     if m.to == HUMAN and len(finished) == len(waiting):
         yield "it is 'human', and no blocking question is open"
@@ -114,12 +114,12 @@ def _turns(fold: Fold, m: Move) -> Iterator[str]:
         yield f"{waiting[0]['id']} is open and blocks, and the task is '{m.to}'"
     if len(finished) > 1:
         yield f"{len(finished)} questions ask about its finished work"
-    if m.to in ENDED and m.story.pending():
-        yield f"it has ended, and {m.story.pending()[0]['id']} is open"
+    if m.to in ENDED and m.history.pending():
+        yield f"it has ended, and {m.history.pending()[0]['id']} is open"
 
 
-def _questions(fold: Fold, m: Move) -> Iterator[str]:
-    """How a question may begin. One that comes from another tracker has begun, and perhaps ended, there."""
+def _questions(replay: Replay, m: Move) -> Iterator[str]:
+    """How a question may begin. An imported one has begun, and perhaps ended, in another tracker."""
     for q in m.opened:
         if m.verb == "import":
             yield from _brought(q, m.event["at"])
@@ -149,7 +149,7 @@ def _again(m: Move) -> Row | None:
 
 
 def _brought(q: Row, at: str) -> Iterator[str]:
-    """Not from the future, and what was answered there was answered by a person, with what fits."""
+    """An imported question is not from the future; a person answered it, with an answer that fits."""
     if not q["asked_at"] <= q.get("responded_at", at) <= at:
         yield f"{q['id']} was asked at {q['asked_at']} and closed at {q.get('responded_at')}, and that is not before now"
     if q["status"] == ANSWERED:
@@ -158,8 +158,8 @@ def _brought(q: Row, at: str) -> Iterator[str]:
         yield from _unfit(q, q.get("response"))
 
 
-def _answers(fold: Fold, m: Move) -> Iterator[str]:
-    """A question is closed once, while it is open, by somebody who may, with an answer that fits."""
+def _answers(replay: Replay, m: Move) -> Iterator[str]:
+    """A question is closed once, while it is open, by an actor who may, with an answer that fits."""
     actor, answered = m.event["actor"], 0
     for before, q in m.closed:
         name, status = q["id"], q["status"]
@@ -194,18 +194,18 @@ def _answers(fold: Fold, m: Move) -> Iterator[str]:
 
 def _accepted_unasked(m: Move) -> bool:
     """Before schema 6 finished work was accepted or sent back without a question of its own."""
-    asked = any(q.get("reason") == FINISHED for q in m.story.questions.values())
+    asked = any(q.get("reason") == FINISHED for q in m.history.questions.values())
     return m.verb == "answer" and m.data["from"] == REVIEW and not m.closed and not asked
 
 
 def _unfinished(m: Move) -> bool:
-    """Finished work whose task got a child meanwhile: what else was asked is closed, and so is the question about it."""
+    """A task with finished work got a child meanwhile: the question about its work is closed with the others."""
     return m.data["from"] == HUMAN and m.to in (READY, BLOCKED) and m.was.get("return_state") == REVIEW and len(m.closed) > 1
 
 
 def _may_withdraw(m: Move, q: Row, actor: str) -> bool:
-    """People: what somebody asked. Agents: their own, and what holds the task up only as its holder. The system: its own, when
-    the cause is gone. Nobody: the question about finished work."""
+    """People withdraw what an actor asked; agents their own questions, blocking ones only as holder; the system its own, when
+    the cause is gone. The question about finished work is never withdrawn."""
     if q.get("reason") == FINISHED:
         return False
     if actor == "system":
@@ -216,8 +216,8 @@ def _may_withdraw(m: Move, q: Row, actor: str) -> bool:
     return bool(q["asked_by"] == actor) and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
 
 
-def _uses(fold: Fold, m: Move) -> Iterator[str]:
-    """What was done is what was shown, or what the person made of it; a person said yes; and nobody did it before."""
+def _uses(replay: Replay, m: Move) -> Iterator[str]:
+    """The action is the approved one, or the person's edit of it; it was approved; and it was not used before."""
     if m.used is None:
         return
     before, q = m.used
@@ -228,19 +228,19 @@ def _uses(fold: Fold, m: Move) -> Iterator[str]:
         yield f"{q['id']} was used already, by {before['used_by']}"
     if m.data["digest"] != response.get("digest", q.get("digest")):
         yield f"{q['id']} was used for something else than what was approved"
-    if q["id"] in m.story.void:
+    if q["id"] in m.history.void:
         yield f"{q['id']} was used, and a restore had made it void"
 
 
-def _steps(fold: Fold, m: Move) -> Iterator[str]:
-    """Only a run has steps, its holder writes them, or a person who settles one that asked; and a result never changes."""
-    was, now = m.was.get("journal", 0), m.story.row["journal"]
-    if now != was and not (now == was + 1 and m.verb in ("reopen", "rewind") and m.story.row["workflow"]):
+def _steps(replay: Replay, m: Move) -> Iterator[str]:
+    """Only a run has steps; its holder writes them, or a person who answers a waiting one; a result never changes."""
+    was, now = m.was.get("journal", 0), m.history.row["journal"]
+    if now != was and not (now == was + 1 and m.verb in ("reopen", "rewind") and m.history.row["workflow"]):
         yield f"{m.verb} took the journal from {was} to {now}"
     asked = {q.get("step") for _, q in m.closed}
     for before, step in m.written:
         where = f"step {step['index']}"
-        if not m.story.row["workflow"]:
+        if not m.history.row["workflow"]:
             yield f"{where} is written, and there is no script"
         if m.was.get("holder") is None and m.verb != "answer":
             yield f"{where} was written, and nobody held the run"
@@ -295,14 +295,14 @@ def _approving_silence(q: Row) -> Iterator[str]:
         yield f"silence answered {q['id']} with {response}"
 
 
-def _verdicts(fold: Fold, m: Move) -> Iterator[str]:
+def _verdicts(replay: Replay, m: Move) -> Iterator[str]:
     """When a blocking question is closed, the task lands where the tables of verdicts and of silence say."""
-    stay = m.story.stay
+    stay = m.history.stay
     lands: tuple[str, ...] | None = None
     for _, q in m.closed:
         if q["status"] == ANSWERED:
             verdict = q["response"]["verdict"]
-            result = outcome(q["kind"], verdict, bool(q["blocking"]), bool(m.story.row["workflow"]))
+            result = outcome(q["kind"], verdict, bool(q["blocking"]), bool(m.history.row["workflow"]))
             if result == "refused":
                 yield f"{q['id']} of kind {q['kind']} was {verdict}, which is refused"
             if not q["blocking"]:
@@ -319,7 +319,7 @@ def _verdicts(fold: Fold, m: Move) -> Iterator[str]:
         stay.clear()
     elif m.verb not in ("answer", "withdraw") or m.data["from"] not in (HUMAN, REVIEW) or _accepted_unasked(m):
         return
-    waiting = m.story.waiting()
+    waiting = m.history.waiting()
     if lands is None and waiting:
         lands = (REVIEW,) if all(q.get("reason") == FINISHED for q in waiting) else (HUMAN,)
     if lands is None and any(q["status"] == WITHDRAWN and q.get("reason") == FINISHED for _, q in m.closed):
@@ -338,13 +338,13 @@ def _chosen(q: Row) -> object:
 
 
 def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
-    how, others = m.data["on_timeout"], bool(m.story.waiting())
+    how, others = m.data["on_timeout"], bool(m.history.waiting())
     if how == "accept":
         return (DONE,)
     if how in ("remind", "escalate", "keep"):
         return (HUMAN,)
     if how in ("fail", "stuck"):
-        asked = any(q["asked_by"].startswith("human:") for q in m.story.waiting())
+        asked = any(q["asked_by"].startswith("human:") for q in m.history.waiting())
         outlived = asked and any(q["status"] == TIMEOUT and q["asked_by"].startswith("agent:") for _, q in m.closed)
         return (HUMAN,) if outlived else (FAILED,)
     if how == "defer" and not others:
@@ -355,16 +355,16 @@ def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
 
 def _back(m: Move) -> tuple[str, ...]:
     was = str(m.was.get("return_state"))
-    if was == WORKING and m.story.row["holder"] is not None:
+    if was == WORKING and m.history.row["holder"] is not None:
         return (WORKING,)
     return {CREATED: (CREATED,), REVIEW: (REVIEW, READY, BLOCKED)}.get(was, (READY, BLOCKED))
 
 
-def _times(fold: Fold, m: Move) -> Iterator[str]:
+def _times(replay: Replay, m: Move) -> Iterator[str]:
     """Time does not run backwards, and what time alone moves is not moved too early."""
     at, was = m.event["at"], m.was
-    if at < m.story.at:
-        yield f"the event before it was written at {m.story.at}"
+    if at < m.history.at:
+        yield f"the event before it was written at {m.history.at}"
     if m.event["actor"] != "system":
         return
     due = {"expire": "lease_expires_at", "wake": "wake_at"}.get(m.verb)
@@ -383,29 +383,29 @@ def _too_early(q: Row, at: str, how: str) -> Iterator[str]:
         yield f"{q['id']} asks for {promised} when nobody answers, and got {how}"
 
 
-def _causes(fold: Fold, m: Move) -> Iterator[str]:
-    """No effect stands before its cause: who is let go on has seen what it waited for end, the system opens again what a person
-    wants tried again, and takes back its question when the cause is gone."""
+def _causes(replay: Replay, m: Move) -> Iterator[str]:
+    """No effect comes before its cause: a task is unblocked after its dependencies ended; the system reopens a task after a
+    person chose that, and withdraws its question after the cause is gone."""
     system = m.event["actor"] == "system"
     if m.verb == "reopen" and system:
-        if m.story.key not in fold.retried:
+        if m.history.key not in replay.retried:
             yield "the system opened it again, and no person chose that"
-        fold.retried.discard(m.story.key)
+        replay.retried.discard(m.history.key)
     for _, q in m.closed:
         if q.get("reason") == DEPENDENCY_FAILED and q["asked_by"] == "system":
             failed = str((q.get("metadata") or {}).get("failed"))
             if _chosen(q) == "retry":
-                fold.retried.add(failed)
-            if m.verb == "withdraw" and system and failed in m.story.needs and fold.tasks[failed].row["state"] == FAILED:
+                replay.retried.add(failed)
+            if m.verb == "withdraw" and system and failed in m.history.needs and replay.tasks[failed].row["state"] == FAILED:
                 yield f"{q['id']} was taken back, and {failed} has still failed"
     if m.verb in ("unblock", "parent"):
-        for key in m.story.needs:
-            other = fold.tasks.get(key)
+        for key in m.history.needs:
+            other = replay.tasks.get(key)
             if other is None or not other.freed:
                 yield f"it goes on before {key}, which it waits for, has ended"
 
 
-LAWS: dict[str, Callable[[Fold, Move], Iterator[str]]] = {
+MOVE_CHECKS: dict[str, Callable[[Replay, Move], Iterator[str]]] = {
     "moves": _moves,
     "claims": _claims,
     "epochs": _epochs,
