@@ -41,7 +41,7 @@ browser: ## a Chromium for the tests of pages; root gets one from the system's p
 
 screenshots: setup browser ## write pictures of every page to screenshots/
 	@$(PY) -m tests.web.screenshots
-	@$(PY) -m tests.web.workshots
+	@$(PY) -m tests.web.work_screenshots
 
 check: setup ## lint, types, and docs that say what the tables say
 	@bad=0; \
@@ -54,7 +54,7 @@ bench: setup $(VENV)/.bench ## measure the desk against bare databases and a pee
 	@$(PY) -m bench $(BENCH)
 
 torture: setup ## the long fault tests: kills, crowds, broken surroundings (SCALE=0.1 for a taste)
-	@$(PY) -m tests.torture --scale $(SCALE)
+	@$(PY) -m tests.faults --scale $(SCALE)
 
 mutants: setup ## take one guard away at a time; some test must notice each
 	@$(PY) -m tests.mutants

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import suite
-from tests.desks import Desk, Files, Schemas
+from tests import selection, speed
+from tests.databases import Desk, Files, Schemas
 from yourturn.client import Client
 from yourturn.config import connect
 from yourturn.testing import FakeClock
@@ -21,30 +21,34 @@ from yourturn.testing import FakeClock
 for name in [name for name in os.environ if name.startswith("YOURTURN_")]:
     del os.environ[name]
 
+pytest_plugins = ("tests.fixtures.server", "tests.fixtures.command")
 TURN = str(Path(sys.executable).parent / "turn")
 DIALECTS = ("sqlite", "postgres")
 _numbers = itertools.count(1)
-_folder = suite.into_memory()
+_folder = speed.into_memory()
 
 
-#: What takes longest. Begun last, it would be waited for.
-LONG = ("torture/test_programs.py", "torture/test_models.py", "torture/test_failpoints.py", "torture/test_crowd.py")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "run the combinations that the default leaves out: all databases, all browsers (see tests/selection.py)"
+    parser.addoption("--rest", action="store_true", help=text)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, in both halves: each of two workers begins with a half, and helps the other one in the end."""
-    long = [item for item in items if item.nodeid.partition("::")[0].endswith(LONG)]
-    rest = [item for item in items if item not in set(long)]
-    half = len(rest) // 2
-    items[:] = [*long[::2], *rest[:half], *long[1::2], *rest[half:]]
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        selection.mark(item)
+    chosen, others = selection.split(items)
+    if config.getoption("--rest"):
+        chosen, others = others, chosen
+    config.hook.pytest_deselected(items=others)
+    items[:] = chosen
 
 
 def pytest_collection(session: pytest.Session) -> None:
-    suite.read_a_share(session.config)
+    speed.read_a_share(session.config)
 
 
 def pytest_collection_finish() -> None:
-    suite.settle_down()
+    speed.settle_down()
 
 
 @pytest.hookimpl(trylast=True)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.api.conftest import Site
+from tests.fixtures.server import Site
 from yourturn.core.errors import Invalid
 from yourturn.http import hub as hubs
 from yourturn.http.hub import Frame, Told, Watcher, Wish, parse_id

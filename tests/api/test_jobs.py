@@ -194,7 +194,7 @@ _FIELDS = {
 @pytest.fixture(scope="module")
 def wound(new_address):
     """A server whose time is ours."""
-    from tests.api.conftest import Site
+    from tests.fixtures.server import Site
     from yourturn.testing import FakeClock
 
     clock = FakeClock()
@@ -349,7 +349,7 @@ def test_errors_name_the_fields_as_they_are_sent(site, job):
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_what_is_filtered_is_filtered_before_the_page(new_address, dialect):
-    from tests.api.conftest import Site
+    from tests.fixtures.server import Site
 
     site = Site(new_address(dialect))
     try:

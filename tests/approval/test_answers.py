@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from tests.approval.people import PROGRAM, edit, outcome, person
+from tests.approval.person import PROGRAM, edit, outcome, person
 from yourturn.approval.decorator import approved, approved_async, requires_approval
 from yourturn.core.canonical_json import digest
 from yourturn.core.errors import Invalid, NobodyAnswered, Refused, StillWaiting, YourturnError

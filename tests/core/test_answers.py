@@ -6,7 +6,7 @@ import pytest
 
 from yourturn.core.errors import Invalid
 
-from .kit import everything, state
+from .states import everything, state
 
 SESSIONS = {"id": "s", "label": "Server sessions", "value": "sessions"}
 CHOICE = {"options": ["jwt", SESSIONS, {"label": "Three", "value": 3}]}

@@ -7,7 +7,7 @@ import pytest
 from yourturn.core.errors import Invalid
 from yourturn.core.settings import SETTINGS
 
-from .kit import everything, state
+from .states import everything, state
 
 ALSO = [{"text": "Which region?", "options": ["eu", "us"], "reviewer": "bob"}, {"text": "Half is done.", "kind": "checkpoint"}]
 

@@ -15,7 +15,7 @@ from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid,
 from yourturn.core.model import Who
 from yourturn.strict import examine
 
-from .kit import SCRIPT, case, everything, said, verbs
+from .states import SCRIPT, case, everything, said, verbs
 
 DONE = {"status": "COMPLETE"}
 PROGRAM = {"file": SCRIPT, "body": "run('coder')\n"}
@@ -407,7 +407,7 @@ def test_park_until_wakes_with_its_steps(bench, clock):
 _DIES = """
 import sys
 from yourturn.config import connect
-from tests.core.kit import said
+from tests.core.states import said
 desk = connect(sys.argv[1], as_="agent:coder", project="PROJ", env={})
 steps = [said("1"), said("2", "waiting")]
 claim = desk.claim("PROJ-1", "w1")["claim"]

@@ -8,7 +8,7 @@ from yourturn.core.canonical_json import digest
 from yourturn.core.errors import ClaimLost, IllegalMove, Invalid, Precondition
 from yourturn.core.rules import KINDS
 
-from .kit import everything, row, state, verbs
+from .states import everything, row, state, verbs
 
 HOUR = 3_600_000_000
 

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.conftest import DIALECTS
-from tests.core.kit import everything
+from tests.core.states import everything
 from yourturn.client import Client
 from yourturn.config import connect
 from yourturn.core.errors import ClaimLost, Invalid, NotAllowed, Precondition, StoreTrouble
@@ -20,7 +20,7 @@ from yourturn.db import dump, schema
 from yourturn.health.audit import verify
 from yourturn.health.doctor import examine
 
-from .scenes import fill
+from .sample_desk import fill
 
 
 @pytest.fixture

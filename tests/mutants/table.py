@@ -16,62 +16,74 @@ _DESK, _OFFICE, _LOOKOUT = (
 )
 _BASE, _DOCKET = "yourturn/db/unit_of_work.py", "yourturn/db/case_loader.py"
 _SQLITE, _POSTGRES = "yourturn/db/sqlite.py", "yourturn/db/postgres.py"
-_LINK, _HANGING, _FLAT = "yourturn/db/link.py", "yourturn/db/details.py", "tests/store/test_flat.py"
+_LINK, _HANGING, _FLAT = "yourturn/db/link.py", "yourturn/db/details.py", "tests/db/test_constant_cost.py"
 _SCHEMA, _QUERIES = "yourturn/db/schema.sql", "yourturn/db/queries.sql"
 
-_MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
-_ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
-_AWAITING, _ARGUMENTS = "tests/stories/test_awaiting.py", "tests/api/test_arguments.py"
-_FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
-_FINISHED, _PARSER = "tests/core/test_finished.py", "yourturn/core/answers.py"
+_MATRIX, _LATE, _CLOCK = "tests/core/test_rules.py", "tests/core/test_stale_claims.py", "tests/core/test_due_transitions.py"
+_ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_outcomes.py", "tests/core/test_gates.py"
+_AWAITING, _ARGUMENTS = "tests/cli/test_awaiting.py", "tests/surfaces/test_arguments.py"
+_FAMILY, _ANSWERS = "tests/core/test_dependencies.py", "tests/core/test_answers.py"
+_FINISHED, _PARSER = "tests/core/test_finished_work.py", "yourturn/core/answers.py"
 _ACTIONS = "yourturn/core/actions.py"
-_GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
-_RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
-_KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
-_LOST, _LOOKED = "tests/api/test_lost.py", "tests/api/test_looks.py"
-_RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
-_AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "tests/api/test_hurry.py"
-_PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
-_SENDING, _CLOSED, _DESKS, _NOTICE = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks", "notice"))
-_TWO, _SHOWN, _LINE = (f"tests/web/test_{name}.py" for name in ("two_people", "as_shown", "line"))
-_PRESENCE, _WORKERS = "yourturn/desk/worker_registry.py", "tests/store/test_presence.py"
-_BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
+_GIVEN, _GATE = "tests/core/test_permission_questions.py", "tests/worker/claude/test_permission_gate.py"
+_RACES, _EVENTS, _ROWS = "tests/db/test_races.py", "tests/db/test_event_log.py", "tests/db/test_schema.py"
+_KEYS, _TROUBLE, _FENCES = "tests/desk/test_idempotency.py", "tests/db/test_database_errors.py", "tests/db/test_fencing.py"
+_LOST, _LOOKED = "tests/client/test_remote_lost_replies.py", "tests/client/test_remote_reads.py"
+_RECENT, _PEOPLE = "tests/db/test_case_cache.py", "tests/desk/test_users.py"
+_AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/server/test_gate.py", "tests/server/test_event_loop.py"
+_PAGES, _ANSWERED, _LIVE, _TEXT = (
+    "tests/web/test_pages.py", "tests/web/test_answer_form.py", "tests/web/test_live_updates.py", "tests/web/test_xss.py",
+)
+_SENDING, _CLOSED, _DESKS, _NOTICE = (
+    "tests/web/test_sending_answers.py", "tests/web/test_closed_questions.py", "tests/web/test_browser_storage.py", "tests/web/test_notifications.py",
+)
+_TWO, _SHOWN, _LINE = (
+    "tests/web/test_concurrent_people.py", "tests/web/test_page_version.py", "tests/web/test_event_stream.py",
+)
+_PRESENCE, _WORKERS = "yourturn/desk/worker_registry.py", "tests/desk/test_worker_registry.py"
+_BACKUP, _ARCHIVE = "tests/data/test_restore.py", "tests/data/test_archive.py"
 _NAMING, _INTAKE, _BEADS = "yourturn/core/references.py", "yourturn/data/task_import.py", "yourturn/data/trackers/beads.py"
-_NAMES, _IMPORTS = "tests/data/test_names.py", "tests/data/test_imports.py"
+_NAMES, _IMPORTS = "tests/core/test_references.py", "tests/data/test_task_import.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals/outcomes.py", "yourturn/worker/signals/message_parser.py"
-_SAID, _HANDED = "tests/worker/test_signals.py", "tests/core/test_handoff.py"
+_SAID, _HANDED = "tests/worker/signals/test_outcome.py", "tests/core/test_handoff.py"
 _RICHER = "tests/stories/test_richer_handoff.py"
-_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/prompt/quoting.py", "yourturn/worker/prompt/brief.py", "tests/worker/test_brief.py"
+_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/prompt/quoting.py", "yourturn/worker/prompt/brief.py", "tests/worker/prompt/test_brief.py"
 _RUNS, _LEASH, _CLAUDE = (
     "yourturn/worker/agents/process.py", "yourturn/worker/agents/kill_with_parent.py", "yourturn/worker/agents/claude.py",
 )
-_PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
-_APPROVAL, _CALLED, _ASKING = "yourturn/approval/decorator.py", "yourturn/approval/call_binding.py", "tests/approval/test_asking.py"
-_CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
+_PROCESS, _ENDINGS, _DOUBLES = (
+    "tests/worker/agents/test_process.py", "tests/worker/agents/test_adapters.py", "tests/worker/agents/test_doubles.py",
+)
+_APPROVAL, _CALLED, _ASKING = "yourturn/approval/decorator.py", "yourturn/approval/call_binding.py", "tests/approval/test_decorator.py"
+_CALLS, _YES, _EXACTLY = (
+    "tests/approval/test_call_binding.py", "tests/approval/test_answers.py", "tests/approval/test_exact_calls.py",
+)
 _SITTING, _TURNS, _HOLDER = (
     "yourturn/worker/task_session.py", "yourturn/worker/agent_turns.py", "yourturn/worker/claim_holder.py",
 )
 _RUNNING, _STEPPING, _BRANCHES = (
     "yourturn/worker/run_session.py", "yourturn/worker/step_session.py", "yourturn/worker/git/branches.py",
 )
-_FIRE, _AT_WORK, _FLOWS = "tests/worker/test_fire.py", "tests/stories/test_claude.py", "tests/worker/test_runs.py"
-_TOLD, _MARKS, _CODEX = "tests/worker/test_told.py", "yourturn/worker/read_marks.py", "yourturn/worker/agents/codex.py"
-_MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
+_FIRE, _AT_WORK, _FLOWS = "tests/worker/test_faults.py", "tests/stories/test_claude.py", "tests/worker/test_run_session.py"
+_TOLD, _MARKS, _CODEX = "tests/worker/test_answer_delivery.py", "yourturn/worker/read_marks.py", "yourturn/worker/agents/codex.py"
+_MODELS = "tests/faults/test_models.py::test_the_desk_equals_the_reference_model[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (
     "yourturn/worker/git/worktrees.py", "yourturn/worker/git/repository.py", "yourturn/worker/git/commits.py",
 )
 _INPLACE, _CLEANING = "yourturn/worker/git/in_place.py", "yourturn/worker/git/cleanup.py"
-_PLACES, _SORTS, _DELIVERED = (f"tests/worker/git/test_{name}.py" for name in ("places", "sorts", "delivery"))
+_PLACES, _SORTS, _DELIVERED = (
+    "tests/worker/git/test_worktrees.py", "tests/worker/git/test_repositories.py", "tests/worker/git/test_commits.py",
+)
 _REPLAY, _DURABLE, _ENGINE = (
     "yourturn/flow/journal.py", "yourturn/flow/api.py", "yourturn/flow/engine.py",
 )
 _CHANGED, _WAYS, _CLAIMED, _BESIDE, _ALIGNED, _TRUTH, _FAILURES = (
-    f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel", "alignment", "truth", "failures")
+    "tests/flow/test_changed_scripts.py", "tests/flow/test_script_exceptions.py", "tests/flow/test_engine.py", "tests/flow/test_parallel.py", "tests/flow/test_alignment.py", "tests/flow/test_answer_truth.py", "tests/flow/test_failures.py",
 )
 _ALIGN = "yourturn/flow/alignment.py"
-_DOUBT = "tests/flow/test_doubt.py"
-_PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
+_DOUBT = "tests/flow/test_changed_calls.py"
+_PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleanup.py"
 
 
 def on(file: str, test: str, where: str = "sqlite") -> tuple[str, ...]:
@@ -87,16 +99,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an agent is a person", _RULES, '"agent": frozenset({"any", "holder"})', '"agent": frozenset({"any", "holder", "human"})', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("a viewer is anybody", _RULES, '"viewer": frozenset({"own"})', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
     Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
-    Mutant("a viewer has questions of their own", "yourturn/core/permissions.py", "    return mine is not None and (reviewer is None", "    return mine is None or (reviewer is None", on("tests/api/test_mine.py", "test_an_agent_answers_nothing", "sqlite")),
+    Mutant("a viewer has questions of their own", "yourturn/core/permissions.py", "    return mine is not None and (reviewer is None", "    return mine is None or (reviewer is None", on("tests/surfaces/test_mine.py", "test_an_agent_answers_nothing", "sqlite")),
     Mutant("only an admin restarts", _RULES, 'who=TRANSITIONS[HUMAN, "answer"].who, guards', "guards", on(_VERDICTS, "test_the_right_to_answer_includes_a_restart_with_a_late_answer", "sqlite")),
     Mutant("whoever answers anything restarts a gate", _RULES, 'guards=("may_answer", "may_take_back", *rule.guards))', 'guards=("may_take_back", *rule.guards))', on(_VERDICTS, "test_a_gate_that_is_for_approvers_is_restarted_by_them", "sqlite")),
     Mutant("a question without a cause wakes the job", _RULES, "    return was in (HUMAN, REVIEW, *ENDED) and now", "    return now", on("tests/api/test_jobs.py", "test_a_job_is_resumed_only_if_it_waited_and_goes_on", "sqlite")),
     Mutant("everybody reopens", _RULES, '("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE,),                                (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
-    Mutant("a gate is cancelled away", _RULES, '"human",               ("may_lift",),                            "cancel")', '"human",               (),                                 "cancel")', on("tests/core/test_attacks.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
-    Mutant("a gate is cancelled away by another answer", "yourturn/core/effects.py", "        may_lift(d)\n", "", on("tests/core/test_attacks.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
-    Mutant("a late answer undoes a sign-off", _GUARDS, "    if d.state == DONE:\n        _approver(d, d.key)\n", "", on("tests/core/test_attacks.py", "test_a_late_answer_does_not_undo_what_an_approver_signed_off", "sqlite")),
-    Mutant("agents say old ids", _GUARDS, 'if not who.is_person and d.args.get("external_id"):', "if False:", on("tests/core/test_attacks.py", "test_only_people_say_which_id_a_task_has_elsewhere", "sqlite")),
-    Mutant("an approval that says no", "yourturn/core/questions.py", "    if verdict_of(text) is (not yes):", "    if False:", on("tests/core/test_attacks.py", "test_a_verdict_and_a_word_that_say_the_opposite_are_refused", "")),
+    Mutant("a gate is cancelled away", _RULES, '"human",               ("may_lift",),                            "cancel")', '"human",               (),                                 "cancel")', on("tests/core/test_gate_bypass.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
+    Mutant("a gate is cancelled away by another answer", "yourturn/core/effects.py", "        may_lift(d)\n", "", on("tests/core/test_gate_bypass.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
+    Mutant("a late answer undoes a sign-off", _GUARDS, "    if d.state == DONE:\n        _approver(d, d.key)\n", "", on("tests/core/test_gate_bypass.py", "test_a_late_answer_does_not_undo_what_an_approver_signed_off", "sqlite")),
+    Mutant("agents say old ids", _GUARDS, 'if not who.is_person and d.args.get("external_id"):', "if False:", on("tests/core/test_gate_bypass.py", "test_only_people_say_which_id_a_task_has_elsewhere", "sqlite")),
+    Mutant("an approval that says no", "yourturn/core/questions.py", "    if verdict_of(text) is (not yes):", "    if False:", on("tests/core/test_gate_bypass.py", "test_a_verdict_and_a_word_that_say_the_opposite_are_refused", "")),
     Mutant("agents answer", _RULES, '"human", ("may_answer",),        "answer")', '"any", ("may_answer",),        "answer")', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'return d.settings["approvals"] != "approvers" or', "return True or", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
     Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),
@@ -129,11 +141,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any token takes a run", _RULES, '("may_run", "is_work",', '("is_work",', on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
     Mutant("a token of wider scopes than its maker's", _OFFICE, "if not permissions.narrower(scopes, by.scopes) or", "if", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("what a removed person made stays good", _QUERIES, "(actor = :actor OR created_by = :actor)", "actor = :actor", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
-    Mutant("a token that we revoked is still good", _DESK, "            self.store.managed += 1\n", "", on("tests/api/test_holders.py", "test_what_was_said_on_the_same_connection", "")),
-    Mutant("a token that others revoked is still good", _SQLITE, 'return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed', "return db, 0, self.managed", on("tests/api/test_holders.py", "test_a_token_that_is_revoked", "sqlite-elsewhere")),
-    Mutant("a token that is remembered never expires", "yourturn/http/desks.py", " or (found[2] is not None and found[2] <= desk.now())", "", on("tests/api/test_holders.py", "test_a_token_whose_time_is_over", "")),
-    Mutant("a token proves the claims of all its sessions", "yourturn/http/desks.py", 'f"{seat} {client.who.name}".encode()', "client.who.name.encode()", on("tests/api/test_mcp.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
-    Mutant("a browser opens the tools of agents", "yourturn/mcp/http_transport.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
+    Mutant("a token that we revoked is still good", _DESK, "            self.store.managed += 1\n", "", on("tests/server/test_token_cache.py", "test_what_was_said_on_the_same_connection", "")),
+    Mutant("a token that others revoked is still good", _SQLITE, 'return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed', "return db, 0, self.managed", on("tests/server/test_token_cache.py", "test_a_token_that_is_revoked", "sqlite-elsewhere")),
+    Mutant("a token that is remembered never expires", "yourturn/http/desks.py", " or (found[2] is not None and found[2] <= desk.now())", "", on("tests/server/test_token_cache.py", "test_a_token_whose_time_is_over", "")),
+    Mutant("a token proves the claims of all its sessions", "yourturn/http/desks.py", 'f"{seat} {client.who.name}".encode()', "client.who.name.encode()", on("tests/mcp/test_http_transport.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
+    Mutant("a browser opens the tools of agents", "yourturn/mcp/http_transport.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/mcp/test_http_transport.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
     Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a session never ends", _LOOKOUT, "if row is None or row[4] is not None or row[3] <= self.now(row[-1]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
@@ -143,7 +155,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("any name is ours", _AUTH, "if name in here.hosts or (here.anywhere and _is_address(name)):", "if True:", on(_HTTP_GATE, "test_places", "")),
     Mutant("any page may change", _AUTH, "if origin.lower() not in {one.lower() for one in ours}:", "if False:", on(_HTTP_GATE, "test_a_page_of_somebody_elses", "null")),
     Mutant("a cookie alone changes", _AUTH, "if session and not hmac.compare_digest", "if False and not hmac.compare_digest", on(_HTTP_GATE, "test_a_cookie_alone_changes_nothing", "sqlite-x")),
-    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    permissions.check(asker.client.who if asker else None, operation)\n", "    asker = asker or auth.Asker(site.desks.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-gone")),
+    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    permissions.check(asker.client.who if asker else None, operation)\n", "    asker = asker or auth.Asker(site.desks.client())\n", on("tests/api/test_permissions.py", "test_every_operation", "none-gone")),
     Mutant("what is told twice", "yourturn/http/hub.py", "watcher.put(b\"\".join(wish.text(one) for one in kept if one.seq not in watcher.known))", "watcher.put(b\"\".join(wish.text(one) for one in kept))", on("tests/api/test_events.py", "test_many_writers_many_watchers")),
     Mutant("a round begins in another", "yourturn/http/hub.py", "if self._telling is None and self._due is None:", "if self._due is None:", on("tests/api/test_events.py", "test_a_round_lets_others_in_and_ends_before_the_next", "")),
     Mutant("who is in a hurry waits", _SQLITE, "if hurried and not self.queued:", "if False:", on(_HURRY, "test_who_is_in_a_hurry_waits_for_no_writer", "")),
@@ -152,9 +164,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_many_last", "")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
     Mutant("questions without end", "yourturn/desk/rate_limits.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
-    Mutant("only what comes over a wire is counted", "yourturn/desk/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
-    Mutant("new tasks without end", "yourturn/db/unit_of_work.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
-    Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/store/test_rates.py", "test_one_task", "sqlite")),
+    Mutant("only what comes over a wire is counted", "yourturn/desk/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/desk/test_rate_limits.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
+    Mutant("new tasks without end", "yourturn/db/unit_of_work.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/desk/test_rate_limits.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
+    Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/desk/test_rate_limits.py", "test_one_task", "sqlite")),
     Mutant("a killed worker runs for ever", _PRESENCE, "    since = reader.now - GONE\n", "    since = -1\n", on(_WORKERS, "test_a_worker_is_there_while_it_renews_and_gone_when_it_does_not", "sqlite")),
     Mutant("a worker takes every role", _PRESENCE, "            and (task.role is None or self.role in (None, task.role))\n", "", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one role")),
     Mutant("a worker without agents takes tasks", _PRESENCE, "self.runs if task.workflow else self.agents", "self.runs", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-runs only")),
@@ -234,13 +246,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("an event of what did not happen (postgres)", _LINK, 'f" / coalesce((SELECT 1 FROM m{at}), 0)"', '""', on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed", "postgres")),
-    Mutant("who is not alone stays awake", "yourturn/db/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/store/test_vigil.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
-    Mutant("who waits long never sleeps", "yourturn/db/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/store/test_vigil.py", "test_who_waits_long_sleeps", "awake")),
+    Mutant("who is not alone stays awake", "yourturn/db/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/db/test_busy_wait.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
+    Mutant("who waits long never sleeps", "yourturn/db/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/db/test_busy_wait.py", "test_who_waits_long_sleeps", "awake")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
     Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
-    Mutant("what was given back is not the next", _DOCKET, "or not case.alone or case.offered", "or not case.alone", on("tests/store/test_handing_in.py", "test_what_was_given_back_can_be_the_next", "postgres")),
+    Mutant("what was given back is not the next", _DOCKET, "or not case.alone or case.offered", "or not case.alone", on("tests/desk/test_complete_and_claim.py", "test_what_was_given_back_can_be_the_next", "postgres")),
     Mutant("the next is claimed as settings were", _DOCKET, "if self.final and self.recalled else None", "if self.final else None", on(_RECENT, "test_settings_that_changed_before_it_was_handed_in", "postgres-False")),
     Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
@@ -430,7 +442,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a swallowed divergence goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.left", on(_CHANGED, "test_a_swallowed_divergence_goes_no_further")),
     Mutant("a changed branch is recorded unseen", _REPLAY, 'entry.name not in (*QUIET, "parallel")', "entry.name not in QUIET", on(_BESIDE, "test_a_branch_that_changed")),
     Mutant("a parallel is taken over whole", _REPLAY, 'if entry.name == "parallel":\n', "if False:\n", on(_CHANGED, "test_a_parallel_is_taken_over_branch_by_branch")),
-    Mutant("everything is kept", _REPLAY, "if len(self._kept) >= KEPT:", "if False:", on("tests/flow/test_durable.py", "test_many_of_them_do_not_wait_for_one_commit")),
+    Mutant("everything is kept", _REPLAY, "if len(self._kept) >= KEPT:", "if False:", on("tests/flow/test_api.py", "test_many_of_them_do_not_wait_for_one_commit")),
     Mutant("a spare serves twice", _REPLAY, '            self.spares.taken.add(spare["index"])\n', "", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-at once")),
     Mutant("chance is taken from anywhere", _ALIGN, "if number(s[\"index\"]) == cursor + 1), None)", "), None)", on(_CHANGED, "test_chance_is_taken_over_where_it_stood")),
     Mutant("an answer has two places", _ALIGN, "(name in ASKS and len(known) > 1)", "False", on(_DOUBT, "test_two_answers_behind_the_same_call_are_asked_again")),
@@ -455,10 +467,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a spare serves again after a wait", _REPLAY, 'old = {"spare": [self.number, spare["index"]]}', "old: dict[str, Any] = {}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
     Mutant("a stopped branch is done", _DURABLE, " + [e for e in errors if isinstance(e, Suspended)]", "", on(_CLAIMED, "test_a_host_that_stops_in_the_middle_of_a_turn", "sqlite-True")),
-    Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_durable.py", "test_what_happened_before_a_step_is_written_first")),
+    Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_api.py", "test_what_happened_before_a_step_is_written_first")),
     Mutant("the end of a run answers its questions", _REPLAY, 'return event["data"]["to"] in ENDED', "return False", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
     Mutant("a question that was taken back is asked again", _REPLAY, 'return event["data"]["to"] in ENDED', "return True", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
-    Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_durable.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
+    Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_api.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
     Mutant("a waiting run gets stuck", _DURABLE, "    here.stay()\n", "", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and found.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
     # --- pages
@@ -468,10 +480,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a link is offered that is used up", "yourturn/client/admin.py", "if used is not None or ends <=", "if ends <=", on(_PAGES, "test_a_link_works_once", "")),
     Mutant("a form's token can be guessed from a length", _AUTH, "mask = os.urandom(_CSRF)", "mask = bytes(_CSRF)", on(_PAGES, "test_a_token_looks_different_on_each_page", "")),
     Mutant("whoever makes a browser ask sees lengths", "yourturn/web/pages.py", "if not ours or ", "if ", on(_PAGES, "test_pages_are_compressed_for_our_own", "")),
-    Mutant("who calls while a look passes is forgotten", "yourturn/mcp/http_transport.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/api/test_mcp.py::test_the_server_beats_for_a_session_between_its_calls",)),
-    Mutant("a session is believed for ever", "yourturn/mcp/http_transport.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/api/test_mcp.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
+    Mutant("who calls while a look passes is forgotten", "yourturn/mcp/http_transport.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/mcp/test_http_transport.py::test_the_server_beats_for_a_session_between_its_calls",)),
+    Mutant("a session is believed for ever", "yourturn/mcp/http_transport.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/mcp/test_http_transport.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
     Mutant("the door leads outside", "yourturn/web/login.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),
-    Mutant("a link leads outside", "yourturn/web/login.py", '_back(visit.field("next")) if visit.field("next") else "/"', 'visit.field("next") or "/"', on("tests/web/test_first_hour.py", "test_the_door_explains_itself_and_takes_a_link", "")),
+    Mutant("a link leads outside", "yourturn/web/login.py", '_back(visit.field("next")) if visit.field("next") else "/"', 'visit.field("next") or "/"', on("tests/web/test_first_visit.py", "test_the_door_explains_itself_and_takes_a_link", "")),
     Mutant("a command that is missing is tried again", "yourturn/worker/agent_turns.py", "if self.adapter.plain and ending.rc in _NOT_RUN:", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("what cannot work takes the next task", "yourturn/worker/worker.py", "if self._unable >= set(self.agents):", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("a permission is answered in a row", "yourturn/web/view_models.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
@@ -488,7 +500,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a tap hits what a toast has moved", "yourturn/web/static/dom.js", '  root.toggleAttribute("data-moved", true);\n', "", on(_NOTICE, "test_on_a_phone_a_tap_does_not_hit_what_a_toast_has_moved", "")),
     Mutant("a no that ends nothing is called a cancellation", "yourturn/core/previews.py", "if way.label == CANCELS and", "if False and", on(_PAGES, "test_a_question_that_nothing_waits_for_says_so", "")),
     Mutant("the pane hears while another question is loaded", "yourturn/web/static/list.js", "  at.inert = true;\n", "", on(_SENDING, "test_keys_do_not_answer_the_question_before", "")),
-    Mutant("what is hurried on its way waits all the same", "yourturn/web/static/outbox.js", "soon: flying.has(item.id)", "soon: false", on("tests/web/test_two_people.py", "test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once", "desk")),
+    Mutant("what is hurried on its way waits all the same", "yourturn/web/static/outbox.js", "soon: flying.has(item.id)", "soon: false", on("tests/web/test_concurrent_people.py", "test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once", "desk")),
     Mutant("a failed answer is not sent again", "yourturn/web/static/outbox.js", "next: now ? 0 : Date.now() + 1000 * Math.max(pause, least || 0)", "next: now ? 0 : Infinity", on(_SENDING, "test_one_bad_gateway_is_tried_again", "desk")),
     Mutant("another try is another answer", "yourturn/web/static/outbox.js", '  body.set("csrf", csrf);\n  flying', '  body.set("csrf", csrf);\n  body.set("key", String(Math.random()));\n  flying', on(_SENDING, "test_an_answer_whose_reply_was_lost_counts_once", "desk")),
     Mutant("what was changed is sent as it was", "yourturn/web/static/answer.js", "queued(form.dataset.answer)) change(form, true)", "false) change(form, true)", on(_SENDING, "test_a_queued_answer_that_is_changed_is_replaced", "desk")),

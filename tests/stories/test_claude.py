@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.worker.shop import DONE, TINY, Doubles, until
+from tests.worker.workshop import DONE, TINY, Doubles, until
 from yourturn.core.canonical_json import digest
 
 WHICH = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stories.conftest import Turn
+from tests.fixtures.command import Turn
 from yourturn.core.rules import KINDS
 
 #: kind, what the agent says, where yes leads, where no leads

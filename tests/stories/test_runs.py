@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TURN
-from tests.stories.conftest import Turn
-from tests.stories.crew import Crew
-from tests.worker.shop import ahead
+from tests.fixtures.command import Turn
+from tests.fixtures.worker import Crew
+from tests.worker.workshop import ahead
 from yourturn.config import connect
 from yourturn.strict import examine
 

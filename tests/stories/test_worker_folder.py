@@ -6,9 +6,9 @@ import re
 import sys
 import time
 
-from tests.stories.conftest import Turn
-from tests.stories.crew import Crew
-from tests.stories.test_terminal import type_in
+from tests.cli.test_terminal import type_in
+from tests.fixtures.command import Turn
+from tests.fixtures.worker import Crew
 from yourturn.display.terminal import cells
 
 

@@ -7,9 +7,9 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live, ways, widths
-from tests.web.test_answers import add_words
+from tests.web.sample_work import AGENTS, NASTY, RELEASE, nasty
+from tests.web.test_answer_form import add_words
 from tests.web.test_pages import Caller
-from tests.web.workdesk import AGENTS, NASTY, RELEASE, nasty
 from yourturn.core.model import Who
 from yourturn.testing import Stage, done
 from yourturn.web.task_actions import WORDS
