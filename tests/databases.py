@@ -1,8 +1,7 @@
-"""Empty desks, made once and used again: making the tables costs more than most tests.
+"""Empty desks for tests. Creating the tables costs more than most tests, so they are created once and reused.
 
-On SQLite a new desk is a copy of a prepared file. On PostgreSQL it is a schema that a former test has given back: all its rows
-are replaced by those of a new desk. One in which anything but rows was changed, or to which somebody is still connected, is
-not used again.
+On SQLite a new desk is a copy of a prepared file. On PostgreSQL it is a schema that an earlier test has returned: its rows are
+replaced by those of a new desk. A schema that changed in any other way, or that still has a connection, is not reused.
 """
 
 from __future__ import annotations
@@ -117,7 +116,7 @@ class Desk:
         self._anew = self._renewal()
 
     def emptied(self) -> bool:
-        """Is it as new?"""
+        """Replaces all rows by those of a new desk; False if more than rows has changed."""
         if self._schemas.ask(_SHAPE, self.name) != self._shape:
             return False
         self._schemas.say(self._anew)

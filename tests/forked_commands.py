@@ -1,9 +1,9 @@
-"""Processes of their own, without paying each time for what every Python does first.
+"""Runs `turn` in a process of its own without starting Python each time.
 
-A mother has imported the command, and has nothing open. For each order she forks somebody who waits for it and tells how it
-ended, and that one forks the process itself: with its own folder, environment, arguments, standard streams and exit code.
-`turn` is the command, through the console script's own function. `TURN` (conftest.py), started from nothing, is for tests in
-which the start is the point, or what is around a process: its group, its terminal, its bytes.
+A fork server has imported the package, and has nothing open. For each order it forks a keeper, which forks the command itself
+(with its own folder, environment, arguments, standard streams and exit code), waits for it and reports how it ended. `turn`
+calls the console script's own function. Tests of the start itself, of process groups or of terminals start `TURN`
+(conftest.py) as a new process instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-_SLOW = ("yourturn.mcp", "yourturn.demo", "tools.generate_docs", "yourturn.testing")  #: what a command seldom imports
+_SLOW = ("yourturn.mcp", "yourturn.demo", "tools.generate_docs", "yourturn.testing")  #: seldom imported by a command
 _lock = threading.Lock()
 _line: socket.socket | None = None
 
@@ -44,13 +44,13 @@ def command(words: Sequence[str], cwd: Path, env: Mapping[str, str]) -> Child:
 
 
 class Child:
-    """What a subprocess.Popen is, of a function that needs no arguments."""
+    """Like subprocess.Popen, for a function without arguments."""
 
     def __init__(self, role: str, words: Sequence[str], cwd: Path | str = "/", env: Mapping[str, str] | None = None) -> None:
         order = json.dumps([role, list(words), str(cwd), dict(os.environ if env is None else env)]).encode()
         (given, give), (out, said), (err, moaned), (ended, end) = [os.pipe() for _ in range(4)]
         with _lock:
-            line = _mother()
+            line = _fork_server()
             line.sendall(len(order).to_bytes(4, "big"))
             socket.send_fds(line, [b"."], [given, said, moaned, end])
             line.sendall(order)
@@ -102,7 +102,7 @@ class Child:
             file.write(text)
 
 
-def _mother() -> socket.socket:
+def _fork_server() -> socket.socket:
     global _line
     if _line is None:
         _line, other = socket.socketpair()
@@ -113,17 +113,15 @@ def _mother() -> socket.socket:
     return _line
 
 
-# --- the other side -------------------------------------------------------------------------------------------------------
+# --- the fork server -------------------------------------------------------------------------------------------------------
 
 
 def _serve(line: socket.socket) -> None:
     import yourturn
-    from tests import warm
 
     for module in pkgutil.walk_packages(yourturn.__path__, "yourturn."):
         if not module.name.startswith(_SLOW):
             importlib.import_module(module.name)
-    warm.up()
     gc.freeze()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     while size := line.recv(4, socket.MSG_WAITALL):
@@ -151,7 +149,7 @@ def _keep(order: list[Any], fds: list[int]) -> None:
     status = os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
     assert status is not None
     code = status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
-    os.write(end, b"%d\n" % code)  # before it is collected: until then nobody else has its number
+    os.write(end, b"%d\n" % code)  # before it is reaped: until then its pid is not reused
     os.waitpid(child, 0)
     os._exit(0)
 
@@ -173,7 +171,7 @@ def _become(order: list[Any], streams: list[int]) -> None:
     os.environ.update(env)
     sys.argv = [str(Path(sys.executable).parent / "turn"), *words]
     sys.path[0] = str(Path(sys.executable).parent)
-    sys.exit(found())  # an exception ends this process, as it would end any
+    sys.exit(found())  # an exception ends this process with a traceback
 
 
 if __name__ == "__main__":

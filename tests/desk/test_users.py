@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests import speed
+from tests.conftest import PASSWORD_WORK
 from tests.db.processes import raw
 from yourturn import strict
 from yourturn.config import connect
@@ -32,7 +32,7 @@ def ben(desk):
 
 
 def test_a_password_proves_itself_and_nothing_else(monkeypatch):
-    monkeypatch.setattr(passwords, "WORK", speed.WORK)
+    monkeypatch.setattr(passwords, "WORK", PASSWORD_WORK)
     stored = passwords.make(PASSWORD)
     assert stored.startswith("scrypt$14$8$5$") and PASSWORD not in stored
     assert stored != passwords.make(PASSWORD), "salted"

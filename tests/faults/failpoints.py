@@ -131,7 +131,7 @@ def run(place: Place) -> Tally:
 
 
 def numbers(place: Place) -> range:
-    """The operations to kill. The short form takes all on SQLite, and a third on PostgreSQL: its commits do not depend on the verb."""
+    """The operations to kill. The short form takes all on SQLite, and a third of them on PostgreSQL."""
     return range(0, len(OPERATIONS), 3 if place.dialect == "postgres" and place.scale < ALL_POINTS else 1)
 
 

@@ -15,8 +15,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tests import warm
-
 _WARM = (
     "tests.faults.operations", "yourturn.config", "yourturn.core.decide", "yourturn.config.init_desk", "yourturn.desk.admin",
     "yourturn.db.failpoints", "yourturn.db.postgres", "yourturn.db.sqlite",
@@ -84,7 +82,6 @@ def _act(order: dict[str, Any]) -> None:
 def main() -> None:
     for module in _WARM:
         import_module(module)
-    warm.up()
     gc.freeze()  # what is shared with the children stays shared
     for line in sys.stdin:
         child = os.fork()

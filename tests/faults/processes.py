@@ -21,8 +21,6 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from tests import warm
-
 ROOT = Path(__file__).parents[2]
 _WARM = (
     "yourturn.db.sqlite", "yourturn.db.postgres", "yourturn.health.doctor", "yourturn.core.decide", "yourturn.core.actions",
@@ -109,7 +107,6 @@ class Processes:
 def _serve(broken: str) -> None:
     for name in _WARM:
         importlib.import_module(name)
-    warm.up()
     gc.freeze()  # what is shared with the children stays shared
     children: dict[int, int | None] = {}
     waiting = b""
