@@ -314,7 +314,7 @@ def test_the_examples_are_sent(site):
         assert site.post(f"/api/tasks/{key}/{verb}", examples.SENT[verb]).status == 200, verb
 
 
-def test_time_passes_without_anybody_looking(new_address):
+def test_time_passes_without_requests(new_address):
     """The server itself makes what is due."""
     from tests.fixtures.server import Site
 

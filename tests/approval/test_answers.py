@@ -55,7 +55,7 @@ def test_refused(desk, no):
     assert outcome(desk.show("Q1")) == ("answered", None)
 
 
-def test_nobody_answered(desk, clock):
+def test_no_answer(desk, clock):
     @requires_approval(desk=desk, timeout="5m")
     def deploy(version):
         raise AssertionError("it ran")

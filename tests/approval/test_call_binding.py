@@ -86,7 +86,7 @@ def test_objects_that_are_called(desk, yes):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_wrong_arguments_ask_nobody(desk):
+def test_wrong_arguments_ask_no_question(desk):
     @requires_approval(desk=desk, wait=0)
     def deploy(version):
         raise AssertionError("it ran")

@@ -89,7 +89,7 @@ def test_a_key_stands_for_one_folder(desk, tmp_path, monkeypatch):
 # --- whose task, and who asks -----------------------------------------------------------------------------------------
 
 
-def test_a_task_that_only_carries_a_question_is_nobodys_work(desk, agent):
+def test_a_task_that_only_carries_a_question_is_not_offered(desk, agent):
     deploy = requires_approval(desk=desk, wait=0, key="k")(lambda version: version)
     with pytest.raises(StillWaiting):
         deploy("1.2")
@@ -155,7 +155,7 @@ def test_a_yes_for_a_task_that_has_ended_since_allows_nothing(desk):
         release("1.2")
 
 
-def test_who_asks(desk, agent, open_desk):
+def test_the_asker(desk, agent, open_desk):
     asks = ((desk, "deployer", "agent:deployer"), (desk, None, f"agent:{PROGRAM}"), (agent, "boss", "agent:coder"))
     for client, name, who in asks:
         with pytest.raises(StillWaiting) as caught:

@@ -118,7 +118,7 @@ def test_a_signal_that_cannot_be_understood(floor: Floor) -> None:
     assert floor.question(key)["id"] == "Q1"
 
 
-def test_somebody_else_was_faster(floor: Floor) -> None:
+def test_another_person_answered_first(floor: Floor) -> None:
     key = floor.escalated()
     answer = f"!env -u YOURTURN_AGENT USER=ben {TURN} respond Q1 'Sessions'\n"
     code, seen = floor.types("continue", "1", "--detach", keys=answer + say(status="DONE") + "exit\n")
@@ -151,7 +151,7 @@ def test_a_session_that_is_gone(floor: Floor) -> None:
     assert "The session ended with exit code 1. It may be gone, or open elsewhere." in seen
 
 
-def test_an_agent_that_nobody_knows_here(floor: Floor) -> None:
+def test_an_agent_that_is_not_configured_here(floor: Floor) -> None:
     floor.escalated()
     floor.crew.config("")
     code, seen = floor.types("continue", "1", keys="\n")

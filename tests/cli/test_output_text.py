@@ -55,7 +55,7 @@ def test_complete_on_what_has_ended_says_what_is_valid(turn: Turn, end: str) -> 
     assert turn("complete", "PROJ-1", "--worker-id", "w1", exit=4)["code"] == "claim_lost"
 
 
-def test_a_lost_race_says_who_holds_it(turn: Turn) -> None:
+def test_a_lost_race_names_the_holder(turn: Turn) -> None:
     told(turn, *_TAKEN)
     _, reason, _ = turn.text("claim", "PROJ-1", "--worker-id", "w2", exit=4).splitlines()
     assert reason.startswith("Reason: w1 holds it until ")
@@ -225,7 +225,7 @@ def test_two_hours_are_left_of_two_hours(turn: Turn) -> None:
 # --- what else a move moves -----------------------------------------------------------------------------------------
 
 
-def test_whoever_ends_a_task_is_told_what_that_moves(turn: Turn) -> None:
+def test_ending_a_task_tells_what_it_moves(turn: Turn) -> None:
     told(turn, "create A", "create B --depends-on 1", "create C --depends-on 1", "create D", "create E --depends-on 4")
     told(turn, "create F --awaiting input", "create G --depends-on 6", "create H", "create I --depends-on 8")
     assert "\nPROJ-2 and PROJ-3 are ready now.\n" in turn.text("cancel", "1")

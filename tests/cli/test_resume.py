@@ -132,7 +132,7 @@ def test_resume_judges_nothing(works: Floor) -> None:
     assert works.question(key)["id"] == "Q1"
 
 
-def test_resume_of_what_is_ready_asleep_or_somebodys(works: Floor) -> None:
+def test_resume_of_a_ready_sleeping_or_claimed_run(works: Floor) -> None:
     key, claim = works.begun()
     error = works.crew("resume", "1", exit=4)
     assert error["message"].startswith("Cannot resume PROJ-1: it is 'running': w1 works on it; if it is gone, others can take it")
@@ -212,7 +212,7 @@ def test_watch_goes_on_when_the_agent_finished_with_a_person(works: Floor) -> No
     assert works.steps(key)["2"]["summary"] == "OAuth2 with PKCE"
 
 
-def test_watch_goes_on_after_an_answer_from_elsewhere_if_nobody_else_does(works: Floor) -> None:
+def test_watch_continues_after_an_answer_if_no_worker_does(works: Floor) -> None:
     key = works.escalated()
     with watching(works, "1", "--json") as process:
         heard(works, process, lambda: works.desk.note(key, "are you there?"))
@@ -225,7 +225,7 @@ def test_watch_goes_on_after_an_answer_from_elsewhere_if_nobody_else_does(works:
     assert works.crew.turns(key) == 1
 
 
-def test_watch_leaves_it_to_whoever_is_faster_and_tells_what_happens(works: Floor) -> None:
+def test_watch_leaves_the_run_to_a_faster_worker_and_reports(works: Floor) -> None:
     key = works.escalated()
     with watching(works, "1", "--only-look") as process:
         assert process.stdout is not None

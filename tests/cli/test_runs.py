@@ -10,7 +10,7 @@ from yourturn.strict import examine
 # --- looking ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_list_of_runs_says_who_waits_and_for_what(both: Floor) -> None:
+def test_a_list_of_runs_says_what_each_waits_for(both: Floor) -> None:
     floor = both
     one, two = floor.escalated(), floor.paused()
     head, *rows = floor.crew.text("list").splitlines()

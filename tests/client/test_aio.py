@@ -129,7 +129,7 @@ def test_a_hundred_waits_need_one_thread_to_listen(desk, agent):
     assert len(hands()) - before <= 2 * aio.MOST
 
 
-def test_who_is_cancelled_leaves_the_listener_to_the_others(desk, agent):
+def test_a_cancelled_wait_leaves_the_listener_to_the_others(desk, agent):
     desk.create("A")
 
     async def story():
@@ -243,7 +243,7 @@ def test_closing_leaves_no_threads(open_desk):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_the_same_desk_for_somebody_else_shares_the_threads(desk):
+def test_the_same_desk_for_another_actor_shares_the_threads(desk):
     other = desk.as_(desk.who)
     assert isinstance(other, Client)
     assert other.aio._threads is desk.aio._threads

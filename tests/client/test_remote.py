@@ -87,7 +87,7 @@ def test_errors_are_the_same(site, reach, job):
             elsewhere()
 
 
-def test_who_one_is_comes_from_the_credential(site, reach):
+def test_the_identity_comes_from_the_credential(site, reach):
     with pytest.raises(NotKnown):
         connect(site.url, env={"YOURTURN_TOKEN": "yt_wrong"})
     with pytest.raises(NotKnown):
@@ -168,7 +168,7 @@ def test_the_command_speaks_to_a_server(site, turn):
     assert turn("show", key, "--as", "human:ben", ok=5)["error"]["code"] == "not_allowed"
 
 
-def test_nobody_is_there(tmp_path):
+def test_the_server_is_not_reachable(tmp_path):
     with pytest.raises(StoreTrouble, match="cannot be reached"):
         connect("http://127.0.0.1:1", env={"YOURTURN_TOKEN": "x"})
     with pytest.raises(Usage, match="no address of a server"):

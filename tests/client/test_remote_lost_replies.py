@@ -294,7 +294,7 @@ def test_what_takes_no_key_is_sent_once(site, between, far):
     assert [line["text"] for line in site.desk.output(scene.key)] == ["Here."]
 
 
-def test_who_revokes_its_own_token_is_told_that_it_may_be_revoked(site, between):
+def test_revoking_the_own_token_without_a_reply_says_that_it_may_be_revoked(site, between):
     name = f"own{os.urandom(4).hex()}"
     token = site.desk.create_token(name, "admin", actor="human:ana")["token"]
     with connect(between.url, env={"YOURTURN_TOKEN": token}) as desk:

@@ -98,7 +98,7 @@ def test_a_connection_that_was_closed_meanwhile_is_opened_again(site, between, f
 # --- waiting ----------------------------------------------------------------------------------------------------------------
 
 
-def test_who_waits_for_an_answer_and_loses_the_server_knows_what_it_asked(site, between, through, far, job):
+def test_a_waiting_client_that_loses_the_server_knows_its_question(site, between, through, far, job):
     between.then("drop", "wait_for", "changes", times=EVERY)
     done = through("ask", job, "Which?", "--wait", "0.5", role="agent", ok=7)
     (asked,) = site.desk.show(job)["questions"]
@@ -125,7 +125,7 @@ def test_a_server_that_is_away_for_a_moment_does_not_end_the_wait(site, between,
 @pytest.mark.parametrize(
     "words", [("log", "--follow", "--limit", "1"), ("log", "KEY", "--follow"), ("watch",), ("watch", "KEY", "--only-look")]
 )
-def test_who_looks_on_survives_a_reset(site, between, tmp_path, job, words):
+def test_a_watcher_survives_a_reset(site, between, tmp_path, job, words):
     words = [job if word == "KEY" else word for word in words]
     child = forked_commands.command([*words, "--json"], tmp_path, elsewhere(between.url, site.token("admin"), tmp_path))
     try:
@@ -190,7 +190,7 @@ def test_the_tools_of_an_agent_lose_replies(site, between, tmp_path):
     assert len(site.desk.show(key)["questions"]) == 1
 
 
-def test_a_person_who_was_asked_before_a_call_is_named_when_the_server_is_gone(site, between, far):
+def test_the_open_question_of_a_call_is_named_when_the_server_is_gone(site, between, far):
     from yourturn.approval.decorator import approved
 
     agent = far("agent")

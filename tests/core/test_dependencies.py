@@ -77,7 +77,7 @@ def test_decomposing_into_a_circle_changes_nothing(bench):
     assert everything(bench.desk) == before
 
 
-def test_a_dependency_that_ended_meanwhile_blocks_nobody(bench):
+def test_a_dependency_that_ended_meanwhile_does_not_block(bench):
     """The caller's picture of a need may be old; the door looks again."""
     key, need = bench.ready(), bench.ready()
     bench.desk.close(need)
@@ -199,7 +199,7 @@ def test_a_task_that_comes_to_wait_for_a_failure_is_not_left_alone(bench):
     assert state(bench.desk, key) == "ready"
 
 
-def test_reopening_blocks_again_whoever_is_ready(bench):
+def test_reopening_blocks_ready_dependants_again(bench):
     need = bench.done()
     ready, busy = bench.ready(depends_on=[need]), bench.working(depends_on=[need])
     bench.desk.reopen(need)
@@ -238,7 +238,7 @@ def test_a_container_completes_by_itself_and_so_does_what_contains_it(bench, rev
     assert ("blocked", "parent", "review") in moves(bench.desk, epic)
 
 
-def test_whoever_waits_for_a_child_and_its_container_is_freed_whatever_was_written_down_first(bench):
+def test_a_task_that_waits_for_a_child_and_its_container_is_freed_in_any_order(bench):
     bench.desk.set("review", "auto")
     waits = bench.ready()
     epic = bench.ready(type="epic")
@@ -347,7 +347,7 @@ def test_next_goes_by_priority_then_age_then_id(bench):
     assert bench.agent.claim_next("w1") is None and bench.desk.next() is None
 
 
-def test_next_is_never_awaiting_blocked_deferred_claimed_ended_a_draft_or_a_container(bench):
+def test_next_is_only_work_that_can_be_claimed(bench):
     for name in ("created", "working", "human", "review", "done", "failed", "cancelled", "deferred"):
         bench.into(name)
     epic = bench.ready(type="epic")
@@ -378,7 +378,7 @@ def test_tries_cannot_be_lowered_below_what_is_used(bench):
     assert bench.desk.next()["key"] == key
 
 
-def test_children_inherit_what_says_who_works_on_them(bench):
+def test_children_inherit_the_fields_that_choose_a_worker(bench):
     key = bench.working(priority=1, role="backend", labels=["web"])
     bench.agent.decompose(bench.claims[key], ["A", {"title": "B", "role": "docs", "labels": []}])
     first, second = (t for t in bench.desk.list(parent=key))

@@ -158,7 +158,7 @@ def test_a_default_goes_back_to_where_it_was_even_if_the_session_is_gone(bench):
 
 
 @pytest.mark.parametrize("how", ["remind", "escalate"])
-def test_a_reminder_is_armed_again_once_however_long_nobody_looked(bench, how):
+def test_a_reminder_is_armed_again_once_after_any_time(bench, how):
     key, question = bench.waiting("ready", timeout="10m", on_timeout=how, kind="approval")
     bench.clock.advance(minutes=35)
     bench.desk.reconcile()
@@ -172,7 +172,7 @@ def test_a_reminder_is_armed_again_once_however_long_nobody_looked(bench, how):
     assert bench.desk.approve(question)["state"] == "done"
 
 
-def test_deferring_silence_sleeps_until_somebody_wakes_it(bench):
+def test_a_deferred_question_sleeps_until_a_person_wakes_it(bench):
     key, question = bench.waiting("working", timeout="10m", on_timeout="defer")
     bench.clock.advance(minutes=10)
     bench.desk.reconcile()
@@ -295,7 +295,7 @@ def test_reconciling_makes_it_real_and_twice_changes_nothing(bench):
         assert found.task.due_at == next_due(found.task, list(found.questions))
 
 
-def test_whoever_claims_next_need_not_wait_for_a_reconciler(bench):
+def test_claim_next_needs_no_reconciler(bench):
     key = bench.working()
     bench.clock.advance(hours=1)
     again = bench.agent.claim_next("w2")

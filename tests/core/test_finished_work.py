@@ -89,7 +89,7 @@ def test_the_time_until_finished_work_is_accepted_is_the_projects_own(bench, pol
 
 
 @pytest.mark.parametrize("review", ["ask", "2h"])
-def test_a_child_that_is_added_while_something_else_is_asked_makes_the_work_unfinished(bench, review):
+def test_a_child_added_during_another_question_makes_the_work_unfinished(bench, review):
     bench.desk.set("review", review)
     key = bench.review()
     asked = finished(bench, key)["id"]
@@ -105,7 +105,7 @@ def test_a_child_that_is_added_while_something_else_is_asked_makes_the_work_unfi
 
 
 @pytest.mark.parametrize("fields", [{"type": "epic"}, {"complexity": "xlarge"}])
-def test_what_is_not_work_is_given_to_nobody(bench, fields):
+def test_what_is_not_work_is_never_offered(bench, fields):
     key = bench.desk.create("too much", **fields)["key"]
     before = everything(bench.desk)
     with pytest.raises(Precondition if state(bench.desk, key) == "ready" else Exception, match="Cannot claim"):

@@ -103,7 +103,7 @@ def test_a_rejected_input_cancels_the_task_and_says_why(bench):
     assert bench.desk.reject(key)["reason"] == f"{question} was rejected"
 
 
-def test_an_approval_after_complete_ends_the_task_and_a_rejection_keeps_what_it_requires(bench):
+def test_approval_after_complete_ends_the_task_and_rejection_keeps_its_gate(bench):
     key = bench.review(requires="content")
     assert bench.desk.show(key)["awaiting"] == "content"
     task = bench.desk.reject(key, "warmer")
@@ -117,7 +117,7 @@ def test_an_approval_after_complete_ends_the_task_and_a_rejection_keeps_what_it_
 # --- the first answer wins ------------------------------------------------------------------------------------------
 
 
-def test_the_second_answer_is_told_who_won_when_and_with_what(bench):
+def test_the_second_answer_is_told_the_first_with_author_and_time(bench):
     key, question = ask(bench)
     bench.desk.answer(question, "Use JWT")
     bench.clock.advance(hours=1)
@@ -241,7 +241,7 @@ def test_a_gate_that_is_for_approvers_is_restarted_by_them(bench):
     assert state(bench.desk, key) == "ready"
 
 
-def test_who_cancels_too_late_has_no_answer_to_keep(bench):
+def test_a_late_cancel_keeps_no_answer(bench):
     _, question = ask(bench)
     bench.desk.answer(question, "one")
     with pytest.raises(AlreadyClosed) as error:
@@ -292,7 +292,7 @@ def test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up(bench):
             bench.desk.as_(agent).withdraw(question)
 
 
-def test_assign_sends_a_question_to_somebody(bench):
+def test_assign_sends_a_question_to_a_person(bench):
     key, question = ask(bench)
     assert bench.desk.assign(question, "bob")["reviewer"] == "bob"
     assert bench.desk.assign(key, "approver")["reviewer"] == "approver"

@@ -89,7 +89,7 @@ def test_a_task_that_has_ended_allows_nothing_any_more(bench):
     assert everything(bench.desk) == before
 
 
-def test_a_restore_takes_it_back_from_whoever_has_used_it_too(bench):
+def test_a_restore_voids_used_permissions_too(bench):
     _, asked = given(bench, "ready")
     bench.agent.use(asked, "s1/c1", PUSH)
     other = given(bench, "ready")[1]
@@ -101,7 +101,7 @@ def test_a_restore_takes_it_back_from_whoever_has_used_it_too(bench):
     assert strict.examine(bench.desk) == []
 
 
-def test_only_who_asked_or_holds_the_task_uses_it(bench):
+def test_only_the_asker_or_the_holder_uses_it(bench):
     key, asked = given(bench, "ready")
     rival = bench.desk.as_(Who("agent:rival", "agent"))
     with pytest.raises(NotAllowed, match=f"Cannot use {asked}"):
@@ -192,7 +192,7 @@ def test_the_holder_takes_back_what_it_asked(bench, kind):
 
 
 @pytest.mark.parametrize("kind", ["work", "approval", "review", "content", "checkpoint"])
-def test_nobody_takes_a_verdict_away(bench, kind):
+def test_a_verdict_cannot_be_withdrawn(bench, kind):
     key, asked = bench.waiting("working", kind=kind)
     with pytest.raises(NotAllowed, match="only people"):
         bench.agent.withdraw(asked, claim=bench.claims[key])

@@ -45,7 +45,7 @@ def test_every_verb_of_the_table_can_be_said():
     assert said == {*ALL_VERBS, *BIRTHS} - {"approve", "reject"}
 
 
-def test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix(bench):
+def test_every_transition_of_the_table_is_reached_and_no_other(bench):
     wanted = {(source, verb, to) for (source, verb), rule in TRANSITIONS.items() for to in rule.to}
     found = dict(recipes())
     assert set(found) == wanted
@@ -65,7 +65,7 @@ def test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix(b
     assert cells == {cell for cell, verbs in legal.items() if verbs}
 
 
-def test_ended_is_left_by_reopen_alone_or_by_settling_a_failure_or_by_a_run_that_goes_on():
+def test_ended_is_left_by_reopen_settling_a_failure_or_a_continued_run():
     for (source, target), verbs in matrix().items():
         if source in ("done", "cancelled", "failed") and source != target:
             assert set(verbs) <= ({"reopen"} if source != "failed" else {"reopen", "cancel", "close", "rewind"})
@@ -166,7 +166,7 @@ def refusal(bench: Bench, key: str, verb: str, role: str, question: int | None, 
     return None
 
 
-def test_who_may_say_what(bench):
+def test_which_roles_may_use_which_verbs(bench):
     for state, verb in itertools.product(STATES, ALL_VERBS):
         rule = cell(state, verb)
         if rule is None:
@@ -192,7 +192,7 @@ def test_who_may_say_what(bench):
                 assert without is None, f"{role} may not {verb} in {state}: {without}"
 
 
-def test_the_door_refuses_whoever_may_not_and_changes_nothing(bench):
+def test_a_refused_actor_changes_nothing(bench):
     keys = {state: bench.into(state) for state in STATES}
     before = everything(bench.desk)
     tried = 0

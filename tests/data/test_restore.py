@@ -186,7 +186,7 @@ def test_a_second_restore_hands_out_other_epochs(desk, clock, new_db, dialect, t
     assert seen[0] < seen[1]
 
 
-def test_nobody_but_an_admin_restores(desk, address, tmp_path):
+def test_only_an_admin_restores(desk, address, tmp_path):
     desk.create("Work")
     desk.backup(str(tmp_path / "b"))
     before = everything(desk)

@@ -33,7 +33,7 @@ def test_the_second_move_reads_nothing_before_it_writes(desk, task, dialect):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_who_answers_what_was_just_asked_is_told_without_a_look(desk, task, dialect):
+def test_an_answer_right_after_its_question_reads_nothing_again(desk, task, dialect):
     asked = desk.ask(task, "Which?")
     said = []
     desk.desk.store.connection().set_trace_callback(said.append)
@@ -105,7 +105,7 @@ def test_rows_that_a_restore_has_replaced(desk, other, task, address, sight):
     assert desk.show("PROJ-9")["state"] == "ready"
 
 
-def test_somebody_waits_for_it_now(desk, other, task):
+def test_a_new_dependant_is_seen(desk, other, task):
     waits = other.create("B", depends_on=[task])["key"]
     desk.close(task)
     assert other.show(waits)["state"] == "ready"
@@ -198,7 +198,7 @@ def test_the_next_numbers_are_guessed(numbering, dialect):
     assert recent.birth(desk.workspace, "PROJ") is None
 
 
-def test_numbers_follow_each_other_whoever_gives_them(numbering, other):
+def test_numbers_are_consecutive_across_processes(numbering, other):
     ids = []
     for who in [numbering, other, other, numbering, *[other] * 5, *[numbering] * 20, other, numbering, other]:
         ids.append(who.do("create", title="A", project="PROJ").task)

@@ -273,7 +273,7 @@ def too_late(desk, key):
         desk.answer(key, "too late")
 
 
-def test_a_late_answer_and_a_move_that_is_said_again_are_no_more_work_after_many_questions(desk, agent, address, clock, dialect):
+def test_late_answers_and_repeated_moves_cost_the_same_after_many_questions(desk, agent, address, clock, dialect):
     def work(key):
         clock.advance(minutes=1)  # what was closed at the moment of the move belongs to its reply
         moves = {

@@ -329,7 +329,7 @@ def test_a_connection_that_broke_while_it_rested_is_replaced_unseen(desk, addres
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
-def test_a_commit_that_nobody_is_told_of_is_still_a_commit(address, dialect):
+def test_a_commit_without_a_reply_is_still_a_commit(address, dialect):
     """The connection breaks after the commit, before the notification: the move has happened, and says so."""
     with raw(address) as run:
         run(
@@ -365,7 +365,7 @@ def test_sqlite_syncs_fully(tmp_path):
 
 
 @pytest.mark.parametrize("bytes_", [b"\xff\xfe", b'{"a', b"\x00\x01"])
-def test_a_row_of_bytes_that_nobody_wrote(path, bytes_):
+def test_a_row_of_random_bytes(path, bytes_):
     """Neither text nor JSON: said as damage, with where to look, also by the command."""
     with sqlite3.connect(path) as db:
         db.execute("PRAGMA ignore_check_constraints = ON")
@@ -376,7 +376,7 @@ def test_a_row_of_bytes_that_nobody_wrote(path, bytes_):
     assert "turn doctor --strict" in error.value.hint
 
 
-def test_a_debt_that_cannot_be_paid_holds_up_nobody_else(desk, agent, clock, address, dialect):
+def test_a_failing_due_transition_blocks_no_other(desk, agent, clock, address, dialect):
     """A row that the database does not let go of: its own move fails for ever, and everybody else's work goes on."""
     for title in "ABC":
         desk.create(title)

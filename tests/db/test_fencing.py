@@ -59,7 +59,7 @@ def test_a_question_that_is_not_pending_is_not_closed(desk, agent, clock):
     assert desk.show("Q1")["status"] == "pending", "and all of it is undone"
 
 
-def test_a_permission_that_somebody_else_used_is_not_used(desk, agent, clock):
+def test_a_permission_used_by_another_call_is_not_used(desk, agent, clock):
     desk.create("A")
     agent.ask("PROJ-1", "Push?", "permission")
     desk.approve("Q1")
@@ -77,7 +77,7 @@ def test_a_permission_that_somebody_else_used_is_not_used(desk, agent, clock):
 @pytest.mark.parametrize(
     "faster", ["status = 'completed', result = '1', ended_at = 1", "digest = 'another call'"], ids=["completed", "another"]
 )
-def test_a_step_that_somebody_else_wrote_is_not_changed(desk, agent, clock, faster):
+def test_a_step_of_another_writer_is_not_changed(desk, agent, clock, faster):
     desk.create("A", workflow="a.py")
     claim = agent.claim("PROJ-1", "w1")["claim"]
     step = {"path": "1", "name": "run", "status": "running"}
@@ -93,7 +93,7 @@ def test_a_step_that_somebody_else_wrote_is_not_changed(desk, agent, clock, fast
     assert desk.steps("PROJ-1")[0]["status"] == "running", "and all of it is undone"
 
 
-def test_whoever_loses_a_race_runs_again(desk):
+def test_a_transaction_that_loses_a_race_runs_again(desk):
     seen = []
 
     def look(reader, done):

@@ -203,7 +203,7 @@ def other(open_desk):
     return open_desk()
 
 
-def test_a_need_that_ends_while_somebody_joins_it(desk, other):
+def test_a_dependency_that_ends_while_a_task_joins_it(desk, other):
     desk.create("A")
     born = _while_open(desk, "close", 1, lambda: other.create("B", depends_on=["PROJ-1"]))
     assert born["state"] == "ready"
@@ -322,7 +322,7 @@ def test_a_late_move_is_decided_on_fresh_rows(desk, other, agent):
     assert audit.verify(desk)["ok"]
 
 
-def test_whoever_is_touched_twice_is_settled_twice(desk):
+def test_a_task_that_is_affected_twice_is_settled_twice(desk):
     """PROJ-1 waits for a container and for its child: it must be looked at again after the container ended."""
     desk.create("Last of all")
     desk.create("Epic", type="epic")

@@ -319,7 +319,7 @@ def test_eight_processes_make_one_desk(dialect, new_db):
         assert run("SELECT n, action FROM events") == [(1, "project_create")]
 
 
-def test_somebody_elses_tables_are_left_alone(dialect, new_db, tmp_path):
+def test_foreign_tables_are_left_alone(dialect, new_db, tmp_path):
     address = new_db(dialect) if dialect == "postgres" else str(tmp_path / "theirs.db")
     with raw(address) as run:
         run("CREATE TABLE users (id INTEGER PRIMARY KEY, password TEXT)")

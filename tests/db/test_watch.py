@@ -147,7 +147,7 @@ def test_a_watcher_in_a_hurry_still_listens(open_desk, monkeypatch, dialect):
     assert waited[1] < 0.1 < waited[0]
 
 
-def test_who_looks_for_work_and_finds_none_wakes_nobody(open_desk):
+def test_a_search_without_work_wakes_no_watcher(open_desk):
     """Else idle workers would keep each other awake."""
     one, other = open_desk(), open_desk("agent:coder")
     while one.desk.wait(0.05):

@@ -59,7 +59,7 @@ def until_ignored(pid: int, number: int) -> None:
         os.sched_yield()
 
 
-def test_with_nobody_at_the_keyboard(env, tmp_path):
+def test_without_a_terminal(env, tmp_path):
     done = subprocess.run(COMMAND, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
@@ -154,7 +154,7 @@ def test_stopped_in_the_middle(terminal, tmp_path, stop):
     assert alive(tmp_path) == []
 
 
-def test_somebody_else_answers_first(terminal, tmp_path, env):
+def test_another_person_answers_first(terminal, tmp_path, env):
     """The desk is a real one: it can be answered from another window, and the first answer wins."""
     terminal.until("Your answer [cookie]: ")
     database = next(tmp_path.glob("*/yourturn.db"))

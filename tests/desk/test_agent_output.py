@@ -13,7 +13,7 @@ def said(desk, key="PROJ-1"):
     return [line["text"] for line in desk.output(key)]
 
 
-def test_last_words_are_heard_until_somebody_else_takes_the_task(desk, agent):
+def test_last_output_is_kept_until_the_next_claim(desk, agent):
     desk.create("A", requires="approval")
     first = agent.claim_next("w1")["claim"]
     agent.write_output(first, [("said", "working")])

@@ -66,7 +66,7 @@ def test_what_was_given_back_can_be_the_next(desk, agent):
     assert [c for c in examine(desk, strict=True) if c["status"] == "bad"] == []
 
 
-def test_somebody_else_moved_what_is_handed_in(desk, agent):
+def test_the_completed_task_was_moved_meanwhile(desk, agent):
     for title in "AB":
         desk.create(title)
     held = agent.claim_next("w1")

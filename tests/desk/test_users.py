@@ -51,7 +51,7 @@ def test_a_password_has_a_length(desk, password):
         desk.set_password("ben", password)
 
 
-def test_a_name_that_nobody_has_costs_as_much(desk, ben, monkeypatch):
+def test_an_unknown_name_takes_as_long(desk, ben, monkeypatch):
     tried = []
     real = passwords.proves
     monkeypatch.setattr(passwords, "proves", lambda p, s: tried.append(s) or real(p, s))
@@ -75,7 +75,7 @@ def test_only_oneself_and_an_admin_set_a_password(desk, ben, agent):
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_session_says_who_it_is(desk, ben, clock):
+def test_a_session_names_its_user(desk, ben, clock):
     made = desk.login("ben", PASSWORD, address="10.0.0.1", about="Firefox")
     number, who, _ = desk.desk.session(made["session"])
     assert (who, number) == (Who("human:ben", "member"), made["id"])
@@ -106,7 +106,7 @@ def test_a_session_ends(desk, ben, end):
         desk.logout(made["session"])
 
 
-def test_others_sessions_are_nobodys_business(desk, ben):
+def test_sessions_of_others_are_not_shown(desk, ben):
     link = desk.create_link()
     mine = desk.use_link(link["link"])
     assert ben.sessions() == []
@@ -117,7 +117,7 @@ def test_others_sessions_are_nobodys_business(desk, ben):
     assert [s["actor"] for s in desk.sessions()] == ["human:ana"]
 
 
-def test_a_password_that_changed_meanwhile_lets_nobody_in(desk, ben):
+def test_a_password_that_changed_meanwhile_is_refused(desk, ben):
     with pytest.raises(NotKnown):
         desk._enter("login", Who("human:ben", "member"), "", None, user="ben", proof="scrypt$old")
 
@@ -137,7 +137,7 @@ def test_a_link_works_once_and_not_for_long(desk, ben, clock):
             desk.use_link(link)
 
 
-def test_of_many_who_come_with_one_link_one_is_let_in(desk):
+def test_a_link_lets_in_one_of_many(desk):
     link = desk.create_link()["link"]
 
     def come(_):

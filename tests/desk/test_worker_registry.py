@@ -128,7 +128,7 @@ def test_what_is_no_work_is_not_unattended(desk, agent):
     assert desk.unattended() is None
 
 
-def test_who_works_without_being_registered_may_take_the_next_one_too(desk, agent, clock):
+def test_an_unregistered_worker_may_take_the_next_task_too(desk, agent, clock):
     desk.create_project("WEB")
     for project in ("PROJ", "PROJ", "WEB"):
         desk.create("A", project=project)
@@ -143,7 +143,7 @@ def test_who_works_without_being_registered_may_take_the_next_one_too(desk, agen
     assert desk.unattended("WEB") is None
 
 
-def test_nobody_renews_or_removes_another_ones_row(desk, agent, open_desk):
+def test_a_worker_cannot_renew_or_remove_the_row_of_another(desk, agent, open_desk):
     agent.register_worker("w1", host="box", agents=["coder"])
     other = open_desk("agent:other")
     assert other.renew_worker("w1") is False
@@ -174,7 +174,7 @@ def test_what_does_not_fit_is_refused_and_nothing_is_written(desk):
     assert desk.workers() == []
 
 
-def test_a_renewal_is_one_small_write_and_tells_nobody(desk, agent):
+def test_a_renewal_is_one_small_write_without_an_event(desk, agent):
     agent.register_worker("w1", agents=["coder"])
     before, said = desk.history(), []
     with counted(agent, said):
@@ -201,7 +201,7 @@ def test_what_killed_workers_leave_is_bounded(desk, agent, clock):
     assert len(left) == worker_registry.MOST + 1 and {"second", "third", "others", "x1"} <= set(left)
 
 
-def test_the_doctor_tells_who_runs_or_was_seen_last(desk, agent, clock):
+def test_the_doctor_names_running_workers_or_the_last_one(desk, agent, clock):
     def words():
         (found,) = [c for c in examine(desk, strict=True) if c["check"] == "workers"]
         assert found["status"] == "ok"

@@ -6,7 +6,7 @@ from . import Place
 from .load import run
 
 
-def test_everybody_dies_and_nothing_is_lost(dialect, new_db):
+def test_random_kills_lose_nothing(dialect, new_db):
     found = run(Place(dialect, lambda: new_db(dialect), scale=0.03, seed=5))
     assert found.violations == []
     assert found.kills >= 12 and found.runs >= 30

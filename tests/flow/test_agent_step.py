@@ -72,7 +72,7 @@ def test_escalation_is_switched_off_for_all_but_one(stage):
     assert s.state == "done" and len(s.task["questions"]) == 1
 
 
-def test_what_nobody_understands_goes_to_a_person(stage):
+def test_an_unclear_result_goes_to_a_person(stage):
     broken = {"status": "DONE", "summary": 17}
     s = stage(lambda prompt: run("coder"), {"coder": [broken, done("clear now")]}).run()
     assert s.waiting.kind == "escalation" and s.waiting.question["reason"] == "protocol_error"

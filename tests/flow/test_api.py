@@ -372,7 +372,7 @@ def test_sleep(stage, length):
     assert s.state == "done" and times[-1] - times[0] == timedelta(days=2)
 
 
-def test_somebody_wakes_a_sleeper(stage):
+def test_a_person_wakes_a_sleeping_run(stage):
     s = stage(lambda prompt: sleep("365d")).run()
     s.desk.wake(s.key)
     assert s.proceed().state == "done"

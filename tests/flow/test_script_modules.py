@@ -208,7 +208,7 @@ def test_a_mistake_in_it_is_told_before_the_run_begins(tmp_path):
         script.must_read("main.py", tmp_path)
 
 
-def test_a_helper_configures_nobody(tmp_path):
+def test_a_helper_module_changes_no_global_configuration(tmp_path):
     lay(tmp_path, main="import helpers\n" + TOP, helpers="from yourturn.flow import config\nconfig(human_timeout='1h')\n")
     with pytest.raises(Invalid, match="outside of a workflow"):
         script.must_read("main.py", tmp_path)

@@ -177,7 +177,7 @@ def test_the_server_beats_for_a_session_between_its_calls(timed, mode):
 
 
 @pytest.mark.parametrize("timed", [3600.0], indirect=True, ids=["by hand"])
-def test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked(timed):
+def test_no_heartbeat_for_silent_sessions_or_revoked_tokens(timed):
     site, clock = timed
     project, mcp = fresh_project(site), site.app.state.mcp
     lost, revoked = (site.desk.create(title, project=project)["key"] for title in ("Lost", "Revoked"))

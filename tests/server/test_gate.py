@@ -78,7 +78,7 @@ ORIGINS = (
 
 
 @pytest.mark.parametrize("origin", ORIGINS)
-def test_a_page_of_somebody_elses(sqlite_site, session_cookie, origin):
+def test_a_cross_origin_request_is_refused(sqlite_site, session_cookie, origin):
     site = sqlite_site
     key = site.desk.create("A")["key"]
     for extra in (

@@ -86,7 +86,7 @@ def test_what_was_said_on_the_same_connection(new_address):
         desks.close()
 
 
-def test_nobody_is_asked_twice(sqlite_site, monkeypatch):
+def test_a_token_is_looked_up_once(sqlite_site, monkeypatch):
     """Unless somebody has written since: then the row is looked at."""
     asked = []
     desk = type(sqlite_site.desk.desk)

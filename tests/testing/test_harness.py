@@ -32,7 +32,7 @@ def test_a_play_from_beginning_to_end():
     assert s.calls[1].answer == "JWT" and s.clock.micros >= 1_790_000_000_000_000 + 2 * 86_400_000_000
 
 
-def test_nobody_of_that_name():
+def test_an_unknown_agent_name():
     with pytest.raises(OffScript, match=r"calls run\('coder', 'Add login'\), step 1, .* no agent 'coder'. It has: tester"):
         Stage(feature, {"tester": "x"}).run("Add login")
     with pytest.raises(OffScript, match="It has: nobody"):

@@ -25,7 +25,7 @@ def seconds(text: str) -> int:
 
 
 @widths
-def test_an_answer_by_somebody_else_takes_the_buttons_away(web, visit, width):
+def test_an_answer_by_another_person_removes_the_buttons(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.get_by_text("Sessions", exact=True).click()

@@ -88,7 +88,7 @@ def test_letters_for_a_page_that_was_replaced_press_nothing(web, visit, width):
 
 
 @widths
-def test_who_leaves_a_field_has_their_keys_at_once(web, visit, width):
+def test_keys_work_as_soon_as_a_field_loses_focus(web, visit, width):
     page = still(live(visit("chidi", f"/questions/{web.q['text']}", width=width)))
     page.get_by_label("Your answer").click()
     page.keyboard.type("Team Plus")

@@ -167,7 +167,7 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
 
 
 @widths
-def test_what_is_for_somebody_else_or_not_urgent_is_only_counted(web, visit, width):
+def test_questions_for_others_or_not_urgent_are_only_counted(web, visit, width):
     web.desk.set_preferences(notify=["high"])
     page = live(visit("ana", width=width))
     page.get_by_placeholder("Search").focus()
@@ -317,7 +317,7 @@ def test_offline_the_pages_that_were_seen_can_be_read(web, visit, width):
 
 
 @widths
-def test_nobody_sends_what_somebody_else_has_written(web, visit, width):
+def test_a_person_does_not_send_the_draft_of_another(web, visit, width):
     """A device that two people use: what waits on it, waits for the one who wrote it."""
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))

@@ -64,7 +64,7 @@ def test_one_lost_request_does_not_keep_a_pane_empty(web, visit, how):
 
 
 @widths
-def test_a_question_about_the_open_task_is_told_to_a_person_who_writes_there(web, visit, width):
+def test_a_question_about_the_open_task_is_announced_while_writing(web, visit, width):
     page = live(visit("ana", "/tasks/API-4", width=width))
     page.locator("#note").fill("half a thou")
     q = web.ask("Which logo?", options=["round", "square"])

@@ -92,7 +92,7 @@ def test_a_hand_back_whose_reply_was_lost_counts_once(web, visit, width):
 
 
 @ways
-def test_a_move_of_an_old_page_is_refused_with_who_and_when(web, visit, width, js):
+def test_a_move_of_an_old_page_is_refused_with_actor_and_time(web, visit, width, js):
     task = web.desk.show(web.q["boolean"])["task"]
     page = visit("chidi", f"/tasks/{task}/cancel", width=width, js=js)
     web.as_("human:ben").answer(web.q["boolean"], "yes")
@@ -105,7 +105,7 @@ def test_a_move_of_an_old_page_is_refused_with_who_and_when(web, visit, width, j
     expect(page).to_have_url(f"{web.url}/tasks/{task}")
 
 
-def test_who_cancels_after_an_approval_is_told_who_approved_and_when(web, visit):
+def test_cancelling_after_an_approval_names_the_approver_and_the_time(web, visit):
     page = visit("chidi", "/tasks/WEB-1/cancel")
     web.as_("human:ben").approve(web.q["approval"])
     page.get_by_role("button", name="Cancel task WEB-1").click()

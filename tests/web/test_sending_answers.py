@@ -305,7 +305,7 @@ def test_what_has_not_arrived_stands_above_the_list(web, visit, width):
 
 
 @widths
-def test_a_late_answer_stays_until_somebody_decides(web, visit, width):
+def test_a_late_answer_stays_until_a_person_decides(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
@@ -329,7 +329,7 @@ def test_a_late_answer_stays_until_somebody_decides(web, visit, width):
 
 
 @widths
-def test_whoever_was_signed_out_is_told_and_loses_nothing(web, visit, width):
+def test_a_signed_out_person_is_told_and_loses_nothing(web, visit, width):
     q = web.q["text"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.get_by_label("Your answer").fill("Team Plus")

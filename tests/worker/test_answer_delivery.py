@@ -248,7 +248,7 @@ def test_a_nudge_does_not_swallow_an_answer(lone: Flow, adapter: str) -> None:
     ],
 )
 @both
-def test_a_question_that_nobody_waits_for_leaves_the_end_of_the_turn(
+def test_a_question_that_does_not_block_keeps_the_end_of_the_turn(
     lone: Flow, adapter: str, last: str, asked: str, state: str
 ) -> None:
     agent = lone.plays(adapter, TOOL[adapter]("ask_question", LOUD), {"text": last}, END)
@@ -346,7 +346,7 @@ def test_a_late_answer_told_by_another_tool_is_not_told_again(lone: Flow) -> Non
     assert "Verbose?" not in str(lone.prompts()[-1]) and "Slowly" in str(lone.prompts()[-1])
 
 
-def test_who_asks_again_what_it_was_told_is_told_again(lone: Flow) -> None:
+def test_a_session_that_asks_again_is_told_the_answer_again(lone: Flow) -> None:
     lone.env["YOURTURN_ASK_WAIT"] = "25"
     last = {"text": "<promise>INPUT_NEEDED: Which port?</promise>"}
     agent = lone.plays("codex", TOOL["codex"]("ask_question", PORT), last, END)

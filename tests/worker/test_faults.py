@@ -79,7 +79,7 @@ def test_answered_after_it_was_parked_exactly_one_worker_wakes_it_once(shop: Sho
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 2
 
 
-def test_people_who_answer_in_the_very_moment_in_which_sessions_end(shop: Shop) -> None:
+def test_people_answer_while_sessions_end(shop: Shop) -> None:
     """Whichever comes first, the answer or the park: one resume, and no try is spent."""
     agent = shop.script(RUN + f'if {FIRST}; then turn ask "$YOURTURN_TASK" "Which?"\nelse echo "{DONE}"; fi\n')
     keys = [shop.task(f"Task {n}") for n in range(6)]
@@ -151,7 +151,7 @@ WORK = (
 )  # the ledger lies outside of the database: what stands there was done by an accepted claim
 
 
-def test_a_worker_killed_in_the_middle_takes_its_agent_with_it_and_another_takes_over(shop: Shop) -> None:
+def test_a_killed_worker_takes_its_agent_with_it_and_another_takes_over(shop: Shop) -> None:
     agent = shop.script(WORK)
     key = shop.task()
     with shop.process(agent) as worker:

@@ -96,7 +96,7 @@ def test_it_renews_beside_its_heartbeats_and_registers_again_where_its_row_is_go
     assert desk.workers() == []
 
 
-def test_who_works_on_one_task_only_is_no_worker_for_others(shop: Shop) -> None:
+def test_a_worker_for_one_task_is_not_registered_for_others(shop: Shop) -> None:
     only = shop.task("Only this")
     with shop.draining(shop.script(f'wait_for go; echo "{DONE}"\n'), only=only):
         until(lambda: shop.show(only)["state"] == "working", "the work")

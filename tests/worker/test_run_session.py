@@ -354,7 +354,7 @@ def test_an_agent_cannot_split_the_run(lone: Flow) -> None:
 # --- what is missing, and what goes wrong -----------------------------------------------------------------------------
 
 
-def test_an_agent_that_nobody_has_is_asked_for(lone: Flow) -> None:
+def test_a_missing_agent_is_asked_for(lone: Flow) -> None:
     """Also where the script wants no questions of the agent: it is not the agent's."""
     key = lone.begin('run("coder")\nrun("deployer", human=False)')
     assert lone.go_on(find=None)[0] == "waiting"
@@ -725,7 +725,7 @@ def test_only_takes_nothing_else(lone: Flow) -> None:
     assert lone.drain(lone.agent()) == [(other, "done")], "a task beside runs is a task"
 
 
-def test_only_waits_for_whoever_has_it(lone: Flow) -> None:
+def test_only_waits_for_the_holder(lone: Flow) -> None:
     lone.plays_as("coder", f"touch $SHOP/at; wait_for go; echo '{DONE}'")
     key = lone.begin('run("coder")\npause("Fine?")')
     agent = lone.agent()

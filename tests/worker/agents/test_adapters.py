@@ -155,7 +155,7 @@ def test_unknown_events_are_kept():
 
 @pytest.mark.parametrize("adapter", [CLAUDE, CODEX, make(Agent("p", "python", ("a:b",)))], ids=["claude", "codex", "python"])
 @pytest.mark.parametrize("stream", sorted(path.stem for path in STREAMS.glob("*.jsonl")))
-def test_a_broken_stream_breaks_nobody(adapter, stream):
+def test_a_broken_stream_raises_nothing(adapter, stream):
     """Every value of every event, replaced by something else."""
     for line in (STREAMS / f"{stream}.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
@@ -302,7 +302,7 @@ def test_awkward_prompts(adapter):
     assert "\n--help \ufffd" in argv
 
 
-def test_an_agents_settings_can_not_change_who_it_is():
+def test_an_agents_settings_cannot_change_its_identity():
     agent = Agent("coder", "claude", env={"YOURTURN_TOKEN": "other", "LANG": "C"})
     env = make(agent).start(a_run(agent)).env
     assert (env["YOURTURN_TOKEN"], env["LANG"], env["PATH"]) == ("secret-token", "C", "/bin")

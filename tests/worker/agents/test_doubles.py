@@ -152,7 +152,7 @@ def test_claude_asks_with_our_tool(claude):
     assert "answered" in claude.results()[0][0]
 
 
-def test_the_permission_tool_is_asked_for_what_nobody_allowed(claude):
+def test_the_permission_tool_is_asked_for_what_is_not_allowed(claude):
     claude.script({"tool": "Bash", "input": {"command": "touch made"}}, {"text": "ok"})
     claude.decide()
     ending = claude.run()

@@ -105,7 +105,7 @@ def test_standard_error_is_kept_at_its_end(go):
     assert go.log.stat().st_size > 100_000
 
 
-def test_who_listens_badly_breaks_nothing(go, tmp_path):
+def test_a_failing_listener_breaks_nothing(go, tmp_path):
     def bad(said):
         raise RuntimeError("listener")
 

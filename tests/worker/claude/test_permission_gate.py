@@ -427,7 +427,7 @@ def test_outside_a_worker_one_task_per_session_that_no_worker_takes(at: Gate, de
     assert desk.ready() == [] and at(PUSH, **outside)[0] == "allow"
 
 
-def test_it_speaks_as_an_agent_whoever_started_it(address: str, desk: Client) -> None:
+def test_it_always_speaks_as_an_agent(address: str, desk: Client) -> None:
     with permission_gate.sit({"YOURTURN_DB": address, "USER": "ana"}) as found:
         assert (found.who.name, found.who.role) == ("agent:claude", "agent")
     with permission_gate.sit({"YOURTURN_DB": address, "YOURTURN_AGENT": "coder"}) as found:

@@ -83,7 +83,7 @@ def test_the_command_asks_the_desk_which_tasks_have_ended(repo, address, open_de
     assert [row["task"] for row in worktrees(repo.path)] == ["PROJ-2", "PROJ-3", "WEB-7"]
 
 
-def test_a_worktree_is_kept_while_somebody_stands_in_it(repo, monkeypatch):
+def test_a_worktree_is_kept_while_a_process_is_in_it(repo, monkeypatch):
     place = prepare(repo.path, "PROJ-1", B1)
     monkeypatch.chdir(place.folder)
     assert clean(repo.path, lambda key: True)[0]["why"] == "you are in it"

@@ -23,7 +23,7 @@ def test_fast_forward_moves_the_checkout_too(repo):
     assert repo.status() == ["?? untracked"]
 
 
-def test_fast_forward_of_a_branch_that_nobody_looks_at(repo):
+def test_fast_forward_of_a_branch_that_is_not_checked_out(repo):
     repo("switch", "-qc", "wip")
     done = finish(worked(repo), "x", "ff")
     assert (done["merged"], repo("rev-parse", "main")) == (True, done["commit"])

@@ -153,7 +153,7 @@ def test_a_tag_without_words_asks_what_the_message_says():
 @pytest.mark.parametrize(
     "said", ['{"status": "weird", "summary": "x"}', 'Ready.\n\n```json\n{"status": "weird", "summary": "x"}\n```']
 )
-def test_a_status_that_is_nobodys_word_is_told(said):
+def test_an_unknown_status_is_told(said):
     """A script may wait for it; elsewhere it is an unknown word (turns.py)."""
     assert (from_message(said).what, from_message(said).status) == ("nothing", "weird")
 
@@ -167,7 +167,7 @@ def test_a_status_that_is_nobodys_word_is_told(said):
         '{"status": "weird", "id": 7}',
     ],
 )
-def test_a_status_that_is_shown_is_nobodys_word(said):
+def test_a_quoted_status_does_not_count(said):
     assert from_message(said) == Outcome("nothing")
 
 

@@ -30,7 +30,7 @@ def test_what_lay_there_before_says_nothing(path):
     assert SignalFile(path).read() is None
 
 
-def test_a_pipe_holds_nobody_up(path):
+def test_a_pipe_does_not_block(path):
     signal = SignalFile(path)
     os.mkfifo(path)
     assert signal.read() is None
