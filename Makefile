@@ -28,7 +28,7 @@ demo: setup ## open the inbox with a lively project: agents ask, you answer, the
 
 quick: setup ## the tests for daily work, under a minute: SQLite, no browser, no processes
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider \
-		-m "not postgres and not browser and not processes"
+		-m "not postgres and not browser and not processes and not long"
 
 test: setup browser ## all tests, on SQLite and PostgreSQL, with a taste of the long forms: 6 minutes on 2 cores
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider  # one compiles, all read

@@ -5,6 +5,9 @@ Markers, for `make quick`:
     postgres   needs a PostgreSQL
     browser    needs a Chromium
     processes  starts commands, workers, agents or servers as processes, or kills them
+    long       fuzzing, random walks, large inputs
+
+`mark` sets the first three by folder and fixture; a module or a test that needs another one says so itself.
 
 Combinations. Tests in BOTH_DATABASES run on SQLite and PostgreSQL with all their parameters. In FIRST_CASE each test runs on
 SQLite with all its parameters, and on PostgreSQL with the first. Elsewhere the database is not what is tested: on PostgreSQL
@@ -69,9 +72,9 @@ def _is_left_out(item: pytest.Item) -> bool:
 
 
 def _database(item: pytest.Item) -> str | None:
-    """The database on which a test with the fixtures `dialect` or `site` runs."""
-    params = _params(item)
-    return params.get("dialect") or params.get("site")  # type: ignore[return-value]
+    """The database among the parameters of a test; PostgreSQL if there are both."""
+    given = [value for value in _params(item).values() if value in ("sqlite", "postgres")]
+    return "postgres" if "postgres" in given else next(iter(given), None)  # type: ignore[arg-type]
 
 
 def _params(item: pytest.Item) -> dict[str, object]:

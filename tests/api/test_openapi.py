@@ -8,6 +8,8 @@ import pytest
 
 from tests.api.openapi_fuzz import EVERYBODY, play
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("role", EVERYBODY)
 def test_no_bug_and_nothing_undocumented(sqlite_site, role, caplog):

@@ -37,6 +37,7 @@ except yourturn.core.errors.YourturnError as error:
 """
 
 
+@pytest.mark.processes
 def test_a_program_that_is_killed_and_starts_again(address, open_desk, tmp_path):
     desk = open_desk(fake=False)
     (tmp_path / "payer.py").write_text(_PROGRAM)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +17,8 @@ from yourturn.core.rules import KINDS, MEANS, OFFICE, OUTCOMES, SILENCE, TRANSIT
 from yourturn.testing import FakeClock, temporary_desk
 
 from .states import case, everything, moves, number
+
+pytestmark = pytest.mark.long
 
 TASKS = 4
 SPEAKERS = {"admin": Who("human:ana", "admin"), "agent": Who("agent:coder", "agent"), "system": SYSTEM}

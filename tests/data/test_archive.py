@@ -261,6 +261,7 @@ def test_a_file_that_is_something_else_is_not_overwritten(desk, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["thesis.txt", "x.jsonl"], "nothing else is left behind"
 
 
+@pytest.mark.long
 def test_memory_stays_bounded(opened, tmp_path):
     """Ten times as many rows take no more memory."""
     import tracemalloc

@@ -20,6 +20,8 @@ from yourturn.core.errors import Usage
 from yourturn.core.rules import OFFICE
 from yourturn.db.failpoints import POINTS
 
+pytestmark = pytest.mark.processes
+
 #: Changes that are no verb.
 OTHERS = {"claim_next", "reconcile", "init", "migrate"}
 #: What leaves no event of its own name.

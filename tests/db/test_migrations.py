@@ -16,6 +16,8 @@ from yourturn.testing import FakeClock
 from .killed_upgrades import Upgrader, contents, killed_everywhere, shape
 from .schemas import RELEASED, old_desk, rows, told
 
+pytestmark = pytest.mark.processes
+
 
 def test_every_released_schema_is_kept():
     assert list(range(1, schema.VERSION)) == RELEASED

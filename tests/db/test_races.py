@@ -13,6 +13,8 @@ from yourturn.health import audit, doctor
 
 from .processes import crowd, oks, raw
 
+pytestmark = pytest.mark.processes
+
 
 def _well(desk):
     """Every invariant that the doctor knows."""

@@ -20,6 +20,8 @@ from tests.mcp.conftest import Caught, ask, said, told
 from yourturn.client import Client
 from yourturn.mcp.tool_schemas import TOOLS
 
+pytestmark = pytest.mark.processes
+
 #: What has nothing to do with the database.
 ONE = pytest.mark.parametrize("dialect", ["sqlite"])
 

@@ -299,6 +299,7 @@ def test_twice_the_text_takes_twice_the_time(shape):
     raise AssertionError(f"{shape}: {ratios}")
 
 
+@pytest.mark.long
 def test_fifty_megabytes_are_read_to_the_end():
     log = f"collected 3 items, {'x' * 900}, all of them `passed` in a moment\n" * 52_000
     assert from_message(f"{log}\n{COMPLETE}").what == "done"
