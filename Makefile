@@ -15,7 +15,7 @@ export PIP_USER = 0
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test browser screenshots check bench torture mutants docs clean venv
+.PHONY: help setup demo quick test browser screenshots check bench torture mutants docs clean venv
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,11 @@ setup: $(STAMP) ## make .venv with the turn command and all tools; again only wh
 demo: setup ## open the inbox with a lively project: agents ask, you answer, they go on
 	@trap : INT; $(PY) -m yourturn.demo || [ $$? = 130 ]  # Ctrl-C is how it ends, not an error
 
-test: setup browser ## run all tests, on SQLite and PostgreSQL
+quick: setup ## the tests for daily work, under a minute: SQLite, no browser, no processes
+	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider \
+		-m "not postgres and not browser and not processes and not long"
+
+test: setup browser ## all tests, on SQLite and PostgreSQL, with a taste of the long forms: 6 minutes on 2 cores
 	@PYTHONDONTWRITEBYTECODE= $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider  # one compiles, all read
 
 browser: ## a Chromium for the tests of pages; root gets one from the system's packages where none is there
@@ -41,7 +45,7 @@ browser: ## a Chromium for the tests of pages; root gets one from the system's p
 
 screenshots: setup browser ## write pictures of every page to screenshots/
 	@$(PY) -m tests.web.screenshots
-	@$(PY) -m tests.web.workshots
+	@$(PY) -m tests.web.work_screenshots
 
 check: setup ## lint, types, and docs that say what the tables say
 	@bad=0; \
@@ -53,8 +57,9 @@ check: setup ## lint, types, and docs that say what the tables say
 bench: setup $(VENV)/.bench ## measure the desk against bare databases and a peer; writes docs/benchmarks.md (BENCH=a for one part)
 	@$(PY) -m bench $(BENCH)
 
-torture: setup ## the long fault tests: kills, crowds, broken surroundings (SCALE=0.1 for a taste)
-	@$(PY) -m tests.torture --scale $(SCALE)
+torture: setup browser ## the long forms: fault tests, models, kills (SCALE=0.1 for a taste), then all combinations of parameters
+	@$(PY) -m tests.faults --scale $(SCALE)
+	@$(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:cacheprovider --rest
 
 mutants: setup ## take one guard away at a time; some test must notice each
 	@$(PY) -m tests.mutants

@@ -1,4 +1,8 @@
-"""Real parts: every test of the desk runs on a real SQLite file and on a real PostgreSQL, and leaves nothing behind."""
+"""Fixtures for all tests: databases, desks and clients.
+
+Tests use a real SQLite file and a real PostgreSQL, one server per test process. selection.py decides which tests run on
+which; fixtures/ has a running server and the `turn` command.
+"""
 
 from __future__ import annotations
 
@@ -12,44 +16,44 @@ from pathlib import Path
 
 import pytest
 
-from tests import suite
-from tests.desks import Desk, Files, Schemas
+from tests import selection
+from tests.databases import Desk, Files, Schemas
+from tests.temporary_files import into_memory
 from yourturn.client import Client
 from yourturn.config import connect
+from yourturn.desk import passwords
 from yourturn.testing import FakeClock
 
 for name in [name for name in os.environ if name.startswith("YOURTURN_")]:
     del os.environ[name]
 
+pytest_plugins = ("tests.fixtures.server", "tests.fixtures.command")
 TURN = str(Path(sys.executable).parent / "turn")
 DIALECTS = ("sqlite", "postgres")
 _numbers = itertools.count(1)
-_folder = suite.into_memory()
+_folder = into_memory()
+#: A password hash takes a quarter of a second, on purpose. Only its own test waits for that.
+PASSWORD_WORK, passwords.WORK = passwords.WORK, (4, 8, 1)
 
 
-#: What takes longest. Begun last, it would be waited for.
-LONG = ("torture/test_programs.py", "torture/test_models.py", "torture/test_failpoints.py", "torture/test_crowd.py")
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "run the combinations that the default leaves out: all databases, all browsers (see tests/selection.py)"
+    parser.addoption("--rest", action="store_true", help=text)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, in both halves: each of two workers begins with a half, and helps the other one in the end."""
-    long = [item for item in items if item.nodeid.partition("::")[0].endswith(LONG)]
-    rest = [item for item in items if item not in set(long)]
-    half = len(rest) // 2
-    items[:] = [*long[::2], *rest[:half], *long[1::2], *rest[half:]]
-
-
-def pytest_collection(session: pytest.Session) -> None:
-    suite.read_a_share(session.config)
-
-
-def pytest_collection_finish() -> None:
-    suite.settle_down()
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        selection.mark(item)
+    chosen, others = selection.split(items)
+    if config.getoption("--rest"):
+        chosen, others = others, chosen
+    config.hook.pytest_deselected(items=others)
+    items[:] = chosen
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(exitstatus: int) -> None:
-    if _folder and not exitstatus:  # what failed can be looked at until the next time
+    if _folder and not exitstatus:  # after a failure the files stay until the next run
         shutil.rmtree(_folder, ignore_errors=True)
 
 
@@ -63,8 +67,8 @@ def postgres_server() -> Iterator[str]:
         server = get_server(folder, cleanup_mode="stop")
         try:
             with psycopg.connect(server.get_uri(), autocommit=True) as db:
-                for wish in ("fsync = off", "full_page_writes = off", "checkpoint_timeout = '1h'"):  # it outlives no power cut
-                    db.execute(f"ALTER SYSTEM SET {wish}")
+                for setting in ("fsync = off", "full_page_writes = off", "checkpoint_timeout = '1h'"):  # no test cuts the power
+                    db.execute(f"ALTER SYSTEM SET {setting}")
                 db.execute("SELECT pg_reload_conf()")
             yield server.get_uri()
         finally:
@@ -73,9 +77,9 @@ def postgres_server() -> Iterator[str]:
 
 @pytest.fixture(scope="session")
 def schemas(postgres_server: str) -> Iterator[Schemas]:
-    found = Schemas(postgres_server)
-    yield found
-    found.close()
+    schemas = Schemas(postgres_server)
+    yield schemas
+    schemas.close()
 
 
 @pytest.fixture(scope="session")
@@ -135,7 +139,7 @@ def clock() -> FakeClock:
 
 @pytest.fixture
 def open_desk(address: str, clock: FakeClock) -> Iterator[Callable[..., Client]]:
-    """open_desk('agent:coder'): the same desk, seen by somebody else."""
+    """open_desk('agent:coder'): a client of the same desk, as another actor."""
     opened: list[Client] = []
 
     def make(as_: str = "human:ana", *, fake: bool = True) -> Client:
@@ -149,7 +153,7 @@ def open_desk(address: str, clock: FakeClock) -> Iterator[Callable[..., Client]]
 
 @pytest.fixture
 def desk(open_desk: Callable[..., Client]) -> Client:
-    """human:ana, an admin, with a clock that stands still."""
+    """A client as human:ana, an admin, with a clock that only the test advances."""
     return open_desk()
 
 

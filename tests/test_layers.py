@@ -18,7 +18,7 @@ LAYERS = (
     ("display", "db"),
     ("desk",),
     ("client", "data", "config"),
-    ("health", "fold", "judge", "strict", "approval"),
+    ("health", "strict", "approval"),
     ("worker", "flow", "notify", "demo", "server"),  # of the server: what its surfaces share
     ("testing",),
     SURFACES,

@@ -9,7 +9,9 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-TARGETS = ("setup", "demo", "test", "browser", "check", "screenshots", "bench", "torture", "mutants", "docs", "clean", "help")
+TARGETS = (
+    "setup", "demo", "quick", "test", "browser", "check", "screenshots", "bench", "torture", "mutants", "docs", "clean", "help",
+)  # fmt: skip
 
 
 def pins() -> dict[str, str]:

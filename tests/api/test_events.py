@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from tests.api.conftest import Site
+from tests.fixtures.server import Site
 from yourturn.core.errors import Invalid
 from yourturn.server import broadcast as broadcasts
 from yourturn.server.broadcast import EventBroadcast, EventFilter, Frame, RenderedEvent, Watcher, parse_id
@@ -36,7 +36,7 @@ def test_events_come_as_they_happen(site, job):
     assert all(data["cursor"] == id_ for id_, _, data in told)
 
 
-def test_who_comes_back_goes_on_without_gaps_or_twice(site, job):
+def test_a_reconnected_watcher_misses_and_repeats_nothing(site, job):
     """Cut after every frame in turn: what was heard before and after is all there was, once."""
     first = site.stream(f"?task={job}&after={site.desk.desk_cursor()}")
     question = site.desk.ask(job, "Which?")
@@ -151,7 +151,7 @@ def test_a_restart_loses_nothing(new_address):
         second.close()
 
 
-def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
+def test_a_slow_watcher_is_disconnected_and_slows_no_other(sqlite_site, monkeypatch):
     monkeypatch.setattr(broadcasts, "MAX_QUEUED", 200_000)
     site = sqlite_site
     key = site.desk.create("Loud")["key"]
@@ -177,7 +177,7 @@ def test_who_does_not_read_is_cut_and_slows_nobody(sqlite_site, monkeypatch):
     assert received < 6_000_000, "it did not get everything"
 
 
-def test_who_comes_back_is_not_told_what_it_has_seen(site):
+def test_a_reconnected_watcher_gets_only_new_events(site):
     """Under load there are pauses: what happened before its cursor may not have been told to the others yet."""
     key = site.desk.create("A")["key"]
     broadcast = site.app.state.shared.broadcast("default")

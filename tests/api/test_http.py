@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.api.conftest import other_workspace
+from tests.fixtures.server import other_workspace
 from yourturn.api import examples
 from yourturn.api.handlers import DEEDS
 from yourturn.api.openapi import document
@@ -314,9 +314,9 @@ def test_the_examples_are_sent(site):
         assert site.post(f"/api/tasks/{key}/{verb}", examples.SENT[verb]).status == 200, verb
 
 
-def test_time_passes_without_anybody_looking(new_address):
+def test_time_passes_without_requests(new_address):
     """The server itself makes what is due."""
-    from tests.api.conftest import Site
+    from tests.fixtures.server import Site
 
     site = Site(new_address("sqlite"))
     try:

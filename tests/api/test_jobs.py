@@ -194,7 +194,7 @@ _FIELDS = {
 @pytest.fixture(scope="module")
 def wound(new_address):
     """A server whose time is ours."""
-    from tests.api.conftest import Site
+    from tests.fixtures.server import Site
     from yourturn.testing import FakeClock
 
     clock = FakeClock()
@@ -274,7 +274,7 @@ def test_an_error_asks_for_a_way_out_and_silence_takes_the_default(wound):
     assert late.status == 409 and "timed out" in late.json["error"]["message"] and "--restart" in late.json["error"]["hint"]
 
 
-def test_a_preference_holds_nobody_up(wound):
+def test_a_preference_blocks_no_job(wound):
     site, clock = wound
     job, question, at, stream, _ = put(site, _VERBOSE)
     stream.close()
@@ -287,7 +287,7 @@ def test_a_preference_holds_nobody_up(wound):
     assert site.post(f"/api/questions/{question}/answer", body).json["success"] is True
 
 
-def test_a_blocking_question_that_nobody_answers_fails_the_job(wound):
+def test_a_blocking_question_without_an_answer_fails_the_job(wound):
     site, clock = wound
     job, question, at, stream, _ = put(
         site, {"question": "What's the project deadline?", "type": "blocking", "responseType": "text"}
@@ -309,7 +309,7 @@ def test_a_blocking_question_that_nobody_answers_fails_the_job(wound):
 
 
 @pytest.mark.parametrize("how", ["field", "header"])
-def test_who_asks_with_its_claim_keeps_it(site, job, how):
+def test_asking_with_a_claim_keeps_the_claim(site, job, how):
     claim = site.post(f"/api/tasks/{job}/claim", {"worker": "w1"}, role="agent").json["claim"]["token"]
     body = {"question": "Which?", "type": "blocking", "responseType": "text", "metadata": {"trace": 7}}
     more, headers = ({"claim": claim}, {}) if how == "field" else ({}, {"Yourturn-Claim": claim})
@@ -349,7 +349,7 @@ def test_errors_name_the_fields_as_they_are_sent(site, job):
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
 def test_what_is_filtered_is_filtered_before_the_page(new_address, dialect):
-    from tests.api.conftest import Site
+    from tests.fixtures.server import Site
 
     site = Site(new_address(dialect))
     try:

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.api.conftest import Site
+from tests.fixtures.server import Site
 from yourturn.testing import FakeClock
 
 

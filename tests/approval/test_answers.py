@@ -8,7 +8,7 @@ import os
 
 import pytest
 
-from tests.approval.people import PROGRAM, edit, outcome, person
+from tests.approval.person import PROGRAM, edit, outcome, person
 from yourturn.approval.decorator import approved, approved_async, requires_approval
 from yourturn.core.canonical_json import digest
 from yourturn.core.errors import Invalid, NobodyAnswered, Refused, StillWaiting, YourturnError
@@ -55,7 +55,7 @@ def test_refused(desk, no):
     assert outcome(desk.show("Q1")) == ("answered", None)
 
 
-def test_nobody_answered(desk, clock):
+def test_no_answer(desk, clock):
     @requires_approval(desk=desk, timeout="5m")
     def deploy(version):
         raise AssertionError("it ran")

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.story import told
-from tests.store.crowd import raw
-from tests.stories.conftest import Turn
+from tests.contract.recording import told
+from tests.db.processes import raw
+from tests.fixtures.command import Turn
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .kit import Bench
+from .states import Bench
 
 
 @pytest.fixture

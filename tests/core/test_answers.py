@@ -6,7 +6,7 @@ import pytest
 
 from yourturn.core.errors import Invalid
 
-from .kit import everything, state
+from .states import everything, state
 
 SESSIONS = {"id": "s", "label": "Server sessions", "value": "sessions"}
 CHOICE = {"options": ["jwt", SESSIONS, {"label": "Three", "value": 3}]}
@@ -91,7 +91,7 @@ def test_answers_are_taken_as_the_question_asks(bench):
         assert state(bench.desk, key) == "ready"
 
 
-def test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed(bench):
+def test_an_answer_that_does_not_fit_leaves_the_question_open(bench):
     for fields, given, says in MISFITS:
         question = bench.desk.ask(bench.ready(), "Which?", **fields)
         before = everything(bench.desk)

@@ -9,7 +9,7 @@ from yourturn.core.actions import VERBS, say
 from yourturn.core.errors import Invalid
 from yourturn.core.model import HOUR, MINUTE, SECOND, Who
 
-from .kit import everything
+from .states import everything
 
 ANA = Who("human:ana", "admin")
 SURROGATE = "broken \ud800 text"

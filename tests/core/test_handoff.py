@@ -7,7 +7,7 @@ import pytest
 from yourturn.core.errors import Invalid
 from yourturn.core.settings import SETTINGS
 
-from .kit import everything, state
+from .states import everything, state
 
 ALSO = [{"text": "Which region?", "options": ["eu", "us"], "reviewer": "bob"}, {"text": "Half is done.", "kind": "checkpoint"}]
 
@@ -84,7 +84,7 @@ def test_a_project_says_how_long_a_handoff_waits_and_reminds(bench):
 @pytest.mark.parametrize(
     ("word", "lands", "failure"), [("fail", "failed", "timeout"), ("stuck", "failed", "stuck"), ("defer", "deferred", None)]
 )
-def test_a_project_fails_or_defers_what_nobody_answers(bench, word, lands, failure):
+def test_a_project_fails_or_defers_unanswered_questions(bench, word, lands, failure):
     bench.desk.set("signal_timeout", "30d")
     bench.desk.set("signal_on_timeout", word)
     key, _ = flagged(bench, also=ALSO[1:])
@@ -171,7 +171,7 @@ def test_details_and_issues_are_kept_as_one_note(bench):
     assert task["summary"] == "Login"
 
 
-def test_whoever_signs_it_off_sees_them(bench):
+def test_the_approver_sees_them(bench):
     key = bench.working(requires="approval")
     task = bench.agent.complete(bench.claims[key], "Login", details="JWT", issues=["one flaky test"])
     assert task["questions"][0]["context"] == {"details": "JWT", "issues": ["one flaky test"]}

@@ -15,7 +15,7 @@ from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid,
 from yourturn.core.model import Who
 from yourturn.strict import examine
 
-from .kit import SCRIPT, case, everything, said, verbs
+from .states import SCRIPT, case, everything, said, verbs
 
 DONE = {"status": "COMPLETE"}
 PROGRAM = {"file": SCRIPT, "body": "run('coder')\n"}
@@ -89,7 +89,7 @@ def test_one_word_of_many_that_is_refused_leaves_none(bench):
     assert shown(bench.desk, key) == {"1": "completed", "2": "completed"}
 
 
-def test_the_database_compares_when_somebody_was_faster(bench, open_desk):
+def test_the_database_compares_when_another_writer_was_faster(bench, open_desk):
     """The holder's process remembers the case; a person settles the step in another one; the holder's result comes too late."""
     key = bench.running(said("1"))
     claim = bench.claims[key]
@@ -144,7 +144,7 @@ def test_only_the_holder_writes_whatever_verb_brings_the_steps(bench):
     assert everything(bench.desk) == before
 
 
-def test_a_person_who_did_not_claim_it_fails_a_run_that_nobody_holds_without_steps(bench):
+def test_a_person_fails_an_unclaimed_run_without_steps(bench):
     key = bench.run()
     with pytest.raises(ClaimLost, match="you hold no claim on it"):
         bench.desk.fail(key, steps=[said("1")])
@@ -227,7 +227,7 @@ def test_a_list_has_only_the_steps_that_have_not_ended(bench):
 # --- asking ----------------------------------------------------------------------------------------------------------
 
 
-def test_whose_agent_is_still_at_work_is_not_settled_by_somebody_else(bench):
+def test_a_step_with_a_working_agent_is_not_settled_by_others(bench):
     key, question = asking(bench, steps=[said("2", "running", agent="coder")], hold=True)
     before = everything(bench.desk)
     with pytest.raises(Precondition, match=f"Cannot settle step 2 of {key}") as error:
@@ -332,7 +332,7 @@ def test_only_people_settle(bench, remote):
     assert shown(bench.desk, key)["2"] == "waiting"
 
 
-def test_who_does_not_hold_the_run_speaks_for_none_of_its_steps(bench):
+def test_only_the_holder_of_a_run_writes_its_steps(bench):
     key = bench.running(said("1", "waiting"))
     asked = bench.desk.as_(Who("agent:other", "agent", direct=True)).ask(key, "Which?", step="1")
     assert asked["step"] is None
@@ -355,7 +355,7 @@ def test_hold_keeps_the_claim_of_the_holder_alone(bench, clock):
     assert bench.desk.show(plain)["claim"] is None, "and who does not say hold ends its turn"
 
 
-def test_the_answer_comes_after_the_lease_of_who_waited(bench, clock):
+def test_the_answer_comes_after_the_waiting_lease(bench, clock):
     """The end of the lease is paid in the same commit, before the answer is decided."""
     key, question = asking(bench, hold=True)
     clock.advance(hours=2)
@@ -407,7 +407,7 @@ def test_park_until_wakes_with_its_steps(bench, clock):
 _DIES = """
 import sys
 from yourturn.config import connect
-from tests.core.kit import said
+from tests.core.states import said
 desk = connect(sys.argv[1], as_="agent:coder", project="PROJ", env={})
 steps = [said("1"), said("2", "waiting")]
 claim = desk.claim("PROJ-1", "w1")["claim"]
@@ -480,7 +480,7 @@ def test_rewind_without_a_step_goes_on_where_it_was(bench):
 
 
 @pytest.mark.parametrize("state", ["created", "ready", "blocked", "human", "deferred", "failed"])
-def test_a_person_takes_a_run_back_from_every_state_in_which_nobody_works(bench, state):
+def test_a_person_rewinds_a_run_in_every_state_without_a_holder(bench, state):
     key = bench.running(*FOUR[:2], depends_on=[])
     claim = bench.claims[key]
     if state in ("human", "failed"):
@@ -523,7 +523,7 @@ def test_a_container_that_waits_goes_back_without_its_review(bench):
     assert verbs(bench.desk, key)[-2:] == ["rewind", "parent"]
 
 
-def test_while_somebody_works_only_the_holder_goes_back(bench):
+def test_while_it_is_claimed_only_the_holder_rewinds(bench):
     key = bench.running(*FOUR)
     with pytest.raises(ClaimLost):
         bench.desk.rewind(key, 1)
@@ -579,7 +579,7 @@ def test_only_an_admin_takes_a_failed_run_back(bench):
     assert bench.desk.rewind(key, 1)["state"] == "ready"
 
 
-def test_a_failed_run_that_goes_back_is_told_to_who_waits_and_may_fail_again(bench):
+def test_a_failed_run_that_is_rewound_tells_its_dependants_and_may_fail_again(bench):
     key = bench.run()
     waits = bench.ready(depends_on=[key])
     for _ in range(2):
@@ -716,7 +716,7 @@ def test_an_agent_begins_no_run(bench):
             attempt()
 
 
-def test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin(bench, remote):
+def test_code_comes_from_direct_database_users_or_admins(bench, remote):
     member, admin, agent = (remote(*who) for who in (("human:m", "member"), ("human:a", "admin"), ("agent:far", "agent")))
     with pytest.raises(NotAllowed, match="only an admin brings code to run"):
         member.create("A run", workflow=SCRIPT, program=PROGRAM)
@@ -750,7 +750,7 @@ def test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin(bench, 
     assert bench.desk.program(bench.run()) is None
 
 
-def test_the_next_task_is_a_run_only_for_who_can_run_one(bench):
+def test_the_next_task_is_a_run_only_for_workers_that_run_scripts(bench):
     run, plain = bench.run(priority=0), bench.ready(priority=3)
     assert bench.desk.next()["key"] == plain
     assert {task["key"] for task in bench.desk.ready()} == {run, plain}

@@ -8,7 +8,7 @@ from yourturn.core.canonical_json import digest
 from yourturn.core.errors import ClaimLost, IllegalMove, Invalid, Precondition
 from yourturn.core.rules import KINDS
 
-from .kit import everything, row, state, verbs
+from .states import everything, row, state, verbs
 
 HOUR = 3_600_000_000
 
@@ -137,7 +137,7 @@ def test_a_question_by_the_holder_keeps_the_claim(bench):
     assert bench.agent.complete(bench.claims[key])["state"] == "review"
 
 
-def test_the_workers_name_or_the_person_who_claimed_is_proof_where_the_database_is_open(bench):
+def test_the_workers_name_or_the_claimant_is_proof_for_direct_database_users(bench):
     key = bench.ready()
     bench.desk.claim(key, "me")
     bench.desk.ask(key, "?")
@@ -166,13 +166,13 @@ def test_a_flag_or_a_question_by_anyone_else_drops_the_claim_at_once(bench, how)
     assert state(bench.desk, key) == "ready"
 
 
-def test_somebody_elses_question_drops_a_held_claim_too(bench):
+def test_a_question_of_another_actor_drops_a_held_claim_too(bench):
     key, _ = bench.waiting("working")
     bench.desk.ask(key, "And from me?")
     assert row(bench.desk, key).holder is None
 
 
-def test_somebody_elses_question_aside_drops_nothing(bench):
+def test_a_non_blocking_question_of_another_actor_drops_nothing(bench):
     key = bench.working()
     bench.desk.ask(key, "By the way?", blocking=False, default="x")
     assert (state(bench.desk, key), row(bench.desk, key).holder) == ("working", "w1")

@@ -9,7 +9,7 @@ import json
 import pytest
 
 from tests.conftest import DIALECTS
-from tests.core.kit import everything
+from tests.core.states import everything
 from yourturn.client import Client
 from yourturn.config import connect
 from yourturn.core.errors import ClaimLost, Invalid, NotAllowed, Precondition, StoreTrouble
@@ -20,7 +20,7 @@ from yourturn.db import dump, schema
 from yourturn.health.audit import verify
 from yourturn.health.doctor import examine
 
-from .scenes import fill
+from .sample_desk import fill
 
 
 @pytest.fixture
@@ -261,6 +261,7 @@ def test_a_file_that_is_something_else_is_not_overwritten(desk, tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir() if p.is_file()) == ["thesis.txt", "x.jsonl"], "nothing else is left behind"
 
 
+@pytest.mark.long
 def test_memory_stays_bounded(opened, tmp_path):
     """Ten times as many rows take no more memory."""
     import tracemalloc

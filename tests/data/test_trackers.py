@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.core.kit import everything
+from tests.core.states import everything
 from yourturn.config import connect, init
 from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition, Usage
 from yourturn.core.model import Who

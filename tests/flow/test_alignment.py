@@ -173,7 +173,7 @@ def test_words_and_time_make_no_other_script(stage):
     assert s.said == ["begins"], "what is passed already says nothing"
 
 
-def test_time_that_nobody_had_asked_for_is_the_same_on_every_replay(stage):
+def test_a_time_that_a_changed_script_asks_for_is_the_same_on_every_replay(stage):
     seen = []
 
     def old(prompt):

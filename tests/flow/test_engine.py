@@ -71,7 +71,7 @@ def take(desk, tmp_path):
     return make
 
 
-def test_runs_are_only_given_to_those_who_can(desk, take):
+def test_runs_are_only_given_to_workers_that_run_scripts(desk, take):
     key, _ = take("def workflow(prompt):\n    pass\n")
     assert desk.as_(WORKER).claim_next("w") is None
     assert desk.as_(WORKER).claim_next("w", runs=True)["task"]["key"] == key
@@ -168,7 +168,7 @@ def test_a_lost_claim_in_the_middle(desk, clock, take, given, body):
     assert task["notes"] == []
 
 
-def test_what_an_agent_said_and_nobody_can_record(desk, take):
+def test_a_result_that_cannot_be_recorded(desk, take):
     """It is not called again for that."""
     called = []
 

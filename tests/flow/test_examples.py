@@ -21,14 +21,14 @@ def pipeline(prompt):
     run("checker")
 
 
-def test_nobody_is_needed(stage):
+def test_a_run_without_questions(stage):
     lines = {"designer": [done("a plan")], "builder": [done("a feature")], "checker": [done("all green")]}
     s = stage(pipeline, lines).run("Add login")
     assert s.state == "done" and s.summary == "all green" and told(s) == ["designer", "builder", "checker"]
     assert s.calls[0].prompt == "Add login"
 
 
-def test_the_builder_needs_somebody_and_the_script_does_not_know(stage):
+def test_the_builder_asks_a_person_within_its_step(stage):
     lines = {"designer": [done()], "builder": [needs_human("Sessions or tokens?"), done("tokens")], "checker": [done()]}
     s = stage(pipeline, lines).run("Add login")
     assert (s.state, s.waiting.kind, s.waiting.agent, s.waiting.text) == ("human", "input", "builder", "Sessions or tokens?")
@@ -40,13 +40,13 @@ def test_the_builder_needs_somebody_and_the_script_does_not_know(stage):
     assert s.calls[2] == ("builder", None, "2", "builder-1", True, "Tokens", "approved")
 
 
-def test_nobody_helps_the_builder(stage):
+def test_the_builders_question_times_out(stage):
     lines = {"designer": [done()], "builder": [needs_human("Sessions or tokens?")], "checker": done()}
     s = stage(pipeline, lines, [silence()]).play("Add login")
     assert (s.state, s.failure) == ("failed", "stuck") and told(s) == ["designer", "builder"]
 
 
-def test_somebody_stops_it_instead(stage):
+def test_a_person_stops_the_run(stage):
     lines = {"designer": [done()], "builder": [needs_human("Sessions or tokens?")], "checker": done()}
     s = stage(pipeline, lines).run().stop("we buy one")
     assert (s.state, s.failure, s.reason) == ("failed", "stuck", "we buy one")

@@ -297,7 +297,7 @@ def test_a_branch_that_failed_is_tried_again_and_the_others_are_not(stage):
     assert s.summary == "fetched" and sorted(DONE) == ["beside", "first", "there", "there"]
 
 
-def test_stuck_asks_nobody(stage):
+def test_stuck_asks_no_question(stage):
     from yourturn.flow import stuck
 
     s = stage(lambda prompt: stuck("enough")).run()

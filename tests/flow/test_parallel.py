@@ -118,7 +118,7 @@ def test_an_exception_comes_after_the_others_have_ended(stage):
     assert s.approve().summary == "caught bad branch" and ran == [1]
 
 
-def test_an_exception_that_nobody_catches_fails_the_run(stage):
+def test_an_uncaught_exception_fails_the_run(stage):
     s = stage('def workflow(prompt):\n    parallel([lambda: 1 / 0, lambda: run("a")])\n', {"a": "ok"}).run().answer("stop")
     assert s.reason == "workflow.py: line 2: ZeroDivisionError: division by zero"
 

@@ -20,6 +20,8 @@ from tests.mcp.conftest import Caught, ask, said, told
 from yourturn.client import Client
 from yourturn.mcp.tool_schemas import TOOLS
 
+pytestmark = pytest.mark.processes
+
 #: What has nothing to do with the database.
 ONE = pytest.mark.parametrize("dialect", ["sqlite"])
 
@@ -64,7 +66,7 @@ def test_a_question_is_answered_while_the_agent_waits(ana: Client, given: dict[s
 
 
 @ONE
-def test_nobody_is_there_and_the_call_is_made_again_after_the_answer(ana: Client, given: dict[str, str], outside: Caught) -> None:
+def test_a_call_without_an_answer_is_repeated_after_the_answer(ana: Client, given: dict[str, str], outside: Caught) -> None:
     call = {"claudecode/toolUseId": "toolu_01"}
 
     async def first() -> None:
@@ -186,7 +188,7 @@ def wire(ana: Client, env: dict[str, str], tmp_path: Path) -> Any:
     found.process.communicate()
 
 
-def test_told_to_end_while_somebody_waits(ana: Client, wire: Wire) -> None:
+def test_terminated_while_a_call_waits(ana: Client, wire: Wire) -> None:
     wire.ask(2)
     began = time.monotonic()
     wire.process.send_signal(signal.SIGTERM)
@@ -200,7 +202,7 @@ def test_told_to_end_while_somebody_waits(ana: Client, wire: Wire) -> None:
 
 
 @ONE
-def test_the_client_goes_away_while_somebody_waits(ana: Client, wire: Wire) -> None:
+def test_the_client_disconnects_while_a_call_waits(ana: Client, wire: Wire) -> None:
     wire.ask(2)
     code, _, err = wire.end()
     assert (code, err) == (0, "")

@@ -106,7 +106,7 @@ def test_how_long_it_waits(text: str | None, seconds: float) -> None:
     assert ask_wait({} if text is None else {"YOURTURN_ASK_WAIT": text}) == seconds
 
 
-def test_who_it_is() -> None:
+def test_the_agents_identity() -> None:
     assert agent_name("claude-code", {"YOURTURN_AGENT": "coder"}) == "coder"
     assert agent_name("Claude Code (nightly)", {}) == "Claude-Code-nightly"
     assert agent_name("../../x", {}) == "x"
@@ -193,7 +193,7 @@ def test_the_next_task_comes_with_its_notes_and_answers(desk: Client, play: Call
     play(story)
 
 
-def test_an_answer_that_nobody_heard_is_not_lost(desk: Client, agent: Client, play: Callable[..., None]) -> None:
+def test_an_answer_without_a_listener_is_not_lost(desk: Client, agent: Client, play: Callable[..., None]) -> None:
     async def story(caller: Caller) -> None:
         told(await caller.call_tool("ask_question", ask()))
         desk.answer("Q1", "jwt")

@@ -16,62 +16,74 @@ _DESK, _OFFICE, _LOOKOUT = (
 )
 _BASE, _DOCKET = "yourturn/db/unit_of_work.py", "yourturn/db/case_loader.py"
 _SQLITE, _POSTGRES = "yourturn/db/sqlite.py", "yourturn/db/postgres.py"
-_LINK, _HANGING, _FLAT = "yourturn/db/link.py", "yourturn/db/details.py", "tests/store/test_flat.py"
+_LINK, _HANGING, _FLAT = "yourturn/db/link.py", "yourturn/db/details.py", "tests/db/test_constant_cost.py"
 _SCHEMA, _QUERIES = "yourturn/db/schema.sql", "yourturn/db/queries.sql"
 
-_MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
-_ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
-_AWAITING, _ARGUMENTS = "tests/stories/test_awaiting.py", "tests/api/test_arguments.py"
-_FAMILY, _ANSWERS = "tests/core/test_family.py", "tests/core/test_answers.py"
-_FINISHED, _PARSER = "tests/core/test_finished.py", "yourturn/core/answers.py"
+_MATRIX, _LATE, _CLOCK = "tests/core/test_rules.py", "tests/core/test_stale_claims.py", "tests/core/test_due_transitions.py"
+_ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_outcomes.py", "tests/core/test_gates.py"
+_AWAITING, _ARGUMENTS = "tests/cli/test_awaiting.py", "tests/surfaces/test_arguments.py"
+_FAMILY, _ANSWERS = "tests/core/test_dependencies.py", "tests/core/test_answers.py"
+_FINISHED, _PARSER = "tests/core/test_finished_work.py", "yourturn/core/answers.py"
 _ACTIONS = "yourturn/core/actions.py"
-_GIVEN, _GATE = "tests/core/test_permissions.py", "tests/worker/test_gate.py"
-_RACES, _EVENTS, _ROWS = "tests/store/test_races.py", "tests/store/test_events.py", "tests/store/test_schema.py"
-_KEYS, _TROUBLE, _FENCES = "tests/store/test_idempotency.py", "tests/store/test_trouble.py", "tests/store/test_fences.py"
-_LOST, _LOOKED = "tests/api/test_lost.py", "tests/api/test_looks.py"
-_RECENT, _PEOPLE = "tests/store/test_recent.py", "tests/store/test_people.py"
-_AUTH, _SECURITY, _POOL = "yourturn/server/auth.py", "tests/api/test_security.py", "tests/api/test_desk_pool.py"
-_PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
-_SENDING, _CLOSED, _DESKS, _NOTICE = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks", "notice"))
-_TWO, _SHOWN, _LINE = (f"tests/web/test_{name}.py" for name in ("two_people", "as_shown", "line"))
-_PRESENCE, _WORKERS = "yourturn/desk/worker_registry.py", "tests/store/test_presence.py"
-_BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
+_GIVEN, _GATE = "tests/core/test_permission_questions.py", "tests/worker/claude/test_permission_gate.py"
+_RACES, _EVENTS, _ROWS = "tests/db/test_races.py", "tests/db/test_event_log.py", "tests/db/test_schema.py"
+_KEYS, _TROUBLE, _FENCES = "tests/desk/test_idempotency.py", "tests/db/test_database_errors.py", "tests/db/test_fencing.py"
+_LOST, _LOOKED = "tests/client/test_remote_lost_replies.py", "tests/client/test_remote_reads.py"
+_RECENT, _PEOPLE = "tests/db/test_case_cache.py", "tests/desk/test_users.py"
+_AUTH, _SECURITY, _POOL = "yourturn/server/auth.py", "tests/server/test_security.py", "tests/server/test_desk_pool.py"
+_PAGES, _ANSWERED, _LIVE, _TEXT = (
+    "tests/web/test_pages.py", "tests/web/test_answer_form.py", "tests/web/test_live_updates.py", "tests/web/test_xss.py",
+)
+_SENDING, _CLOSED, _DESKS, _NOTICE = (
+    "tests/web/test_sending_answers.py", "tests/web/test_closed_questions.py", "tests/web/test_browser_storage.py", "tests/web/test_notifications.py",
+)
+_TWO, _SHOWN, _LINE = (
+    "tests/web/test_concurrent_people.py", "tests/web/test_page_version.py", "tests/web/test_event_stream.py",
+)
+_PRESENCE, _WORKERS = "yourturn/desk/worker_registry.py", "tests/desk/test_worker_registry.py"
+_BACKUP, _ARCHIVE = "tests/data/test_restore.py", "tests/data/test_archive.py"
 _NAMING, _INTAKE, _BEADS = "yourturn/core/references.py", "yourturn/data/task_import.py", "yourturn/data/trackers/beads.py"
-_NAMES, _IMPORTS = "tests/data/test_names.py", "tests/data/test_imports.py"
+_NAMES, _IMPORTS = "tests/core/test_references.py", "tests/data/test_task_import.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
 _SIGNALS, _MESSAGE = "yourturn/worker/signals/outcomes.py", "yourturn/worker/signals/message_parser.py"
-_SAID, _HANDED = "tests/worker/test_signals.py", "tests/core/test_handoff.py"
+_SAID, _HANDED = "tests/worker/signals/test_outcome.py", "tests/core/test_handoff.py"
 _RICHER = "tests/stories/test_richer_handoff.py"
-_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/prompt/quoting.py", "yourturn/worker/prompt/brief.py", "tests/worker/test_brief.py"
+_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/prompt/quoting.py", "yourturn/worker/prompt/brief.py", "tests/worker/prompt/test_brief.py"
 _RUNS, _LEASH, _CLAUDE = (
     "yourturn/worker/agents/process.py", "yourturn/worker/agents/kill_with_parent.py", "yourturn/worker/agents/claude.py",
 )
-_PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
-_APPROVAL, _CALLED, _ASKING = "yourturn/approval/decorator.py", "yourturn/approval/call_binding.py", "tests/approval/test_asking.py"
-_CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
+_PROCESS, _ENDINGS, _DOUBLES = (
+    "tests/worker/agents/test_process.py", "tests/worker/agents/test_adapters.py", "tests/worker/agents/test_doubles.py",
+)
+_APPROVAL, _CALLED, _ASKING = "yourturn/approval/decorator.py", "yourturn/approval/call_binding.py", "tests/approval/test_decorator.py"
+_CALLS, _YES, _EXACTLY = (
+    "tests/approval/test_call_binding.py", "tests/approval/test_answers.py", "tests/approval/test_exact_calls.py",
+)
 _SITTING, _TURNS, _HOLDER = (
     "yourturn/worker/task_session.py", "yourturn/worker/agent_turns.py", "yourturn/worker/claim_holder.py",
 )
 _RUNNING, _STEPPING, _BRANCHES = (
     "yourturn/worker/run_session.py", "yourturn/worker/step_session.py", "yourturn/worker/git/branches.py",
 )
-_FIRE, _AT_WORK, _FLOWS = "tests/worker/test_fire.py", "tests/stories/test_claude.py", "tests/worker/test_runs.py"
-_TOLD, _MARKS, _CODEX = "tests/worker/test_told.py", "yourturn/worker/read_marks.py", "yourturn/worker/agents/codex.py"
-_MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
+_FIRE, _AT_WORK, _FLOWS = "tests/worker/test_faults.py", "tests/stories/test_claude.py", "tests/worker/test_run_session.py"
+_TOLD, _MARKS, _CODEX = "tests/worker/test_answer_delivery.py", "yourturn/worker/read_marks.py", "yourturn/worker/agents/codex.py"
+_MODELS = "tests/faults/test_models.py::test_the_desk_equals_the_reference_model[sqlite]"
 _GIT, _REPOSITORY, _DELIVERY = (
     "yourturn/worker/git/worktrees.py", "yourturn/worker/git/repository.py", "yourturn/worker/git/commits.py",
 )
 _INPLACE, _CLEANING = "yourturn/worker/git/in_place.py", "yourturn/worker/git/cleanup.py"
-_PLACES, _SORTS, _DELIVERED = (f"tests/worker/git/test_{name}.py" for name in ("places", "sorts", "delivery"))
+_PLACES, _SORTS, _DELIVERED = (
+    "tests/worker/git/test_worktrees.py", "tests/worker/git/test_repositories.py", "tests/worker/git/test_commits.py",
+)
 _REPLAY, _DURABLE, _ENGINE = (
     "yourturn/flow/journal.py", "yourturn/flow/api.py", "yourturn/flow/engine.py",
 )
 _CHANGED, _WAYS, _CLAIMED, _BESIDE, _ALIGNED, _TRUTH, _FAILURES = (
-    f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel", "alignment", "truth", "failures")
+    "tests/flow/test_changed_scripts.py", "tests/flow/test_script_exceptions.py", "tests/flow/test_engine.py", "tests/flow/test_parallel.py", "tests/flow/test_alignment.py", "tests/flow/test_answer_truth.py", "tests/flow/test_failures.py",
 )
 _ALIGN = "yourturn/flow/alignment.py"
-_DOUBT = "tests/flow/test_doubt.py"
-_PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
+_DOUBT = "tests/flow/test_changed_calls.py"
+_PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleanup.py"
 
 
 def on(file: str, test: str, where: str = "sqlite") -> tuple[str, ...]:
@@ -81,25 +93,25 @@ def on(file: str, test: str, where: str = "sqlite") -> tuple[str, ...]:
 
 MUTANTS: tuple[Mutant, ...] = (
     # --- the table: states and roles
-    Mutant("a cell is added", _RULES, '("vet",         (CREATED,), ', '("vet",         (CREATED, DEFERRED), ', on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
-    Mutant("a cell is removed", _RULES, '("stop",        (WORKING, HUMAN, READY, DEFERRED), ', '("stop",        (WORKING, READY, DEFERRED), ', on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
+    Mutant("a cell is added", _RULES, '("vet",         (CREATED,), ', '("vet",         (CREATED, DEFERRED), ', on(_MATRIX, "test_every_transition_of_the_table_is_reached_and_no_other")),
+    Mutant("a cell is removed", _RULES, '("stop",        (WORKING, HUMAN, READY, DEFERRED), ', '("stop",        (WORKING, READY, DEFERRED), ', on(_MATRIX, "test_every_transition_of_the_table_is_reached_and_no_other")),
     Mutant("the state is not asked", _DECIDE, "    if rule is None:\n        raise _illegal(d, action.verb)\n", "    if rule is None:\n        rule = next(row for (_, v), row in TRANSITIONS.items() if v == verb)\n", on(_MATRIX, "test_illegal_moves_say_what_is_valid_and_change_nothing")),
     Mutant("an agent is a person", _RULES, '"agent": frozenset({"any", "holder"})', '"agent": frozenset({"any", "holder", "human"})', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("a viewer is anybody", _RULES, '"viewer": frozenset({"own"})', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
-    Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
-    Mutant("a viewer has questions of their own", "yourturn/core/permissions.py", "    return mine is not None and (reviewer is None", "    return mine is None or (reviewer is None", on("tests/api/test_mine.py", "test_an_agent_answers_nothing", "sqlite")),
+    Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_which_roles_may_use_which_verbs")),
+    Mutant("a viewer has questions of their own", "yourturn/core/permissions.py", "    return mine is not None and (reviewer is None", "    return mine is None or (reviewer is None", on("tests/surfaces/test_mine.py", "test_an_agent_answers_nothing", "sqlite")),
     Mutant("only an admin restarts", _RULES, 'who=TRANSITIONS[HUMAN, "answer"].who, guards', "guards", on(_VERDICTS, "test_the_right_to_answer_includes_a_restart_with_a_late_answer", "sqlite")),
     Mutant("whoever answers anything restarts a gate", _RULES, 'guards=("may_answer", "may_take_back", *rule.guards))', 'guards=("may_take_back", *rule.guards))', on(_VERDICTS, "test_a_gate_that_is_for_approvers_is_restarted_by_them", "sqlite")),
     Mutant("a question without a cause wakes the job", _RULES, "    return was in (HUMAN, REVIEW, *ENDED) and now", "    return now", on("tests/api/test_jobs.py", "test_a_job_is_resumed_only_if_it_waited_and_goes_on", "sqlite")),
     Mutant("everybody reopens", _RULES, '("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin", ', '("reopen",      (DONE,),                                (READY, BLOCKED),                 "human", ', on(_TICKETS, "test_reopen_is_for_admins")),
-    Mutant("a gate is cancelled away", _RULES, '"human",               ("may_lift",),                            "cancel")', '"human",               (),                                 "cancel")', on("tests/core/test_attacks.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
-    Mutant("a gate is cancelled away by another answer", "yourturn/core/effects.py", "        may_lift(d)\n", "", on("tests/core/test_attacks.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
-    Mutant("a late answer undoes a sign-off", _GUARDS, "    if d.state == DONE:\n        _approver(d, d.key)\n", "", on("tests/core/test_attacks.py", "test_a_late_answer_does_not_undo_what_an_approver_signed_off", "sqlite")),
-    Mutant("agents say old ids", _GUARDS, 'if not who.is_person and d.args.get("external_id"):', "if False:", on("tests/core/test_attacks.py", "test_only_people_say_which_id_a_task_has_elsewhere", "sqlite")),
-    Mutant("an approval that says no", "yourturn/core/questions.py", "    if verdict_of(text) is (not yes):", "    if False:", on("tests/core/test_attacks.py", "test_a_verdict_and_a_word_that_say_the_opposite_are_refused", "")),
+    Mutant("a gate is cancelled away", _RULES, '"human",               ("may_lift",),                            "cancel")', '"human",               (),                                 "cancel")', on("tests/core/test_gate_bypass.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
+    Mutant("a gate is cancelled away by another answer", "yourturn/core/effects.py", "        may_lift(d)\n", "", on("tests/core/test_gate_bypass.py", "test_a_gate_for_approvers_is_not_cancelled_away", "sqlite")),
+    Mutant("a late answer undoes a sign-off", _GUARDS, "    if d.state == DONE:\n        _approver(d, d.key)\n", "", on("tests/core/test_gate_bypass.py", "test_a_late_answer_does_not_undo_what_an_approver_signed_off", "sqlite")),
+    Mutant("agents say old ids", _GUARDS, 'if not who.is_person and d.args.get("external_id"):', "if False:", on("tests/core/test_gate_bypass.py", "test_only_people_say_which_id_a_task_has_elsewhere", "sqlite")),
+    Mutant("an approval that says no", "yourturn/core/questions.py", "    if verdict_of(text) is (not yes):", "    if False:", on("tests/core/test_gate_bypass.py", "test_a_verdict_and_a_word_that_say_the_opposite_are_refused", "")),
     Mutant("agents answer", _RULES, '"human", ("may_answer",),        "answer")', '"any", ("may_answer",),        "answer")', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("members sign for approvers", _GUARDS, 'return d.settings["approvals"] != "approvers" or', "return True or", on(_GATES, "test_a_reserved_gate_has_no_back_door", "sqlite-approve")),
-    Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_nobody_takes_a_verdict_away", "sqlite-approval")),
+    Mutant("an agent lifts a gate", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "d.holds_claim", on(_GIVEN, "test_a_verdict_cannot_be_withdrawn", "sqlite-approval")),
     Mutant("anybody takes a question back", _GUARDS, "(d.holds_claim and q.kind in TAKEN_BACK)", "(q.kind in TAKEN_BACK)", on(_VERDICTS, "test_an_agent_withdraws_only_what_it_asked_and_what_holds_nothing_up")),
     Mutant("a member replaces a reserved gate", _GUARDS, "return not KINDS[q.kind].gate or _is_approver(d)", "return True", on(_GATES, "test_a_reserved_gate_is_replaced_by_approvers_only", "sqlite")),
     Mutant("what the system asks is replaced", _GUARDS, 'if q.asked_by == "system" or q.reason == FINISHED:\n        return False', "if q.reason == FINISHED:\n        return False", on(_AWAITING, "test_a_question_of_the_system_is_not_replaced", "sqlite")),
@@ -107,12 +119,12 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- permissions
     Mutant("a permission serves another action", _GUARDS, 'if d.args["digest"] != allowed(q):', "if False:", on(_GIVEN, "test_anything_else_than_what_was_shown_is_refused", "sqlite-input")),
     Mutant("a permission serves another call", _GUARDS, 'if q.used_by not in (None, d.args["by"]):', "if False:", on(_GIVEN, "test_the_first_use_binds_it_and_the_same_call_may_say_so_again")),
-    Mutant("a permission outlives a restore", _GUARDS, "if not allows(q, d.case.project.fenced_at):", "if not allows(q, None):", on(_GIVEN, "test_a_restore_takes_it_back_from_whoever_has_used_it_too")),
+    Mutant("a permission outlives a restore", _GUARDS, "if not allows(q, d.case.project.fenced_at):", "if not allows(q, None):", on(_GIVEN, "test_a_restore_voids_used_permissions_too")),
     Mutant("a rejected permission serves", _GUARDS, "    if not allows(q, None):\n", "    if q.kind != 'permission':\n", on(_GIVEN, "test_what_was_not_given_cannot_be_used")),
-    Mutant("anybody uses a permission", _GUARDS, "q.asked_by != who.name and not d.holds_claim:", "False:", on(_GIVEN, "test_only_who_asked_or_holds_the_task_uses_it")),
+    Mutant("anybody uses a permission", _GUARDS, "q.asked_by != who.name and not d.holds_claim:", "False:", on(_GIVEN, "test_only_the_asker_or_the_holder_uses_it")),
     Mutant("an edit is what was shown", _QUESTIONS, 'return value, {"digest": digest(value)}', "return value, {}", on(_GIVEN, "test_edited_input_is_a_new_digest_by_the_person")),
     Mutant("another tool is an edit", _QUESTIONS, "any(value[name] != shown[name] for name in shown if name not in EDITABLE)", "False", on(_GIVEN, "test_only_the_input_is_edited_and_a_wrong_edit_leaves_it_open", "sqlite-tool")),
-    Mutant("a used permission is used again", _BASE, "AND status = 'answered' AND used_by IS NULL", "", on(_FENCES, "test_a_permission_that_somebody_else_used_is_not_used")),
+    Mutant("a used permission is used again", _BASE, "AND status = 'answered' AND used_by IS NULL", "", on(_FENCES, "test_a_permission_used_by_another_call_is_not_used")),
     Mutant("the hook allows without using", "yourturn/worker/claude/permission_gate.py", "client.use(q, call.by, edited or call.action, claim=claim)", "pass", on(_GATE, "test_a_gated_call_parks_and_the_answer_lets_it_run")),
     Mutant("silence allows a call", "yourturn/worker/claude/permission_gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
@@ -121,16 +133,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a removed person answers", _LOOKOUT, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
     # --- people over a network
     Mutant("any password opens", "yourturn/desk/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
-    Mutant("an unknown name costs nothing", "yourturn/client/admin.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_a_name_that_nobody_has_costs_as_much")),
-    Mutant("an old password lets in", _OFFICE, 'if row is None or row[0] != a["proof"]:', "if row is None:", on(_PEOPLE, "test_a_password_that_changed_meanwhile_lets_nobody_in")),
-    Mutant("everybody owns everything", "yourturn/core/permissions.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_others_sessions_are_nobodys_business")),
+    Mutant("an unknown name costs nothing", "yourturn/client/admin.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_an_unknown_name_takes_as_long")),
+    Mutant("an old password lets in", _OFFICE, 'if row is None or row[0] != a["proof"]:', "if row is None:", on(_PEOPLE, "test_a_password_that_changed_meanwhile_is_refused")),
+    Mutant("everybody owns everything", "yourturn/core/permissions.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_sessions_of_others_are_not_shown")),
     Mutant("a token of more than its maker", _OFFICE, 'if not permissions.at_most(a["role"], by.role):', "if False:", on(_PEOPLE, "test_people_make_tokens_for_themselves")),
     Mutant("a token is good for everything", "yourturn/core/permissions.py", "    if in_scope(who, name):\n        return\n", "    return\n", on(_PEOPLE, "test_a_token_is_good_for_its_scopes_only")),
     Mutant("any token takes a run", _RULES, '("may_run", "is_work",', '("is_work",', on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
     Mutant("a token of wider scopes than its maker's", _OFFICE, "if not permissions.narrower(scopes, by.scopes) or", "if", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("what a removed person made stays good", _QUERIES, "(actor = :actor OR created_by = :actor)", "actor = :actor", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
-    Mutant("a token proves the claims of all its sessions", "yourturn/server/desk_pool.py", 'f"{session} {client.who.name}".encode()', "client.who.name.encode()", on("tests/api/test_mcp.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
-    Mutant("a browser opens the tools of agents", "yourturn/mcp/http_transport.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
+    Mutant("a token proves the claims of all its sessions", "yourturn/server/desk_pool.py", 'f"{session} {client.who.name}".encode()', "client.who.name.encode()", on("tests/mcp/test_http_transport.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
+    Mutant("a browser opens the tools of agents", "yourturn/mcp/http_transport.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/mcp/test_http_transport.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
     Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a session never ends", _LOOKOUT, "if row is None or row[4] is not None or row[3] <= self.now(row[-1]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
@@ -139,26 +151,26 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an old version will do", _DECIDE, "if action.version is not None and task is not None and task.version != action.version:", "if False:", on(_PEOPLE, "test_what_is_said_holds_for_the_version_that_was_seen")),
     Mutant("an expired token is accepted", "yourturn/desk/lookups.py", "if expires is not None and expires <= self.now(database):", "if False:", on(_POOL, "test_a_token_whose_time_is_over", "")),
     Mutant("a handler runs in the event loop", "yourturn/server/desk_pool.py", "return await asyncio.get_running_loop().run_in_executor(self._executor, partial(_call, function, args, named))", "return _call(function, args, named)", on(_POOL, "test_handlers_run_in_a_few_threads", "")),
-    Mutant("a streamed body of any size", "yourturn/server/limits.py", "            if size > limit:\n", "            if False:\n", on("tests/api/test_connections.py", "test_a_chunked_body_above_the_limit", "")),
+    Mutant("a streamed body of any size", "yourturn/server/limits.py", "            if size > limit:\n", "            if False:\n", on("tests/server/test_connections.py", "test_a_chunked_body_above_the_limit", "")),
     Mutant("any name is ours", _AUTH, "if name in address.hosts or (address.any_ip and _is_ip(name)):", "if True:", on(_SECURITY, "test_places", "")),
-    Mutant("any page may change", _AUTH, "if origin.lower() not in allowed:", "if False:", on(_SECURITY, "test_a_page_of_somebody_elses", "null")),
+    Mutant("any page may change", _AUTH, "if origin.lower() not in allowed:", "if False:", on(_SECURITY, "test_a_cross_origin_request_is_refused", "null")),
     Mutant("a cookie alone changes", _AUTH, "if session and not hmac.compare_digest", "if False and not hmac.compare_digest", on(_SECURITY, "test_a_cookie_alone_changes_nothing", "sqlite-x")),
-    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    permissions.check(principal.client.who if principal else None, operation)\n", "    principal = principal or auth.Principal(state.pool.client())\n", on("tests/api/test_access.py", "test_every_operation", "none-gone")),
+    Mutant("a route asks nobody", "yourturn/api/endpoint.py", "    permissions.check(principal.client.who if principal else None, operation)\n", "    principal = principal or auth.Principal(state.pool.client())\n", on("tests/api/test_permissions.py", "test_every_operation", "none-gone")),
     Mutant("what is told twice", "yourturn/server/broadcast.py", "watcher.put(b\"\".join(event_filter.encode(event) for event in held_back if event.seq not in watcher.seen))", "watcher.put(b\"\".join(event_filter.encode(event) for event in held_back))", on("tests/api/test_events.py", "test_an_event_from_the_log_is_not_sent_again_live", "")),
     Mutant("a round begins in another", "yourturn/server/broadcast.py", "if self._round is None and self._timer is None:", "if self._timer is None:", on("tests/api/test_events.py", "test_a_round_lets_others_in_and_ends_before_the_next", "")),
-    Mutant("half an event is lost", "yourturn/server/broadcast.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(frame[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
+    Mutant("half an event is lost", "yourturn/server/broadcast.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(frame[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_a_reconnected_watcher_misses_and_repeats_nothing")),
     Mutant("questions without end", "yourturn/desk/rate_limits.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
-    Mutant("only what comes over a wire is counted", "yourturn/desk/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
-    Mutant("new tasks without end", "yourturn/db/unit_of_work.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
-    Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/store/test_rates.py", "test_one_task", "sqlite")),
+    Mutant("only what comes over a wire is counted", "yourturn/desk/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/desk/test_rate_limits.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
+    Mutant("new tasks without end", "yourturn/db/unit_of_work.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/desk/test_rate_limits.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
+    Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/desk/test_rate_limits.py", "test_one_task", "sqlite")),
     Mutant("a killed worker runs for ever", _PRESENCE, "    since = reader.now - GONE\n", "    since = -1\n", on(_WORKERS, "test_a_worker_is_there_while_it_renews_and_gone_when_it_does_not", "sqlite")),
     Mutant("a worker takes every role", _PRESENCE, "            and (task.role is None or self.role in (None, task.role))\n", "", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one role")),
     Mutant("a worker without agents takes tasks", _PRESENCE, "self.runs if task.workflow else self.agents", "self.runs", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-runs only")),
     Mutant("a worker of an epic takes everything", _PRESENCE, "            and (self.epic_id is None or task.id in below[self.epic_id])\n", "", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one epic")),
     Mutant("a worker of a project takes everything", _PRESENCE, "            self.project_id in (None, task.project_id)\n            and", "            ", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one project")),
-    Mutant("who is not registered takes nothing", _PRESENCE, "    if reader.worked_on(project, since):\n", "    if False:\n", on(_WORKERS, "test_who_works_without_being_registered_may_take_the_next_one_too", "sqlite")),
-    Mutant("anybody removes anybody's worker", _QUERIES, "DELETE FROM workers WHERE workspace_id = :workspace AND actor = :actor AND name = :name;", "DELETE FROM workers WHERE workspace_id = :workspace AND name = :name;", on(_WORKERS, "test_nobody_renews_or_removes_another_ones_row", "sqlite")),
-    Mutant("anybody renews anybody's worker", _QUERIES, "UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND actor = :actor AND name = :name;", "UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND name = :name;", on(_WORKERS, "test_nobody_renews_or_removes_another_ones_row", "sqlite")),
+    Mutant("who is not registered takes nothing", _PRESENCE, "    if reader.worked_on(project, since):\n", "    if False:\n", on(_WORKERS, "test_an_unregistered_worker_may_take_the_next_task_too", "sqlite")),
+    Mutant("anybody removes anybody's worker", _QUERIES, "DELETE FROM workers WHERE workspace_id = :workspace AND actor = :actor AND name = :name;", "DELETE FROM workers WHERE workspace_id = :workspace AND name = :name;", on(_WORKERS, "test_a_worker_cannot_renew_or_remove_the_row_of_another", "sqlite")),
+    Mutant("anybody renews anybody's worker", _QUERIES, "UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND actor = :actor AND name = :name;", "UPDATE workers SET seen_at = :now WHERE workspace_id = :workspace AND name = :name;", on(_WORKERS, "test_a_worker_cannot_renew_or_remove_the_row_of_another", "sqlite")),
     Mutant("an actor leaves workers without end", _QUERIES, "(seen_at < :before OR actor = :actor AND seen_at < (", "(seen_at < :before OR actor = '' AND seen_at < (", on(_WORKERS, "test_what_killed_workers_leave_is_bounded", "sqlite")),
     Mutant("a restore brings workers", _OFFICE, '    tx.run(tx.q["remove_workers"], here)', "    pass", on(_WORKERS, "test_a_file_with_everything_brings_no_worker", "sqlite-backup")),
     Mutant("a move reads all questions of its task", _SCHEMA, "CREATE INDEX questions_task  ON questions (task_id, responded_at, id);", "CREATE INDEX questions_task  ON questions (task_id, id);", on(_FLAT, "test_a_move_is_no_more_work_for_the_database_after_a_long_history", "sqlite")),
@@ -184,13 +196,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("finished work is handed back", _EFFECTS, "if q.status == PENDING and q.reason != FINISHED:", "if q.status == PENDING:", on(_FINISHED, "test_nothing_but_a_verdict_takes_the_question_about_finished_work_away", "sqlite-hand_back")),
     Mutant("silence accepts beside a question", _LANDING, "        _hold_acceptance(d)\n", "", on(_FINISHED, "test_silence_accepts_nothing_while_something_else_is_asked")),
     Mutant("the time does not run anew", _LANDING, "    if asked.timeout is not None:\n", "    if False:\n", on(_FINISHED, "test_silence_accepts_nothing_while_something_else_is_asked")),
-    Mutant("work with open children is finished", _LANDING, '    if d.case.children:\n        close(d, asked, WITHDRAWN', '    if False:\n        close(d, asked, WITHDRAWN', on(_FINISHED, "test_a_child_that_is_added_while_something_else_is_asked_makes_the_work_unfinished", "sqlite-2h")),
+    Mutant("work with open children is finished", _LANDING, '    if d.case.children:\n        close(d, asked, WITHDRAWN', '    if False:\n        close(d, asked, WITHDRAWN', on(_FINISHED, "test_a_child_added_during_another_question_makes_the_work_unfinished", "sqlite-2h")),
     Mutant("review keeps to an agent's limits", _QUESTIONS, ' and args.get("reason") != FINISHED:', ":", on(_FINISHED, "test_the_time_until_finished_work_is_accepted_is_the_projects_own", "sqlite-7d-168")),
     Mutant("a cause that is gone is still asked about", _DECIDE, "if about is not None and needed.get(about) != FAILED:", "if False:", on(_FAMILY, "test_a_question_about_a_failed_dependency_closes_itself_when_its_cause_is_gone", "sqlite-reopen")),
     Mutant("more tries are still asked about", _DECIDE, "elif q.reason == RETRY_EXHAUSTED and task.retry_count < task.max_retries:", "elif False:", on(_FAMILY, "test_more_tries_close_the_question_about_the_last_one")),
     Mutant("a choice does not act", _EFFECTS, "        outcome = choices.EFFECTS[choice.effect](d, q) or outcome\n", "        pass\n", on(_FAMILY, "test_the_answer_to_a_failed_dependency_acts")),
     Mutant("a failure is not asked about", _DECIDE, "        if ref.state == FAILED:\n            why", "        if False:\n            why", on(_FAMILY, "test_nothing_stays_blocked_on_something_failed_without_a_question")),
-    Mutant("a container is claimed", _GUARDS, 'return container(d.get("type")) or right_size(d)', 'return right_size(d)', on(_FINISHED, "test_what_is_not_work_is_given_to_nobody", "sqlite-fields0")),
+    Mutant("a container is claimed", _GUARDS, 'return container(d.get("type")) or right_size(d)', 'return right_size(d)', on(_FINISHED, "test_what_is_not_work_is_never_offered", "sqlite-fields0")),
     Mutant("what is too large is vetted", _RULES, '("title", "right_size")', '("title",)', on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("the wrong size is not asked", _GUARDS, 'return "" if right_size(d) else "it is not too large"', 'return ""', on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
     Mutant("what became too large stays ready", _DECIDE, "if task.state == READY and too_large(task.complexity, case.has_children):", "if False:", on(_FINISHED, "test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other")),
@@ -202,10 +214,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("machines: a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", (_MODELS,)),
     Mutant("machines: an epoch comes back", _HOLDING, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", (_MODELS,)),
     # --- questions
-    Mutant("the last answer wins", _DECIDE, "if d.question is not None and d.question.status != PENDING:", "if False:", on(_VERDICTS, "test_the_second_answer_is_told_who_won_when_and_with_what")),
+    Mutant("the last answer wins", _DECIDE, "if d.question is not None and d.question.status != PENDING:", "if False:", on(_VERDICTS, "test_the_second_answer_is_told_the_first_with_author_and_time")),
     Mutant("a bare no tries it again", _QUESTIONS, "if q.asked_by == SYSTEM.name and len(str(value).split()) < 2:", "if False:", on(_FAMILY, "test_a_bare_yes_or_no_is_no_advice_for_the_next_try", "sqlite-no")),
-    Mutant("any choice will do", _QUESTIONS, "if q.allow_other and isinstance(value, str) and value.strip():", "if isinstance(value, str) and value.strip():", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
-    Mutant("any number will do", _QUESTIONS, "if not math.isfinite(number):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
+    Mutant("any choice will do", _QUESTIONS, "if q.allow_other and isinstance(value, str) and value.strip():", "if isinstance(value, str) and value.strip():", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open")),
+    Mutant("any number will do", _QUESTIONS, "if not math.isfinite(number):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open")),
     Mutant("a default approves", _QUESTIONS, 'if not allowed or q.response_type == "approval":', "if False:", on(_ASKED, "test_only_information_takes_a_default_and_no_default_approves", "sqlite-approval")),
     Mutant("a permission for other words", _QUESTIONS, "digest=digest(action if action is not None else text)", "digest=digest(text)", on(_ASKED, "test_a_permission_is_bound_to_the_exact_action")),
     Mutant("silence is an answer", _EFFECTS, "close(d, q, TIMEOUT, response=response,", "close(d, q, ANSWERED, response=response,", on(_CLOCK, "test_what_silence_does", "sqlite-fail")),
@@ -218,7 +230,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a read writes", _DESK, "                    raise _Undo\n", "                    return seen\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
     # --- rows: comparing, locking, isolating
     Mutant("the version is not compared", _BASE, '"id = :task AND version = :was"', '"id = :task AND :was = :was"', on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
-    Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_somebody_waits_for_it_now")),
+    Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_a_new_dependant_is_seen")),
     Mutant("an ended neighbour is none", "yourturn/db/case_cache.py", "if not case.alone:", "if case.needs or case.children or case.dependents or case.parent or case.is_parent:", on(_RECENT, "test_an_ended_neighbour_is_one")),
     Mutant("remembered settings are good", _BASE, "(SELECT p.settings = :own FROM projects p WHERE", "(SELECT :own = :own FROM projects p WHERE", on(_RECENT, "test_settings_that_changed")),
     Mutant("a move tells of what its neighbours have changed since", _HANGING, "self.left.alone and self.left.task.id", "self.left.task.id", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-alone")),
@@ -230,13 +242,13 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("an event of what did not happen (postgres)", _LINK, 'f" / coalesce((SELECT 1 FROM m{at}), 0)"', '""', on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed", "postgres")),
-    Mutant("who is not alone stays awake", "yourturn/db/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/store/test_vigil.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
-    Mutant("who waits long never sleeps", "yourturn/db/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/store/test_vigil.py", "test_who_waits_long_sleeps", "awake")),
+    Mutant("who is not alone stays awake", "yourturn/db/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/db/test_busy_wait.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
+    Mutant("who waits long never sleeps", "yourturn/db/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/db/test_busy_wait.py", "test_who_waits_long_sleeps", "awake")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
-    Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
+    Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_a_transaction_that_loses_a_race_runs_again")),
     Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
-    Mutant("what was given back is not the next", _DOCKET, "or not case.alone or case.offered", "or not case.alone", on("tests/store/test_handing_in.py", "test_what_was_given_back_can_be_the_next", "postgres")),
+    Mutant("what was given back is not the next", _DOCKET, "or not case.alone or case.offered", "or not case.alone", on("tests/desk/test_complete_and_claim.py", "test_what_was_given_back_can_be_the_next", "postgres")),
     Mutant("the next is claimed as settings were", _DOCKET, "if self.final and self.recalled else None", "if self.final else None", on(_RECENT, "test_settings_that_changed_before_it_was_handed_in", "postgres-False")),
     Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
@@ -247,7 +259,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- a desk that was restored
     Mutant("an epoch from before a restore", _HOLDING, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = task.epoch + 1", on(_BACKUP, "test_a_second_restore_hands_out_other_epochs")),
     Mutant("an approval from before a restore", _QUESTIONS, "return said_yes and (fenced_at is None or q.responded_at >= fenced_at)", "return said_yes", on(_ARCHIVE, "test_an_approval_from_before_a_fence_does_not_count")),
-    Mutant("a claim from before a restore", _HOLDING, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_landing_of_the_table_is_reached_and_no_other_cell_of_the_matrix")),
+    Mutant("a claim from before a restore", _HOLDING, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_transition_of_the_table_is_reached_and_no_other")),
     # --- keys
     Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
     Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
@@ -256,11 +268,11 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("anything has a journal", _GUARDS, 'return "" if d.get("workflow") else "it has no script"', 'return ""', on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
     Mutant("steps come along with anything", _JOURNAL, 'if not d.get("workflow"):', "if False:", on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
     Mutant("anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", on(_WRITTEN, "test_only_the_holder_writes_whatever_verb_brings_the_steps")),
-    Mutant("an agent brings code along", _JOURNAL, "    brings_code(d)\n", "", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
-    Mutant("a member names any module", _GUARDS, 'not parts[-1].endswith((".py", ".lua")) or any(', "any(", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
-    Mutant("a member names any file", _GUARDS, "any(not part or part.startswith(\".\") for part in parts)", "False", on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
-    Mutant("a busy step is settled", _JOURNAL, 'if old.status == RUNNING and d.get("holder"):', "if False:", on(_WRITTEN, "test_whose_agent_is_still_at_work_is_not_settled_by_somebody_else")),
-    Mutant("a member brings code", _GUARDS, 'if d.args.get("program"):\n        raise', 'if False:\n        raise', on(_WRITTEN, "test_code_is_brought_by_who_opens_the_database_itself_or_by_an_admin")),
+    Mutant("an agent brings code along", _JOURNAL, "    brings_code(d)\n", "", on(_WRITTEN, "test_code_comes_from_direct_database_users_or_admins")),
+    Mutant("a member names any module", _GUARDS, 'not parts[-1].endswith((".py", ".lua")) or any(', "any(", on(_WRITTEN, "test_code_comes_from_direct_database_users_or_admins")),
+    Mutant("a member names any file", _GUARDS, "any(not part or part.startswith(\".\") for part in parts)", "False", on(_WRITTEN, "test_code_comes_from_direct_database_users_or_admins")),
+    Mutant("a busy step is settled", _JOURNAL, 'if old.status == RUNNING and d.get("holder"):', "if False:", on(_WRITTEN, "test_a_step_with_a_working_agent_is_not_settled_by_others")),
+    Mutant("a member brings code", _GUARDS, 'if d.args.get("program"):\n        raise', 'if False:\n        raise', on(_WRITTEN, "test_code_comes_from_direct_database_users_or_admins")),
     Mutant("an agent begins a run", _GUARDS, 'if not who.is_person and d.args.get("workflow"):', "if False:", on(_WRITTEN, "test_an_agent_begins_no_run")),
     Mutant("a seat ends the run", _GUARDS, 'd.script and d.args.get("journal")', 'd.args.get("journal")', on(_WRITTEN, "test_the_seat_of_an_agent_is_not_the_script")),
     Mutant("a seat writes the journal", _JOURNAL, "if d.case.task is not None and (why_not := script_speaks(d)):", "if (why_not := None):", on(_WRITTEN, "test_the_seat_of_an_agent_is_not_the_script")),
@@ -274,16 +286,16 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an agent splits a run", _RULES, '("children", "script_says"), ', '("children",), ', on(_WRITTEN, "test_an_agent_in_a_step_does_not_end_the_run")),
     Mutant("a result changes", _JOURNAL, "if old is not None and old.status == COMPLETED:", "if False:", on(_WRITTEN, "test_a_step_runs_waits_and_is_completed_once")),
     Mutant("another call in its place", _JOURNAL, "if old is not None and old.digest != mark:", "if False:", on(_WRITTEN, "test_another_call_in_its_place_is_refused")),
-    Mutant("a result changes behind the law", _BASE, "WHERE steps.status <> 'completed' AND steps.digest", "WHERE steps.digest", on(_FENCES, "test_a_step_that_somebody_else_wrote_is_not_changed", "sqlite-completed")),
-    Mutant("another call behind the law", _BASE, " AND steps.digest = excluded.digest", "", on(_FENCES, "test_a_step_that_somebody_else_wrote_is_not_changed", "postgres-another")),
+    Mutant("a result changes behind the law", _BASE, "WHERE steps.status <> 'completed' AND steps.digest", "WHERE steps.digest", on(_FENCES, "test_a_step_of_another_writer_is_not_changed", "sqlite-completed")),
+    Mutant("another call behind the law", _BASE, " AND steps.digest = excluded.digest", "", on(_FENCES, "test_a_step_of_another_writer_is_not_changed", "postgres-another")),
     Mutant("known steps are new", _DESK, "            case = self._with_steps(tx, case, action)\n", "            pass\n", on(_WRITTEN, "test_a_step_runs_waits_and_is_completed_once")),
-    Mutant("debts make steps new", _DESK, '            case = self._pay(tx, case, now, touched)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(tx, case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(tx, case, action)\n            case = self._pay(tx, case, now, touched)\n', on(_WRITTEN, "test_the_answer_comes_after_the_lease_of_who_waited")),
+    Mutant("debts make steps new", _DESK, '            case = self._pay(tx, case, now, touched)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(tx, case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(tx, case, action)\n            case = self._pay(tx, case, now, touched)\n', on(_WRITTEN, "test_the_answer_comes_after_the_waiting_lease")),
     Mutant("a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", on(_WRITTEN, "test_a_signal_is_for_a_question_of_a_step")),
     Mutant("a question that asks again is an answer", _JOURNAL, 'close(d, q, WITHDRAWN, why="something else is asked now")', 'close(d, q, "answered", response={"type": "text", "value": None, "text": "", "verdict": "approved"})', on(_WRITTEN, "test_a_signal_that_asks_takes_the_questions_place", "sqlite-NEEDS_HUMAN-input")),
     Mutant("what is asked again waits for ever", _JOURNAL, "        timeout_at=d.now + q.timeout if q.timeout else None,\n", "        timeout_at=None,\n", on(_WRITTEN, "test_a_signal_that_asks_takes_the_questions_place", "sqlite-NEEDS_HUMAN-input")),
     Mutant("what holds nothing up is asked again", _JOURNAL, "        if not q.blocking:\n            raise Invalid(f\"{q.name} holds", "        if False:\n            raise Invalid(f\"{q.name} holds", on(_WRITTEN, "test_what_holds_nothing_up_is_not_asked_again")),
     Mutant("a signal settles twice", _JOURNAL, ' or journal != str(d.get("journal")) or old.status == COMPLETED:', ' or journal != str(d.get("journal")):', on(_WRITTEN, "test_a_signal_is_for_a_question_of_a_step")),
-    Mutant("anybody speaks for a step", _QUESTIONS, 'if path is None or not d.holds_claim or not d.get("workflow"):', 'if path is None or not d.get("workflow"):', on(_WRITTEN, "test_who_does_not_hold_the_run_speaks_for_none_of_its_steps")),
+    Mutant("anybody speaks for a step", _QUESTIONS, 'if path is None or not d.holds_claim or not d.get("workflow"):', 'if path is None or not d.get("workflow"):', on(_WRITTEN, "test_only_the_holder_of_a_run_writes_its_steps")),
     Mutant("a task is asked by a step", _QUESTIONS, 'if path is None or not d.holds_claim or not d.get("workflow"):', "if path is None or not d.holds_claim:", on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
     Mutant("anybody waits longer than the limits", _QUESTIONS, '("steps" in args and d.script)', '("steps" in args)', on(_WRITTEN, "test_only_a_script_waits_longer_than_the_limits")),
     Mutant("anybody holds by flagging", _EFFECTS, 'if not (d.args.get("hold") and d.holds_claim):', 'if not d.args.get("hold"):', on(_WRITTEN, "test_hold_keeps_the_claim_of_the_holder_alone")),
@@ -293,7 +305,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("everybody takes a failed run back", _RULES, '"admin",               ("a_run", "open_parent"), ', '"human",               ("a_run", "open_parent"), ', on(_WRITTEN, "test_only_an_admin_takes_a_failed_run_back")),
     Mutant("a run lives under an ended parent", _RULES, '("a_run", "open_parent"), ', '("a_run",), ', on(_WRITTEN, "test_a_failed_run_whose_parent_has_ended_stays_failed")),
     Mutant("a parent ends unseen", _DESK, 'action.verb in ("reopen", "rewind") or', 'action.verb == "reopen" or', on(_RACES, "test_a_parent_that_ends_while_a_failed_run_goes_back", "postgres")),
-    Mutant("people rewind what is worked on", _RULES, '("rewind",      (WORKING,),                             ("=",),                           "holder", ', '("rewind",      (WORKING,),                             ("=",),                           "holder human", ', on(_WRITTEN, "test_while_somebody_works_only_the_holder_goes_back")),
+    Mutant("people rewind what is worked on", _RULES, '("rewind",      (WORKING,),                             ("=",),                           "holder", ', '("rewind",      (WORKING,),                             ("=",),                           "holder human", ', on(_WRITTEN, "test_while_it_is_claimed_only_the_holder_rewinds")),
     Mutant("branches go back alone", _JOURNAL, 'at = place(to).partition(".")[0]', "at = place(to)", on(_WRITTEN, "test_branches_go_back_together", "sqlite-3.1.0")),
     Mutant("the step itself is kept", _QUERIES, "s.place {bytewise} < :to;", "s.place {bytewise} <= :to;", on(_WRITTEN, "test_spares_are_those_of_the_last_time_and_no_steps")),
     Mutant("what was laid aside is laid aside again", _QUERIES, " AND s.place {bytewise} < '~';", ";", on(_WRITTEN, "test_spares_are_those_of_the_last_time_and_no_steps")),
@@ -301,8 +313,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a question outlives its step", _JOURNAL, "            if q.status == PENDING:\n", "            if q.status == PENDING and q.blocking:\n", on(_WRITTEN, "test_a_waiting_run_that_goes_back_withdraws_what_it_asked")),
     Mutant("a run that goes back is held", _JOURNAL, "    elif d.state == HUMAN:\n        drop_claim(d)\n", "    elif d.state == HUMAN:\n", on(_WRITTEN, "test_a_waiting_run_that_goes_back_withdraws_what_it_asked")),
     Mutant("reopen goes on in the old journal", _EFFECTS, '        d.put(journal=d.get("journal") + 1)\n', "        pass\n", on(_WRITTEN, "test_reopen_begins_an_empty_journal")),
-    Mutant("anybody gets a run", _DOCKET, '" AND t.workflow IS NULL" * (not runs)', '""', on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
-    Mutant("next shows a run", _LOOKS, "limit=1, runs=False, **filters", "limit=1, **filters", on(_WRITTEN, "test_the_next_task_is_a_run_only_for_who_can_run_one")),
+    Mutant("anybody gets a run", _DOCKET, '" AND t.workflow IS NULL" * (not runs)', '""', on(_WRITTEN, "test_the_next_task_is_a_run_only_for_workers_that_run_scripts")),
+    Mutant("next shows a run", _LOOKS, "limit=1, runs=False, **filters", "limit=1, **filters", on(_WRITTEN, "test_the_next_task_is_a_run_only_for_workers_that_run_scripts")),
     Mutant("completed without a result", _SCHEMA, "    CHECK ((status = 'completed') = (result IS NOT NULL)),\n", "", on(_ROWS, "test_the_database_refuses_wrong_rows")),
     Mutant("machines: anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", (_MODELS,)),
     Mutant("machines: a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", (_MODELS,)),
@@ -327,12 +339,12 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- functions that ask first
     Mutant("one yes for many runs", _APPROVAL, "        self._use(q, digest(action))\n", "", on(_ASKING, "test_with_a_key_the_same_question_is_found_again")),
     Mutant("a no is a yes", _APPROVAL, ' or response.get("verdict") != "approved":', ":", on(_YES, "test_refused")),
-    Mutant("silence is a no", _APPROVAL, 'if q["status"] == "timeout":', "if False:", on(_YES, "test_nobody_answered")),
+    Mutant("silence is a no", _APPROVAL, 'if q["status"] == "timeout":', "if False:", on(_YES, "test_no_answer")),
     Mutant("a changed object runs", _CALLED, "if self.of.show is not None and digest(", "if False and digest(", on(_CALLS, "test_an_object_that_changed_meanwhile_is_refused")),
     Mutant("a tuple is shown as a list", _CALLED, "        if type(value) is list:\n", "        if isinstance(value, (list, tuple)):\n", on(_CALLS, "test_what_json_cannot_say_is_refused", "sqlite-tuple")),
     Mutant("an edit forgets an argument", _CALLED, "if set(allowed) != set(self.shown):", "if False:", on(_YES, "test_an_edit_may_leave_nothing_out")),
     Mutant("1 is true", _QUESTIONS, "if digest(value) == q.digest:", "if value == shown:", on(_EXACTLY, "test_an_edit_is_what_runs")),
-    Mutant("a program asks as a person", _APPROVAL, "    if not desk.who.is_person:\n", "    if True:\n", on(_ASKING, "test_who_asks")),
+    Mutant("a program asks as a person", _APPROVAL, "    if not desk.who.is_person:\n", "    if True:\n", on(_ASKING, "test_the_asker")),
     # --- history and disk
     Mutant("events can be changed (sqlite)", _SQLITE, "CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END", "CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT 1; END", on(_EVENTS, "test_the_database_refuses_to_change_events")),
     Mutant("events can be deleted (postgres)", _POSTGRES, "BEFORE UPDATE OR DELETE ON events", "BEFORE UPDATE ON events", on(_EVENTS, "test_the_database_refuses_to_change_events", "postgres")),
@@ -402,7 +414,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a parked session hears one answer", _TURNS, "if woken else \"\"\n", "if False else \"\"\n", on(_TOLD, "test_a_note_reaches_a_parked_session", "")),
     Mutant("news come with every call", "yourturn/worker/claude/permission_gate.py", "and any(asked and asked == call for _, asked, _ in waiting)", "and waiting", on(_GATE, "test_what_people_said_comes_with_the_parked_call_and_with_no_other", "sqlite-True")),
     Mutant("a nudge swallows an answer", _BRIEF, "    return \"\\n\\n\".join([*told, nudge])", "    return \"\\n\\n\".join([nudge])", on(_TOLD, "test_a_nudge_does_not_swallow_an_answer", "claude")),
-    Mutant("codex waits for an assumption", _CODEX, ' or data.get("blocking") is False', "", on(_TOLD, "test_a_question_that_nobody_waits_for_leaves_the_end_of_the_turn", "codex-<promise>COMPLETE</promise>--done")),
+    Mutant("codex waits for an assumption", _CODEX, ' or data.get("blocking") is False', "", on(_TOLD, "test_a_question_that_does_not_block_keeps_the_end_of_the_turn", "codex-<promise>COMPLETE</promise>--done")),
     Mutant("a question beside another is dropped", _TURNS, "            self._ask_beside(ending)\n", "", on(_TOLD, "test_a_tag_asks_beside_a_tool", "")),
     Mutant("dropped calls wait for ever", _TURNS, "            task = self._superseded(ending)\n", "            pass\n", on(_AT_WORK, "test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words")),
     Mutant("a park is forgotten", _SITTING, "self.turns.remember(parked=came.parked)\n", "self.turns.remember()\n", on(_AT_WORK, "test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call")),
@@ -412,7 +424,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a step's park is forgotten", _STEPPING, "                self.remember(parked=came.parked)\n                return Turn(\"waiting\")", "                return Turn(\"waiting\")", on(_FLOWS, "test_a_question_by_tool_parks_the_session_and_wakes_it_in_the_very_call")),
     Mutant("questions of other steps are its own", _STEPPING, "asked = self.call.questions()", 'asked = task["questions"]', on(_FLOWS, "test_an_agent_without_a_session_is_told_everything_again")),
     Mutant("an agent's command ends the run", "yourturn/cli/claims.py", '        if parser.step(mine):\n            return _signalled(a, "DONE", summary=summary, **_account(a))\n', "", on(_FLOWS, "test_in_a_step_complete_and_fail_end_the_step_and_not_the_run")),
-    Mutant("a missing agent is the script's", _RUNNING, 'raise self.needs(call, in_words(error), "access_required") from None', 'return Turn("broken", text=in_words(error))', on(_FLOWS, "test_an_agent_that_nobody_has_is_asked_for", "")),
+    Mutant("a missing agent is the script's", _RUNNING, 'raise self.needs(call, in_words(error), "access_required") from None', 'return Turn("broken", text=in_words(error))', on(_FLOWS, "test_a_missing_agent_is_asked_for", "")),
     Mutant("a failed run forgets its work", _RUNNING, "worktrees.lay(place, self.key, body)", "pass", on(_FLOWS, "test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back", "")),
     Mutant("a hanging script keeps its worker", _RUNNING, "if now - since >= 2 * GRACE:", "if False:", on(_FLOWS, "test_a_script_that_hangs_is_left", "asleep")),
     Mutant("a script's loop is not left", _RUNNING, "if now - since >= GRACE:", "if False:", on(_FLOWS, "test_a_script_that_hangs_is_left", "loop")),
@@ -426,7 +438,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a swallowed divergence goes on", _REPLAY, "way_out = self.journal.out or self.left", "way_out = self.left", on(_CHANGED, "test_a_swallowed_divergence_goes_no_further")),
     Mutant("a changed branch is recorded unseen", _REPLAY, 'entry.name not in (*QUIET, "parallel")', "entry.name not in QUIET", on(_BESIDE, "test_a_branch_that_changed")),
     Mutant("a parallel is taken over whole", _REPLAY, 'if entry.name == "parallel":\n', "if False:\n", on(_CHANGED, "test_a_parallel_is_taken_over_branch_by_branch")),
-    Mutant("everything is kept", _REPLAY, "if len(self._kept) >= KEPT:", "if False:", on("tests/flow/test_durable.py", "test_many_of_them_do_not_wait_for_one_commit")),
+    Mutant("everything is kept", _REPLAY, "if len(self._kept) >= KEPT:", "if False:", on("tests/flow/test_api.py", "test_many_of_them_do_not_wait_for_one_commit")),
     Mutant("a spare serves twice", _REPLAY, '            self.spares.taken.add(spare["index"])\n', "", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-at once")),
     Mutant("chance is taken from anywhere", _ALIGN, "if number(s[\"index\"]) == cursor + 1), None)", "), None)", on(_CHANGED, "test_chance_is_taken_over_where_it_stood")),
     Mutant("an answer has two places", _ALIGN, "(name in ASKS and len(known) > 1)", "False", on(_DOUBT, "test_two_answers_behind_the_same_call_are_asked_again")),
@@ -451,10 +463,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a spare serves again after a wait", _REPLAY, 'old = {"spare": [self.number, spare["index"]]}', "old: dict[str, Any] = {}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),
     Mutant("a stopped branch is done", _DURABLE, " + [e for e in errors if isinstance(e, Suspended)]", "", on(_CLAIMED, "test_a_host_that_stops_in_the_middle_of_a_turn", "sqlite-True")),
-    Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_durable.py", "test_what_happened_before_a_step_is_written_first")),
+    Mutant("a step happens before its past is written", _DURABLE, "        here.journal.flush()\n", "", on("tests/flow/test_api.py", "test_what_happened_before_a_step_is_written_first")),
     Mutant("the end of a run answers its questions", _REPLAY, 'return event["data"]["to"] in ENDED', "return False", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
     Mutant("a question that was taken back is asked again", _REPLAY, 'return event["data"]["to"] in ENDED', "return True", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
-    Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_durable.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
+    Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_api.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
     Mutant("a waiting run gets stuck", _DURABLE, "    here.stay()\n", "", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and found.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
     # --- pages
@@ -464,34 +476,34 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a link is offered that is used up", "yourturn/client/admin.py", "if used is not None or ends <=", "if ends <=", on(_PAGES, "test_a_link_works_once", "")),
     Mutant("a form's token can be guessed from a length", _AUTH, "mask = os.urandom(_CSRF_BYTES)", "mask = bytes(_CSRF_BYTES)", on(_PAGES, "test_a_token_looks_different_on_each_page", "")),
     Mutant("whoever makes a browser ask sees lengths", "yourturn/web/pages.py", "if ours and ", "if ", on(_PAGES, "test_pages_are_compressed_for_our_own", "")),
-    Mutant("who calls while a look passes is forgotten", "yourturn/mcp/http_transport.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/api/test_mcp.py::test_the_server_beats_for_a_session_between_its_calls",)),
-    Mutant("a session is believed for ever", "yourturn/mcp/http_transport.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/api/test_mcp.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
+    Mutant("who calls while a look passes is forgotten", "yourturn/mcp/http_transport.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/mcp/test_http_transport.py::test_the_server_beats_for_a_session_between_its_calls",)),
+    Mutant("a session is believed for ever", "yourturn/mcp/http_transport.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/mcp/test_http_transport.py", "test_no_heartbeat_for_silent_sessions_or_revoked_tokens", "")),
     Mutant("the door leads outside", "yourturn/web/login.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),
-    Mutant("a link leads outside", "yourturn/web/login.py", '_back(visit.field("next")) if visit.field("next") else "/"', 'visit.field("next") or "/"', on("tests/web/test_first_hour.py", "test_the_door_explains_itself_and_takes_a_link", "")),
+    Mutant("a link leads outside", "yourturn/web/login.py", '_back(visit.field("next")) if visit.field("next") else "/"', 'visit.field("next") or "/"', on("tests/web/test_first_visit.py", "test_the_door_explains_itself_and_takes_a_link", "")),
     Mutant("a command that is missing is tried again", "yourturn/worker/agent_turns.py", "if self.adapter.plain and ending.rc in _NOT_RUN:", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("what cannot work takes the next task", "yourturn/worker/worker.py", "if self._unable >= set(self.agents):", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
     Mutant("a permission is answered in a row", "yourturn/web/view_models.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
     Mutant("a no without a reason", "yourturn/web/answer_form.py", "if no is not None and no.why_needed and", "if False and", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
     Mutant("finished work is judged twice", "yourturn/web/answer_form.py", "isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):", "isinstance(error, (AlreadyClosed, KeyReused)):", on(_PAGES, "test_finished_work_is_judged_once", "")),
-    Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "desk")),
+    Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_a_person_does_not_send_the_draft_of_another", "desk")),
     Mutant("an answer for one desk goes to another", "yourturn/web/static/dom.js", "`${me}${desk}:`", "me", on(_DESKS, "test_an_answer_for_one_desk_never_goes_to_another", "desk")),
     Mutant("a restore does not make another desk", "yourturn/desk/lookups.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
     Mutant("a page believes its memory before the server", "yourturn/web/static/article.js", "if (known && copy) {", "if (known) {", on(_DESKS, "test_a_page_that_is_wrong_about_a_question_asks_once", "desk")),
     Mutant("a sheet hears what was meant for the page", "yourturn/web/static/notice.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),
     Mutant("a sheet opens over a list", "yourturn/web/static/notice.js", "if ((empty || ", "if ((true || ", on(_LIVE, "test_a_new_question_is_told_quietly_beside_a_list", "desk")),
-    Mutant("a person who writes at a task is not told", "yourturn/web/static/notice.js", "&& (await sheet(id))) return;", ") { sheet(id); return; }", on(_NOTICE, "test_a_question_about_the_open_task_is_told_to_a_person_who_writes_there", "desk")),
+    Mutant("a person who writes at a task is not told", "yourturn/web/static/notice.js", "&& (await sheet(id))) return;", ") { sheet(id); return; }", on(_NOTICE, "test_a_question_about_the_open_task_is_announced_while_writing", "desk")),
     Mutant("a lost piece of a page is not asked for again", "yourturn/web/static/dom.js", "  if (first && first.status < 500) return first;\n", "  if (first) return first;\n", on(_NOTICE, "test_one_lost_request_does_not_hide_a_question", "gateway-desk")),
     Mutant("a tap hits what a toast has moved", "yourturn/web/static/dom.js", '  root.toggleAttribute("data-moved", true);\n', "", on(_NOTICE, "test_on_a_phone_a_tap_does_not_hit_what_a_toast_has_moved", "")),
     Mutant("a no that ends nothing is called a cancellation", "yourturn/core/previews.py", "if way.label == CANCELS and", "if False and", on(_PAGES, "test_a_question_that_nothing_waits_for_says_so", "")),
     Mutant("the pane hears while another question is loaded", "yourturn/web/static/list.js", "  at.inert = true;\n", "", on(_SENDING, "test_keys_do_not_answer_the_question_before", "")),
-    Mutant("what is hurried on its way waits all the same", "yourturn/web/static/outbox.js", "soon: flying.has(item.id)", "soon: false", on("tests/web/test_two_people.py", "test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once", "desk")),
+    Mutant("what is hurried on its way waits all the same", "yourturn/web/static/outbox.js", "soon: flying.has(item.id)", "soon: false", on("tests/web/test_concurrent_people.py", "test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once", "desk")),
     Mutant("a failed answer is not sent again", "yourturn/web/static/outbox.js", "next: now ? 0 : Date.now() + 1000 * Math.max(pause, least || 0)", "next: now ? 0 : Infinity", on(_SENDING, "test_one_bad_gateway_is_tried_again", "desk")),
     Mutant("another try is another answer", "yourturn/web/static/outbox.js", '  body.set("csrf", csrf);\n  flying', '  body.set("csrf", csrf);\n  body.set("key", String(Math.random()));\n  flying', on(_SENDING, "test_an_answer_whose_reply_was_lost_counts_once", "desk")),
     Mutant("what was changed is sent as it was", "yourturn/web/static/answer.js", "queued(form.dataset.answer)) change(form, true)", "false) change(form, true)", on(_SENDING, "test_a_queued_answer_that_is_changed_is_replaced", "desk")),
-    Mutant("a closed question keeps its buttons", "yourturn/web/static/article.js", "    shut(form, told);\n    say(told);\n    refresh(form);\n", "", on(_CLOSED, "test_an_answer_by_somebody_else_takes_the_buttons_away", "desk")),
+    Mutant("a closed question keeps its buttons", "yourturn/web/static/article.js", "    shut(form, told);\n    say(told);\n    refresh(form);\n", "", on(_CLOSED, "test_an_answer_by_another_person_removes_the_buttons", "desk")),
     Mutant("a copy forgets what was closed", "yourturn/web/static/article.js", "if (found) remember(id, told);", "", on(_CLOSED, "test_a_copy_of_a_closed_question_has_no_buttons", "desk")),
     Mutant("a copy counts from when it was drawn", "yourturn/web/static/time.js", '(copied ? keep.get("clock") : undefined) ?? ', "", on(_CLOSED, "test_a_copy_counts_to_the_same_deadline", "desk")),
-    Mutant("1,000 is guessed", "yourturn/core/questions.py", "if _THOUSANDS.match(value):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
+    Mutant("1,000 is guessed", "yourturn/core/questions.py", "if _THOUSANDS.match(value):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open")),
     # --- a network that loses replies
     Mutant("a key that is null hides the header's", "yourturn/api/rpc.py", "and name and fields.get(name) is None:", "and name and name not in fields:", on(_LOST, "test_a_key_that_is_said_as_null_is_not_said")),
     Mutant("a change over HTTP has no key", "yourturn/client/remote.py", "            fields = {**fields, name: key}\n", "", on(_LOST, "test_a_verb_whose_reply_is_lost_counts_once", "sqlite-note")),

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.worker.shop import DONE, TINY, Doubles, until
+from tests.worker.workshop import DONE, TINY, Doubles, until
 from yourturn.core.canonical_json import digest
 
 WHICH = {
@@ -216,7 +216,7 @@ def test_a_crash_costs_a_try_and_the_session_goes_on(shop: Doubles) -> None:
     assert shop.show(key)["retry_count"] == 2 and len(list((shop.folder / "claude").rglob("*.jsonl"))) == 1
 
 
-def test_who_is_not_logged_in_needs_a_person(shop: Doubles) -> None:
+def test_an_agent_that_is_not_logged_in_needs_a_person(shop: Doubles) -> None:
     agent = shop.plays("claude", {"api_error": 401}, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.worker.shop import DONE, Doubles, until
+from tests.worker.workshop import DONE, Doubles, until
 
 ASK = {"command": 'turn ask "$YOURTURN_TASK" "Which database?"'}
 PENDING = {"text": "I have asked which database to use and wait for the answer."}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.stories.conftest import Turn
+from tests.fixtures.command import Turn
 from yourturn.core.rules import KINDS
 
 #: kind, what the agent says, where yes leads, where no leads
@@ -73,7 +73,7 @@ def test_awaiting_and_verdict_as_fields(turn: Turn) -> None:
     assert turn("update", "PROJ-1", "--verdict", "rejected", exit=4)["code"] == "precondition"
 
 
-def test_notes_say_who_wrote_them(turn: Turn) -> None:
+def test_notes_name_their_author(turn: Turn) -> None:
     turn("create", "Payments")
     turn("note", "PROJ-1", "Use Stripe", "--from", "human")
     turn("note", "PROJ-1", "By a person who says otherwise", "--from", "agent")
@@ -115,7 +115,7 @@ def test_a_token_is_an_identity(turn: Turn) -> None:
     assert agent["token"] not in turn.run("log", "--json").stdout + turn.run("token", "list", "--json").stdout
 
 
-def test_whoever_carries_an_agents_name_is_an_agent(turn: Turn) -> None:
+def test_a_process_with_an_agents_name_is_an_agent(turn: Turn) -> None:
     """Even with a person's token, and even by its own name."""
     turn("create", "Deploy", "--awaiting", "input")
     boss = turn("token", "create", "boss", "--role", "admin")["token"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.stories.conftest import Turn
+from tests.fixtures.command import Turn
 from yourturn.config import connect
 from yourturn.testing import FakeClock
 

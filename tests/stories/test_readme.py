@@ -8,7 +8,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from tests.stories.conftest import Turn
+from tests.fixtures.command import Turn
 from yourturn.worker.agents import agent_for
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")

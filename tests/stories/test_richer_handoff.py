@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.stories.crew import Crew
+from tests.fixtures.worker import Crew
 
 PORT, REGION = "Which port?", "Which region?"
 

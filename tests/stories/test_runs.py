@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import TURN
-from tests.stories.conftest import Turn
-from tests.stories.crew import Crew
-from tests.worker.shop import ahead
+from tests.fixtures.command import Turn
+from tests.fixtures.worker import Crew
+from tests.worker.workshop import ahead
 from yourturn.config import connect
 from yourturn.strict import examine
 
@@ -307,7 +307,7 @@ def _line(shown: str, words: str) -> str:
     return next(line for line in shown.splitlines() if line.strip().startswith(words))
 
 
-def test_who_asks_has_the_scripts_name_and_what_an_answer_does_is_true(alone: Flows) -> None:
+def test_a_question_names_its_script_and_the_effect_of_an_answer(alone: Flows) -> None:
     (alone.folder / "gate.lua").write_text(GATE)
     shown = alone.go("gate.lua", "Add login", exit=7)
     assert "turn approve PROJ-1       gate.lua goes on" in shown and 'turn reject PROJ-1 "why"  gate.lua is told no' in shown
@@ -321,7 +321,7 @@ def test_who_asks_has_the_scripts_name_and_what_an_answer_does_is_true(alone: Fl
     assert "coder's step is DONE" in _line(shown, "turn approve PROJ-3") and "coder gets your words" in shown
 
 
-def test_a_run_that_was_refused_goes_back_to_that_step_and_one_that_was_stopped_asks_again(alone: Flows) -> None:
+def test_a_rejected_run_goes_back_to_its_step_and_a_stopped_one_asks_again(alone: Flows) -> None:
     (alone.folder / "gate.lua").write_text(GATE)
     alone.go("gate.lua", "Add login", exit=7)
     alone("reject", "1", "Not today")
@@ -368,7 +368,7 @@ def test_a_worker_without_agents_takes_runs(flows: Flows) -> None:
     assert q["task"] == "PROJ-2" and q["reason"] == "access_required" and "There is no agent 'coder'" in q["text"]
 
 
-def test_who_could_not_be_called_is_tried_again(alone: Flows) -> None:
+def test_an_agent_that_could_not_be_called_is_called_again(alone: Flows) -> None:
     shown = alone.text("run", "feature.py", exit=7)
     assert "[agents.architect]" in shown and "When that is settled, answer: it is tried again." in shown
     assert (

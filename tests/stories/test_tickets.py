@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from tests.stories.conftest import Turn
+from tests.fixtures.command import Turn
 from yourturn.config import connect
 from yourturn.testing import FakeClock
 

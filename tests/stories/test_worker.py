@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from tests.stories.crew import Crew
+from tests.fixtures.worker import Crew
 from yourturn.core.errors import Precondition
 from yourturn.core.rules import KINDS, OUTCOMES
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.stories.crew import Crew
+from tests.fixtures.worker import Crew
 
 ASKED = "Should the API use JWT tokens or session cookies?"
 WHY = "Tokens suit the mobile app, cookies the web."

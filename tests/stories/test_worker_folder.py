@@ -6,9 +6,9 @@ import re
 import sys
 import time
 
-from tests.stories.conftest import Turn
-from tests.stories.crew import Crew
-from tests.stories.test_terminal import type_in
+from tests.cli.test_terminal import type_in
+from tests.fixtures.command import Turn
+from tests.fixtures.worker import Crew
 from yourturn.display.terminal import cells
 
 
@@ -30,7 +30,7 @@ def test_in_the_checkout_itself(crew: Crew) -> None:
     assert "half.txt" in crew.git("show", "--stat", "--format=", "main")
 
 
-def test_a_checkout_with_somebodys_changes_is_left_alone(crew: Crew) -> None:
+def test_a_checkout_with_uncommitted_changes_is_left_alone(crew: Crew) -> None:
     """No task is taken for it, and nobody is asked a question per task."""
     crew.repository()
     keys = crew.tasks("First", "Second")
@@ -127,7 +127,7 @@ def test_what_a_person_signs_off_is_committed(crew: Crew) -> None:
     assert crew.state(key) == "done"
 
 
-def test_what_was_signed_off_while_nobody_worked_is_committed_by_who_comes_next(crew: Crew) -> None:
+def test_work_approved_while_no_worker_ran_is_committed_by_the_next_worker(crew: Crew) -> None:
     crew.repository()
     crew("project", "set", "PROJ", "merge", "ff")
     yes, no = crew.tasks("Paint it", "Paint that")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.stories.conftest import Turn
-from tests.stories.crew import Crew
+from tests.fixtures.command import Turn
+from tests.fixtures.worker import Crew
 
 
 def test_bad_company(crew: Crew) -> None:

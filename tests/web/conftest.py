@@ -21,8 +21,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from tests.api.conftest import Site
-from tests.web.sample import fill
+from tests.fixtures.server import Site
+from tests.web.sample_desk import fill
 from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.server.app import create_app

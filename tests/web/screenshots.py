@@ -12,7 +12,7 @@ from typing import Any
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from tests.web.conftest import DAY, FLAGS, SIZES, Web, chromium, live, until
-from tests.web.sample import fill
+from tests.web.sample_desk import fill
 from yourturn.config import init
 from yourturn.testing import FakeClock
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live, ways, widths
-from tests.web.test_answers import say, sent
+from tests.web.test_answer_form import say, sent
 
 
 def ids(page: Page) -> list[str]:

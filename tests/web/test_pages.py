@@ -146,7 +146,7 @@ def test_forms_need_their_token(web, ana):
     assert ana.post(f"/questions/{q}/answer", say="approved").status == 303
 
 
-def test_who_looks_does_not_answer(web):
+def test_a_viewer_does_not_answer(web):
     vera = Caller(web, "vera")
     assert vera.post(f"/questions/{web.q['permission']}/answer", say="approved").status == 403
     assert vera.post("/inbox/preview", pick=web.q["approval"]).status == 403
@@ -305,7 +305,7 @@ def test_what_an_agent_gives_is_read_as_words(web, ana):
     assert re.search(r"Choices\s+Alpha", text) and "suggestedOptions" not in text and "&#34;more&#34;: 1" in text
 
 
-def test_nobody_is_told_that_they_will_be_reminded(web, ana):
+def test_the_page_does_not_promise_a_reminder(web, ana):
     q = web.ask("Which?", timeout="10m", on_timeout="remind")
     text = ana.text(f"/questions/{q}")
     assert "its time runs again" in text and "reminded" not in text

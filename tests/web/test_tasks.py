@@ -7,9 +7,9 @@ import re
 from playwright.sync_api import Page, expect
 
 from tests.web.conftest import live, ways, widths
-from tests.web.test_answers import add_words
+from tests.web.sample_work import AGENTS, NASTY, RELEASE, nasty
+from tests.web.test_answer_form import add_words
 from tests.web.test_pages import Caller
-from tests.web.workdesk import AGENTS, NASTY, RELEASE, nasty
 from yourturn.core.model import Who
 from yourturn.testing import Stage, done
 from yourturn.web.task_actions import WORDS
@@ -192,7 +192,7 @@ def test_ending_a_task_asks_first(web, visit, width, js):
 
 
 @ways
-def test_whoever_ends_a_task_is_told_what_that_moves(web, visit, width, js):
+def test_ending_a_task_tells_what_it_moves(web, visit, width, js):
     ana = web.as_("human:ana")
     first, other = ana.create("First")["key"], ana.create("Other")["key"]
     freed, asked = ana.create("Freed", depends_on=[first])["key"], ana.create("Asked", depends_on=[other])["key"]
@@ -238,7 +238,7 @@ def test_a_viewer_only_looks(web):
     assert web.desk.show("API-1") == before
 
 
-def test_a_page_of_somebody_else_changes_nothing(web):
+def test_a_page_of_another_site_changes_nothing(web):
     ana = Caller(web)
     for path in ("/tasks/new", "/tasks/API-1/note", "/tasks/API-1/cancel", "/settings/token", "/settings/member"):
         assert ana.post(path, csrf="0" * 64, title="x", text="x").status == 403
@@ -312,7 +312,7 @@ def test_a_run_shows_its_steps_and_goes_on(web, visit, width):
 
 
 @widths
-def test_a_log_is_followed_until_somebody_scrolls(web, visit, width):
+def test_a_log_is_followed_until_the_reader_scrolls(web, visit, width):
     agent = web.as_("agent:coder")
     key = web.desk.create("Talk a lot", project="API")["key"]
     claim = agent.claim(key, "coder")["claim"]

@@ -1,18 +1,19 @@
-"""Is the desk well?
+"""Checks the health of the database, for `turn doctor`.
 
-Each check is a row of `CHECKS`: a name, a function that looks and returns what it finds wrong in words, how bad that
-is, what to say when nothing is wrong, and what to do otherwise. `examine` runs them all, each in a transaction of its
-own that it never writes in; a check that cannot even look, because the database is damaged, is reported as bad with the
-reason. It never raises: whoever calls a doctor is in trouble already.
+Each check is a row of `CHECKS`: a name, a function that returns what is wrong in words, the status in that case, the text
+when nothing is wrong, and a hint. `examine` runs each check in its own read-only transaction. A check that raises, because
+the database is damaged, is reported as bad with the reason; `examine` itself never raises.
 
-The invariants are the promises of the desk. The table in core/rules.py keeps them and the schema's CHECKs guard most of
-them; the doctor looks at the rows all the same, because files are restored, copied and edited by hand.
+The rules (core/rules.py) keep these invariants, and the schema's CHECKs guard most of them. The doctor reads the rows all
+the same, because files are restored, copied and edited by hand.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import Any, NamedTuple
 
 from ..client import Client
@@ -33,8 +34,8 @@ class Check(NamedTuple):
 
 
 def examine(client: Client, strict: bool = False) -> list[dict[str, str]]:
-    """One line per check: check, status (ok, warn, bad), words, hint. Strict, every event is heard and judged too."""
-    assert client.desk.store  # what is elsewhere cannot be examined from here, and says so
+    """One line per check: check, status (ok, warn, bad), words, hint. `strict` adds the checks of the package strict."""
+    assert client.desk.store  # a remote client raises an error here: it cannot examine the database
     found = [*(_examined(client, check) for check in CHECKS), _workers(client)]
     if strict:
         from ..strict import report
@@ -106,22 +107,26 @@ def _odd(name: str, words: str) -> Callable[[Client], Iterable[str]]:
 
 
 def _acyclic(reader: Reader) -> Iterable[str]:
-    """Take away whoever waits for nobody, until nobody is left, or only circles are."""
-    waits: dict[str, set[str]] = {}
-    holds: dict[str, set[str]] = {}
-    for task, needs in integrity_queries.edges(reader):
-        waits.setdefault(task, set()).add(needs)
-        waits.setdefault(needs, set())
-        holds.setdefault(needs, set()).add(task)
-    free = [task for task, needs in waits.items() if not needs]
-    while free:
-        gone = free.pop()
-        del waits[gone]
-        for task in holds.get(gone, ()):
-            waits[task].discard(gone)
-            if not waits[task]:
-                free.append(task)
-    return [f"{task} waits for itself, by way of {', '.join(sorted(needs))}" for task, needs in sorted(waits.items())]
+    needs: dict[str, set[str]] = {}
+    for task, other in integrity_queries.edges(reader):
+        needs.setdefault(task, set()).add(other)
+    return cycles(needs)
+
+
+def cycles(needs: dict[str, set[str]]) -> list[str]:
+    """Topological sort of the dependencies; what cannot be sorted is part of a cycle, or waits for one."""
+    sorter = TopologicalSorter(needs)
+    with suppress(CycleError):
+        sorter.prepare()
+    free: set[str] = set()
+    while ready := sorter.get_ready():
+        free.update(ready)
+        sorter.done(*ready)
+    return [
+        f"{task} waits for itself, by way of {', '.join(sorted(others - free))}"
+        for task, others in sorted(needs.items())
+        if task not in free
+    ]
 
 
 def _epochs(reader: Reader) -> Iterable[str]:

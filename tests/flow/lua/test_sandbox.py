@@ -107,7 +107,7 @@ def test_what_is_not_the_same_twice_is_refused_with_its_line(lines, words):
     assert error.value.reason.startswith("line 2: ") and words in error.value.reason
 
 
-def test_printing_goes_to_whoever_watches_once(sqlite, capfd):
+def test_prints_are_shown_to_the_watcher_once(sqlite, capfd):
     lines = 'print("one", 1, nil) run("a") print("two") pause("x") print("three\\nfour")'
     sqlite.begin(f'print("loading")\nfunction workflow(p) {lines} end')
     sqlite.desk.approve(sqlite.key)

@@ -441,7 +441,7 @@ def test_calls_beside_the_functions_are_durable_too(sqlite):
     'config({ human_timeout = 1 })\nif pause("Go on?").continue then run("planner", ask("Which?").text) end',
     'for i = 1, 3 do run("planner") end\nsleep(uuid() .. now() .. random())',
 ])  # fmt: skip
-def test_a_script_without_its_function_calls_nobody(sqlite, script):
+def test_a_script_without_its_function_calls_no_agent(sqlite, script):
     with pytest.raises(BadScript, match=r"feature.lua has no function workflow\(prompt\)"):
         sqlite.begin(script)
     assert sqlite.agents == []

@@ -1,0 +1,65 @@
+"""The document against the server, with requests that nobody thought of."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from schemathesis import GenerationMode
+from schemathesis.checks import CHECKS, load_all_checks
+from schemathesis.config import SchemathesisConfig
+
+from tests.fixtures.server import ROLES, Site
+from yourturn.api.openapi import document
+
+load_all_checks()
+WANTED = CHECKS.get_by_names(
+    [
+        "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
+        "response_schema_conformance",
+    ]
+)  # fmt: skip
+EVERYBODY = (*ROLES, "nobody")
+#: Streams last.
+LEFT_OUT = ("/api/events", "/api/changes")
+
+
+def operations(share: int | None) -> Iterator[tuple[Any, GenerationMode]]:
+    """Every operation of the document, with what it asks for and with something else; or only every sixth, from one on."""
+    schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig())
+    for at, found in enumerate(schema.get_all_operations()):
+        operation = found.ok()
+        if operation.path in LEFT_OUT or share not in (None, at % len(EVERYBODY)):
+            continue
+        yield operation, GenerationMode.POSITIVE
+        if operation.method == "post" or operation.query:
+            yield operation, GenerationMode.NEGATIVE
+
+
+def play(site: Site, role: str, *, share: int | None = None, examples: int = 3, chance: int | None = None) -> Counter[int]:
+    """How often each status was answered. Raises where one was undocumented, or showed a bug. `chance`: other ones each time."""
+    key = site.desk.create("Fuzz me")["key"]
+    question = site.desk.ask(key, "Which?", blocking=False, default="x")["id"]
+    headers = {"Authorization": f"Bearer {site.token(role)}"} if role != "nobody" else {}
+    seen: Counter[int] = Counter()
+    usual = settings(
+        max_examples=examples, deadline=None, database=None, derandomize=chance is None, phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+
+    def tried(operation: Any, mode: GenerationMode) -> None:
+        @given(case=operation.as_strategy(generation_mode=mode))
+        def one(case: Any) -> None:
+            if mode is GenerationMode.POSITIVE:
+                known = {"key": key, "id": question if "/questions/" in case.path else key}
+                case.path_parameters = {name: known[name] for name in case.path_parameters or {}}
+            seen[case.call_and_validate(base_url=site.url, headers=headers, checks=WANTED, timeout=20).status_code] += 1
+
+        usual(one if chance is None else seed(chance)(one))()
+
+    for operation, mode in operations(share):
+        tried(operation, mode)
+    return seen

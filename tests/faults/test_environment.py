@@ -1,0 +1,12 @@
+"""The short form. Files that are locked, full, damaged; servers that crash, lose replies; clocks that are wrong."""
+
+from __future__ import annotations
+
+from . import Place
+from .environment import run
+
+
+def test_trouble_is_told_and_loses_nothing(dialect, new_db):
+    found = run(Place(dialect, lambda: new_db(dialect), scale=0.02, seed=5))
+    assert found.violations == []
+    assert found.runs >= 10

@@ -1,0 +1,3 @@
+from tests.flow.conftest import stage
+
+__all__ = ["stage"]

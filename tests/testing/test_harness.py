@@ -1,0 +1,226 @@
+"""The stage itself: what it says when a play and its script do not fit, and that it leaves nothing behind."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from yourturn.core.errors import NotFound
+from yourturn.flow import log, parallel, pause, run, sleep, stuck
+from yourturn.flow.results import Halted
+from yourturn.testing import OffScript, Stage, approve, asks, crashes, done, needs_human, reject, said, silence
+
+
+def feature(prompt):
+    run("coder", prompt)
+    ok = pause("Deploy?")
+    if not ok:
+        return stuck(ok.reason)
+    sleep("2d")
+    return run("deployer")
+
+
+def test_a_play_from_beginning_to_end():
+    agents = {"coder": [needs_human("JWT or sessions?"), done("built")], "deployer": [done("out")]}
+    s = Stage(feature, agents, person=["JWT", approve("ok")]).play("Add login")
+    assert s.state == "done" and s.summary == "out" and s.task["title"] == "Add login" and s.task["workflow"] == "feature.py"
+    assert s.calls[1].answer == "JWT" and s.clock.micros >= 1_790_000_000_000_000 + 2 * 86_400_000_000
+
+
+def test_an_unknown_agent_name():
+    with pytest.raises(OffScript, match=r"calls run\('coder', 'Add login'\), step 1, .* no agent 'coder'. It has: tester"):
+        Stage(feature, {"tester": "x"}).run("Add login")
+    with pytest.raises(OffScript, match="It has: nobody"):
+        Stage(feature).run()
+
+
+def test_nothing_more_to_say():
+    with pytest.raises(OffScript, match=r"calls run\('deployer'\), step 4, and 'deployer' has nothing more to say, after 0"):
+        Stage(feature, {"coder": [done()], "deployer": []}, ["yes"]).play()
+    with pytest.raises(OffScript, match=r"calls run\('coder'\), step 1, and 'coder' has nothing more to say, after 1 line\."):
+        Stage(lambda p: run("coder"), {"coder": [needs_human("?")]}, ["yes"]).play()
+
+
+def test_a_script_cannot_swallow_that():
+    def work(prompt):
+        try:
+            run("coder")
+        except BaseException:
+            return "swallowed"
+
+    s = Stage(work)
+    with pytest.raises(OffScript, match="no agent 'coder'"):
+        s.run()
+    assert s.state == "working" and s.steps[0]["status"] == "running"
+
+
+def test_unsaid_lines():
+    agents = {"coder": [done(), done("more"), said("LGTM")], "deployer": done()}
+    s = Stage(feature, agents).run()
+    with pytest.raises(OffScript, match=r"ended \(failed: no\), but coder was called 1 time, and has not said DONE: more, LGTM"):
+        s.reject("no")
+    assert s.state == "failed"
+    Stage(feature, agents, strict=False).run().reject("no")
+
+
+def test_the_person_has_nothing_to_say():
+    agents = {"coder": "built", "deployer": "out"}
+    with pytest.raises(OffScript, match=r"the person has nothing more to say to Q1 \(checkpoint, step 2\): Deploy\?"):
+        Stage(feature, agents).play()
+    with pytest.raises(OffScript, match=r"has ended \(done\), and the person has not said 'and another', reject\('no'\)"):
+        Stage(feature, agents, [approve(), "and another", reject("no")]).play()
+    with pytest.raises(OffScript, match="there is no time limit for Q1"):
+        Stage(lambda p: pause("ok?", timeout=None), None, [silence()]).play()
+
+
+def test_answering_nothing():
+    s = Stage(lambda p: sleep("1d")).run()
+    with pytest.raises(OffScript, match="PROJ-1 is 'deferred' and waits for nothing"):
+        s.answer("x")
+    s = Stage(lambda p: pause("ok?")).run()
+    with pytest.raises(OffScript, match="nothing that is called 'Deploy"):
+        s.approve(to="Deploy?")
+
+
+def test_a_crash_that_never_came():
+    with pytest.raises(OffScript, match="the crash at step 7 never came"):
+        Stage(lambda p: log("x")).crash_at(7).run()
+
+
+def test_one_line_is_said_every_time():
+    def work(prompt):
+        for n in range(3):
+            run("coder", n)
+
+    assert len(Stage(work, {"coder": done("again"), "unused": done()}).run().calls) == 3
+
+
+def test_lines_by_prompt():
+    """For branches: which of them is first is nobody's to say."""
+
+    def work(prompt):
+        return str([x.summary for x in parallel([lambda: run("coder", "api"), lambda: run("coder", "page")])])
+
+    s = Stage(work, {"coder": {"api": [done("A")], "page": [done("P")]}}).run()
+    assert s.summary == "['A', 'P']"
+    with pytest.raises(OffScript, match=r"calls run\('coder', 'page'\), step 1.1.0, and 'coder' has no lines for that prompt"):
+        Stage(work, {"coder": {"api": done("A")}}).run()
+
+
+def test_an_agent_is_a_function():
+    def coder(told):
+        return needs_human("JWT?") if told.answer is None else f"built with {told.answer}, {told.session}"
+
+    assert Stage(lambda p: run("coder"), {"coder": coder}, ["JWT"]).play().summary == "built with JWT, coder-1"
+
+
+def test_a_function_that_fails_fails_the_test_and_not_the_run():
+    def coder(told):
+        assert told.prompt == "something else"
+
+    with pytest.raises(AssertionError, match="something else"):
+        Stage(feature, {"coder": coder}).run("Add login")
+    with pytest.raises(TypeError, match="cannot say 17"):
+        Stage(feature, {"coder": [17]}).run()
+
+
+def test_what_an_agent_cannot_ask_for():
+    with pytest.raises(ValueError, match="no signal asks for 'permission'; choose from: work, approval"):
+        needs_human("Allow?", kind="permission")
+
+
+def test_lines_are_readable():
+    assert [repr(x) for x in (asks("a?"), crashes(), approve("ok"), reject(), silence())] == [
+        "asks('a?')", "crashes('the agent crashed')", "approve('ok')", "reject()", "silence()",
+    ]  # fmt: skip
+
+
+def test_files_functions_modules_and_source(tmp_path, monkeypatch):
+    body = "def other(prompt):\n    return 'other ' + prompt\n\n\ndef workflow(prompt):\n    return 'this ' + prompt\n"
+    (tmp_path / "flows.py").write_text(body)
+    assert Stage(tmp_path / "flows.py").run("x").summary == "this x"
+    assert Stage(f"{tmp_path}/flows.py:other").run("x").summary == "other x"
+    monkeypatch.chdir(tmp_path)
+    s = Stage("flows.py:other").run("x")
+    assert s.summary == "other x" and s.task["workflow"] == "flows.py:other"
+    assert Stage("flows:other").run("x").summary == "other x"
+    assert Stage(body).run("x").summary == "this x"
+    assert Stage(body, file="mine.py:other").run("x").summary == "other x"
+    s = Stage(lambda prompt: "lambda").run()
+    assert s.summary == "lambda" and s.task["workflow"] == "workflow.py" and s.task["title"] == "workflow"
+    with pytest.raises(NotFound, match=r"There is no script nowhere\.py"):
+        Stage("nowhere.py")
+
+
+def test_typed_in_somewhere():
+    names: dict = {}
+    exec("from yourturn.flow import pause\ndef f(prompt):\n    return str(bool(pause('ok?')))\n", names)
+    s = Stage(names["f"]).run()
+    assert s.desk.program(s.key)["body"].startswith("# f\n") and s.approve().summary == "True"
+
+
+def test_edited_to_another_function():
+    def longer(prompt):
+        run("coder", prompt)
+        ok = pause("Deploy?")
+        return run("deployer", ok.message)
+
+    s = Stage(feature, {"coder": "built", "deployer": "out"}).run().edit(longer).approve("soon")
+    assert s.state == "done" and s.calls[-1].prompt == "soon"
+
+
+def test_an_error_has_the_line_of_the_test():
+    def work(prompt):
+        raise ValueError("here")
+
+    s = Stage(work).run()
+    line = work.__code__.co_firstlineno + 1
+    assert f"work.py: line {line}: ValueError: here" in s.waiting.text
+    assert s.answer("stop").reason == f"work.py: line {line}: ValueError: here"
+
+
+def test_two_runs_on_one_stage():
+    s = Stage(lambda prompt: str(bool(pause("ok?")))).run("one")
+    first = s.key
+    s.run("two").reject()
+    assert s.summary == "False" and s.desk.show(first)["state"] == "human"
+
+
+def test_going_round_in_circles():
+    def work(prompt):
+        raise Halted
+
+    with pytest.raises(OffScript, match="goes round in circles"):
+        Stage(work).run()
+
+
+def test_it_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    import tempfile
+
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    s = Stage(lambda prompt: pause("ok?")).run()
+    assert os.listdir(tmp_path)
+    del s
+    gc.collect()
+    assert os.listdir(tmp_path) == []
+    with Stage(lambda prompt: "x") as s:
+        assert s.run().summary == "x"
+    assert os.listdir(tmp_path) == []
+
+
+def test_days_take_milliseconds():
+    s = Stage(lambda p: [sleep("30d") for _ in range(12)] and "a year").run()
+    assert s.play().summary == "a year" and len(s.steps) == 12
+
+
+def test_a_desk_alone_does_not_load_the_stage():
+    code = "import sys, yourturn.testing; print([m for m in sys.modules if m.startswith('yourturn.flow')])"
+    root = Path(__file__).parents[2]
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert found.stdout.strip() == "[]"
