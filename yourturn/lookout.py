@@ -12,6 +12,7 @@ from .core.model import Event, Who
 from .core.naming import parse
 from .store.base import Store
 from .store.docket import Docket
+from .store.hanging import RunJournal
 from .store.reads import Reader
 
 Clock = Callable[[], int]
@@ -52,6 +53,11 @@ class Lookout:
         with self.store.reading() as run:
             found = Docket(self.store, run, self.workspace).named(name)
         return found.task, found.question
+
+    def journal(self, task: int) -> RunJournal:
+        """All questions and steps of a run, and its source."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).journal(task)
 
     def credential(self, sort: str, **named: Any) -> Any:
         """The row of a token, login, link or password, by its hash or whose it is; None where there is none."""

@@ -12,7 +12,7 @@ from .. import wire
 from ..core import law
 from ..core.errors import NotFound
 from ..core.fields import project_key
-from ..core.model import Task, Who
+from ..core.model import Action, Task, Who
 from ..core.naming import QUESTION
 from ..desk import Desk, Done
 from ..store.reads import Reader
@@ -122,9 +122,9 @@ class Names:
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
-    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
-        """Say any verb; returns what `look` sees right after it, in the same transaction."""
-        return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look)
+    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Action | None = None, **args: Any) -> Any:
+        """Say any verb; returns what `look` sees right after it (and after `then`), in the same transaction."""
+        return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look, then)
 
     def _may(self, operation: str) -> None:
         """Looks that are not for everybody ask the table, like the verbs do."""
@@ -146,6 +146,10 @@ class Names:
         """What a move answers: the task, its open questions, and what the move made. The whole history is for `show`."""
         assert done.task is not None
         return wire.task(*r.reply(done.task, done.question, done.at)) | wire.follow_ups(r.follow_ups(done.task, done.at))
+
+    def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
+        assert done.claim is not None
+        return {"task": self._moved(r, done), "claim": wire.claim(done.claim)}
 
     def show(self, named: Named) -> dict[str, Any]:
         """A task with everything that hangs on it; or a question."""

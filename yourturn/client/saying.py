@@ -142,10 +142,6 @@ class Saying(Names):
         )  # fmt: skip
         return found
 
-    def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
-        assert done.claim is not None
-        return {"task": self._moved(r, done), "claim": wire.claim(done.claim)}
-
     def heartbeat(
         self, claim: Named, *, worker: str | None = None, proof: str | None = None, key: str | None = None
     ) -> dict[str, Any]:

@@ -66,7 +66,7 @@ class Engine:
 
     def go(self) -> Ended:
         """In a thread of its own: a script that cannot be left is left behind in it."""
-        thread = ScriptThread(self._go, f"{threading.current_thread().name}/script")
+        thread = ScriptThread(self.go_here, f"{threading.current_thread().name}/script")
         thread.start()
         thread.wait()
         if (left := thread.left) is not None:
@@ -77,12 +77,19 @@ class Engine:
         found: Ended = thread.value
         return found
 
-    def _go(self) -> Ended:
+    def go_here(self) -> Ended:
+        """In the calling thread, which ends only if the script does."""
         return self._lost_or(self._gone_on)
 
     def _gone_on(self) -> Ended:
-        self.task = self.desk.show(self.key)  # a claim tells nothing of steps, answers and notes
+        self._read_journal(self.task)
         return self._recover() or self._run()
+
+    def _read_journal(self, task: dict[str, Any]) -> None:
+        """A move answers with the task; its steps, its answered questions and its source are read here."""
+        journal = self.desk.journal(self.key)
+        self.recorded: dict[str, Any] | None = journal.pop("program")
+        self.task = {**task, **journal}
 
     def _lost_or(self, what: Callable[[], Ended]) -> Ended:
         try:
@@ -99,7 +106,7 @@ class Engine:
                 function, self.where = self._load(source)
         except YourturnError as error:
             return self._not_run(error)
-        self.digest, self.helpers = source.digest, program.helpers(function)
+        self.source, self.helpers = source, program.helpers(function)
         news = {"file": source.file, "body": source.body} if self.changed else None
         got, unsure = {"task": self.task, "claim": self.claim}, self.doubtful and not self._decided(source)
         self.journal = Journal(self.desk, got, self.host, config, news, unsure)
@@ -133,12 +140,12 @@ class Engine:
 
     def _source(self) -> program.Source:
         """The file that is there now, else what was recorded."""
-        known, here = self.desk.program(self.key), self._read()
+        known, here = self.recorded, self._read()
         if here is None:
             if known is None:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
             return program.Source(known["file"], known["body"], None)
-        self.changed = known is None or known["digest"] != here.digest
+        self.changed = known is None or known["body"] != here.body
         self.doubtful = self.changed and not (known and program.alike(self.ref, known["body"], here.body))
         return here
 
@@ -198,7 +205,7 @@ class Engine:
     def _swallowed(self) -> None:
         """The script caught what leaves it. It got no further; but who wrote it should know."""
         text = f"{self.file} {SWALLOWED}"
-        if all(note["text"] != text for note in self.task["notes"]):
+        if all(note["text"] != text for note in self.desk.show(self.key)["notes"]):
             self.desk.note(self.key, text)
 
     def _interrupted(self, error: Exception) -> Ended:
@@ -214,7 +221,7 @@ class Engine:
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
-        if self.desk.show(self.key)["awaiting"]:
+        if self.journal.acted and self.desk.show(self.key)["awaiting"]:
             return self._park()  # an agent has asked something, and did not wait for the answer
         summary = self.close("done", summary)
         self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
@@ -272,7 +279,7 @@ class Engine:
             options["continue"] += ", what is in doubt is asked and done again"
             options["keep"] = "Go on with the script as it is now; what is in doubt still belongs where it is"
         options |= {"retry": "Try again, because the script is as it was", **self._back(int(at)), "stop": "Stop the run"}
-        known: dict[str, Any] = {"program": self.digest}
+        known: dict[str, Any] = {"program": self.source.digest}
         if other.doubts:
             known |= {"again": sorted({doubt.mark[:SHORT] for doubt in other.doubts}), "from": place(other.doubts[0].first)[0]}
         return self._ask_recovery(other.path, "\n".join(lines) + " How should it go on?", context, options, metadata=known)
@@ -324,22 +331,22 @@ class Engine:
             return self._stopped(q, "" if _no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
             to = place_in_doubt(self.task["steps"], min(at, known.get("from", at)))
-            self.desk.rewind(self.key, to, spare=True, claim=self.claim)
+            task = self.desk.rewind(self.key, to, spare=True, claim=self.claim)
         elif word == "keep" and known.get("again"):
             if "actual" not in q["context"]:
                 return None
-            self.desk.rewind(self.key, at, spare=True, claim=self.claim)
+            task = self.desk.rewind(self.key, at, spare=True, claim=self.claim)
         elif found := _FROM.fullmatch(word.removeprefix("from-")):
-            self.desk.rewind(self.key, found[1], claim=self.claim)
+            task = self.desk.rewind(self.key, found[1], claim=self.claim)
         elif retried(q):
             failed = (q["context"] or {}).get("step") if q["reason"] == "run_failed" else None
             if not failed:
                 return None
-            self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)
+            task = self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)
         else:
             self.not_understood = word[:80]
             return None
-        self.task = self.desk.show(self.key)
+        self._read_journal(task)
         return None
 
     def _acted_upon(self, q: dict[str, Any]) -> bool:

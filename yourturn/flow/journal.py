@@ -154,6 +154,7 @@ class Journal:
         self.spares = Spares(found, self.number, failed_at(self.task), made_again(self.task))
         self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
         self.swallowed = False  #: the script has caught that, and gone on to its next call
+        self.acted = False  #: an agent or a function was called since the claim: it may have asked something by itself
         self._kept: dict[str, Step] = {}
         self._lock = threading.RLock()
 
@@ -178,6 +179,7 @@ class Journal:
             entry.in_place = not old or self.spares.in_place(old, scope.behind)
         scope.came_by(name, old)
         if self._acts(entry):
+            self.acted |= name in ("run", "step")
             self.sure(entry)
             if scope.alone:  # branches may still come to differ
                 self.goes_on()

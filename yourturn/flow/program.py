@@ -8,10 +8,13 @@ file is run in a module of its own, in which the functions of durable.py are the
 from __future__ import annotations
 
 import ast
+import os
+from codecs import BOM_UTF8
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ..core.canon import digest
@@ -73,13 +76,20 @@ def read(ref: str, root: Path) -> Source | None:
     try:
         if not found.is_file():
             return None
-        if found.stat().st_size > LIMIT:
+        with open(found, "rb", buffering=0) as file:  # noqa: PTH123
+            content = file.read(LIMIT + 1)
+        if len(content) > LIMIT:
             raise BadScript(f"{head} is too long for a script", reason=f"at most {LIMIT:,} bytes")
-        return Source(head, found.read_text("utf-8-sig"), found)
+        return Source(head, _text(content), found)
     except OSError as error:
         raise BadScript(f"{head} cannot be read", reason=error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise BadScript(f"{head} is not UTF-8 text") from None
+
+
+def _text(content: bytes) -> str:
+    """As Python reads a text file: without a byte order mark, and each line ends in one newline."""
+    return content.removeprefix(BOM_UTF8).decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _module(name: str, root: Path) -> Path | None:
@@ -134,14 +144,15 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     from .values import StepFailed
 
     where = str(source.path or source.file)
-    above, package = _package(source.path) if source.path is not None else (None, "")
-    folder = modules.beside((str(above), str(source.path.resolve().parent)) if source.path is not None else ())
+    own = os.path.dirname(os.path.realpath(source.path)) if source.path is not None else ""  # noqa: PTH120
+    above, package = _package(own) if own else ("", "")
+    folder = modules.beside((above, own) if own else ())
     module = folder.script()
     module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
     module.__package__ = f"{folder.name}.{package}" if package else folder.name
     try:
         with modules.setting(modules.loading.get() or Config()):
-            exec(compile(source.body, where, "exec", dont_inherit=True), module.__dict__)
+            exec(_code(source.body, where), module.__dict__)
         return _chosen(module, split(ref)[1], source.file)
     except SyntaxError as error:
         modules.unload(module.__name__)
@@ -156,12 +167,18 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
         raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
 
 
-def _package(path: Path) -> tuple[Path, str]:
-    """Where its neighbours are imported from, and the package that it is a part of, if it is."""
-    above, names = path.resolve().parent, list[str]()
+@lru_cache(256)
+def _code(body: str, where: str) -> CodeType:
+    """The compiled script: the same source is compiled once in a process."""
+    return compile(body, where, "exec", dont_inherit=True)
+
+
+def _package(folder: str) -> tuple[str, str]:
+    """Where a script's neighbours are imported from, and the package that it is a part of, if it is."""
+    above, names = Path(folder), list[str]()
     while (above / "__init__.py").is_file() and above.name.isidentifier():
         above, names = above.parent, [above.name, *names]
-    return above, ".".join(names)
+    return str(above), ".".join(names)
 
 
 def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
@@ -188,6 +205,10 @@ def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
 
 
 def _takes_a_prompt(function: Callable[..., Any]) -> bool:
+    """Can it be called with one argument?"""
+    code = function.__code__
+    if isinstance(function, FunctionType) and code.co_argcount == 1 and not code.co_kwonlyargcount and not vars(function):
+        return True
     import inspect
 
     try:
