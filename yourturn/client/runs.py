@@ -29,7 +29,10 @@ class Runs(Names):
     def start(
         self, title: str, worker: str, *, project: str | None = None, lease: Any = None, key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Create a task, usually a run, and claim it in the same commit. `fields` as in `create`; returns what `claim` does."""
+        """Create a task, usually a run, and claim it in the same commit. Returns what `claim` does.
+
+        `fields` as in `create`, but for a parent and dependencies: a task that has to wait cannot be claimed.
+        """
         then = self._claiming(worker, lease, key)
         found: dict[str, Any] = self.do(
             "create", key=key, title=title, project=project or self.project, look=self._claimed, then=then, **fields
