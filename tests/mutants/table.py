@@ -436,7 +436,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a no is true", "yourturn/flow/values.py", 'return self.value is True and self.verdict != "rejected"', 'return self.verdict == "approved"', on(_TRUTH, "test_a_no_deletes_nothing")),
     Mutant("a loop never ends", _REPLAY, "if self.rounds > ROUNDS and", "if self.rounds > 10_000 * ROUNDS and", on(_FAILURES, "test_what_is_swallowed_is_counted")),
     Mutant("a deed whose result is too large is repeated", _DURABLE, "        except Invalid as error:  # too large, say: the deed is done, and its record says so\n", "        except KeyError as error:\n", on(_FAILURES, "test_a_result_that_cannot_be_recorded_is_a_recorded_failure", "sqlite-text")),
-    Mutant("a failure is tried again without its step", _ENGINE, 'self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)', "pass", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
+    Mutant("a failure is tried again without its step", _ENGINE, 'self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)', "self.task", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
     Mutant("an answer is acted upon twice", _ENGINE, " or self._acted_upon(q):", ":", on(_FAILURES, "test_a_stopped_one_can_be_resumed_after_all")),
     Mutant("a spare serves again after a wait", _REPLAY, 'old = {"spare": [self.number, spare["index"]]}', "old: dict[str, Any] = {}", on(_CHANGED, "test_a_spare_is_taken_once", "sqlite-after a wait")),
     Mutant("the worker does not stop", _REPLAY, "if self.host.stop.is_set():", "if False:", on(_CLAIMED, "test_stop_parks_without_costing_a_try")),

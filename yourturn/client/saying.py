@@ -6,13 +6,10 @@ import time as clock_time
 from collections.abc import Iterable
 from typing import Any
 
-from .. import wire
 from ..core import law
 from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble
 from ..core.fields import duration
 from ..core.model import Ref
-from ..desk import Done
-from ..store.reads import Reader
 from .names import Named, Names
 
 
