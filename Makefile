@@ -47,7 +47,7 @@ check: setup ## lint, types, and docs that say what the tables say
 	@bad=0; \
 	$(PY) -m ruff check --output-format concise . || bad=1; \
 	$(PY) -m mypy || bad=1; \
-	$(PY) -m yourturn.printed --check || bad=1; \
+	$(PY) -m tools.generate_docs --check || bad=1; \
 	exit $$bad
 
 bench: setup $(VENV)/.bench ## measure the desk against bare databases and a peer; writes docs/benchmarks.md (BENCH=a for one part)
@@ -60,7 +60,7 @@ mutants: setup ## take one guard away at a time; some test must notice each
 	@$(PY) -m tests.mutants
 
 docs: setup ## print docs/rules.md from the tables
-	@$(PY) -m yourturn.printed
+	@$(PY) -m tools.generate_docs
 
 clean: ## remove .venv, caches and what builds leave
 	@rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis dist build *.egg-info

@@ -16,8 +16,8 @@ from pathlib import Path
 from yourturn.worker.agents import exec_agent, make
 from yourturn.worker.agents.base import Run
 from yourturn.worker.agents.process import perform
-from yourturn.worker.loop import Worker
 from yourturn.worker.progress import Progress
+from yourturn.worker.worker import Worker
 
 from .figure import Figure
 from .place import NAMES, Place, open_desk

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from yourturn.client import Client
-from yourturn.core.canon import dumps, link
+from yourturn.core.canonical_json import dumps, link
 
 from .place import open_desk
 

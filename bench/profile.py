@@ -77,8 +77,8 @@ class Counter:
     def _postgres(self, address: str) -> Iterator[None]:
         import psycopg
 
-        from yourturn.store.line import Sent
-        from yourturn.store.link import Link
+        from yourturn.db.line import Sent
+        from yourturn.db.link import Link
 
         aside = psycopg.connect(address, autocommit=True)
         real_sent = Link._sent

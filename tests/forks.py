@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-_SLOW = ("yourturn.mcp", "yourturn.demo", "yourturn.printed", "yourturn.testing")  #: what a command seldom imports
+_SLOW = ("yourturn.mcp", "yourturn.demo", "tools.generate_docs", "yourturn.testing")  #: what a command seldom imports
 _lock = threading.Lock()
 _line: socket.socket | None = None
 

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import pytest
 
-from yourturn import passwords
+from yourturn.desk import passwords
 
 WORK, passwords.WORK = passwords.WORK, (4, 8, 1)
 MEMORY = Path("/dev/shm")

@@ -11,7 +11,7 @@ from bench import PARTS, cycle, page
 from bench.figure import Figure, take_turns
 from bench.fill import fill
 from bench.place import Place, open_desk
-from yourturn.doctor import examine
+from yourturn.health.doctor import examine
 
 TOLD = ["create", "claim", "ask", "answer", "claim", "complete", "accept"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from yourturn.cli.parse import parser_for
-from yourturn.cli.table import COMMANDS
+from yourturn.cli.command_table import COMMANDS
+from yourturn.cli.parser import parser_for
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"

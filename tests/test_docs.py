@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from yourturn import printed
+from tools import generate_docs
+from tools.mcp_page import page as mcp_page
 from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.actions import VERBS
 from yourturn.core.rules import KINDS, MEANS, OFFICE, TRANSITIONS, matrix
-from yourturn.flow.durable import FUNCTIONS
-from yourturn.mcp.page import page as mcp_page
+from yourturn.flow.api import FUNCTIONS
 from yourturn.testing import Stage, approve, done
 
 ROOT = Path(__file__).parent.parent
@@ -29,24 +29,24 @@ INSIDE = {"as_", "check_question", "claim_is_for", "do", "log", "sleep_until_due
 
 
 def test_the_tables_are_printed():
-    assert (DOCS / "rules.md").read_text(encoding="utf-8") == printed.page(), "run: make docs"
-    assert (DOCS / "commands.md").read_text(encoding="utf-8") == printed.commands(), "run: make docs"
+    assert (DOCS / "rules.md").read_text(encoding="utf-8") == generate_docs.page(), "run: make docs"
+    assert (DOCS / "commands.md").read_text(encoding="utf-8") == generate_docs.commands(), "run: make docs"
     assert (DOCS / "mcp.md").read_text(encoding="utf-8") == mcp_page(), "run: make docs"
 
 
 def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(printed, "DOCS", tmp_path)
-    assert printed.main(["--check"]) == 1
+    monkeypatch.setattr(generate_docs, "DOCS", tmp_path)
+    assert generate_docs.main(["--check"]) == 1
     assert "make docs" in capsys.readouterr().err
-    assert printed.main([]) == 0
-    assert printed.main(["--check"]) == 0
+    assert generate_docs.main([]) == 0
+    assert generate_docs.main(["--check"]) == 0
     for page in ("rules.md", "commands.md", "mcp.md"):
         (tmp_path / page).write_text((tmp_path / page).read_text() + "\n")
-        assert printed.main(["--check"]) == 1
-        assert printed.main([]) == 0
-    assert printed.main(["--nonsense"]) == 2
-    monkeypatch.setattr(printed, "DOCS", tmp_path / "nowhere")
-    assert printed.main([]) == 1
+        assert generate_docs.main(["--check"]) == 1
+        assert generate_docs.main([]) == 0
+    assert generate_docs.main(["--nonsense"]) == 2
+    monkeypatch.setattr(generate_docs, "DOCS", tmp_path / "nowhere")
+    assert generate_docs.main([]) == 1
 
 
 def test_only_the_system_is_left_out():
@@ -55,16 +55,16 @@ def test_only_the_system_is_left_out():
 
 @pytest.mark.parametrize("verb", SAID)
 def test_every_verb_is_documented(verb):
-    assert re.search(rf"^\| `{verb}` \| {re.escape(VERBS[verb].about)}", printed.page(), re.MULTILINE)
+    assert re.search(rf"^\| `{verb}` \| {re.escape(VERBS[verb].about)}", generate_docs.page(), re.MULTILINE)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_documented(kind):
-    assert f"| `{kind}` | {KINDS[kind].asks} | {KINDS[kind].approved} | {KINDS[kind].rejected} |" in printed.page()
+    assert f"| `{kind}` | {KINDS[kind].asks} | {KINDS[kind].approved} | {KINDS[kind].rejected} |" in generate_docs.page()
 
 
 def test_the_diagram_shows_every_open_way():
-    drawn = set(re.findall(r"^    (\w+) --> (\w+): ", printed.as_mermaid(), re.MULTILINE))
+    drawn = set(re.findall(r"^    (\w+) --> (\w+): ", generate_docs.as_mermaid(), re.MULTILINE))
     always = {"cancel", "close"}
     assert drawn == {(a, b) for (a, b), verbs in matrix().items() if a != b and set(verbs) - always}
 

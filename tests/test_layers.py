@@ -92,15 +92,15 @@ def test_only_the_store_speaks_to_databases():
 def test_the_package_needs_nothing_but_python():
     """Extras are asked for by their own modules only."""
     extras = {
-        Path("store/line.py"): {"psycopg"},
+        Path("db/line.py"): {"psycopg"},
         Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
-        Path("mcp/afar.py"): {"anyio", "mcp", "mcp_types"},
+        Path("mcp/http_transport.py"): {"anyio", "mcp", "mcp_types"},
         Path("flow/lua.py"): {"lupa"},
-        Path("api/calls.py"): {"pydantic_core"},
+        Path("api/request.py"): {"pydantic_core"},
         Path("server/app.py"): {"fastapi", "starlette"},
         Path("server/protocol.py"): {"uvicorn"},
         Path("server/run.py"): {"uvicorn"},
-        Path("web/frame.py"): {"jinja2", "markupsafe"},
+        Path("web/layout.py"): {"jinja2", "markupsafe"},
     }
     for path in MODULES:
         outside = {name[0] for name in _imports(path)} - sys.stdlib_module_names - {"yourturn", "__future__"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.screen import countdown, length
+from yourturn.display.terminal import countdown, length
 
 HOUR, DAY = 3600, 86400
 

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from yourturn import strict
 from yourturn.config import connect, init
-from yourturn.store import text
-from yourturn.store.postgres import PostgresStore
+from yourturn.db import sql_loader
+from yourturn.db.postgres import PostgresStore
 
 
 def up() -> None:
-    text.queries(PostgresStore.words)
+    sql_loader.queries(PostgresStore.words)
     with tempfile.TemporaryDirectory(prefix="yourturn-warm-") as folder:
         address = str(Path(folder) / "yourturn.db")
         init(address, "PROJ", None, {"USER": "ana"})[0].close()

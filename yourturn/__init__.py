@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from .version import __version__
 
 if TYPE_CHECKING:
-    from .approval import approved, approved_async, requires_approval
+    from .approval.decorator import approved, approved_async, requires_approval
     from .client import Client
     from .config import connect, restore
 

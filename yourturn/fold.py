@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from .core.access import FOR_ITS_AGENTS
 from .core.model import HUMAN, PENDING, RESOLVED, REVIEW
+from .core.permissions import FOR_ITS_AGENTS
 from .core.rules import MEANS
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .core.canon import digest
+from .core.canonical_json import digest
 from .core.model import (
     ANSWERED,
     APPROVED,
@@ -33,8 +33,8 @@ from .core.model import (
     WITHDRAWN,
     WORKING,
 )
-from .core.places import place
 from .core.rules import CHOICES, FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
+from .core.step_paths import place
 from .fold import Fold, Move, Row
 
 #: What an actor of a sort can be at most. Roles change; the log only keeps names.

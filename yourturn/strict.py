@@ -19,15 +19,15 @@ from contextlib import contextmanager
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar
 
-from .audit import verify
 from .client import Client
-from .core.canon import digest
+from .core.canonical_json import digest
 from .core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED
-from .core.places import place
-from .desk import Desk
+from .core.step_paths import place
+from .db.reads import Reader
+from .desk.desk import Desk
 from .fold import Fold, Row, Story
+from .health.audit import verify
 from .judge import LAWS
-from .store.reads import Reader
 
 PAGE = 2000
 _START = "0.0.0"

@@ -19,7 +19,7 @@ from tests.api.between import Between
 from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.core.model import Who
-from yourturn.desk import Desk
+from yourturn.desk.desk import Desk
 from yourturn.http.auth import Place
 from yourturn.server.app import create_app
 from yourturn.server.run import Server, listen, speaking

@@ -13,7 +13,7 @@ from schemathesis.checks import CHECKS, load_all_checks
 from schemathesis.config import SchemathesisConfig
 
 from tests.api.conftest import ROLES, Site
-from yourturn.api.document import document
+from yourturn.api.openapi import document
 
 load_all_checks()
 WANTED = CHECKS.get_by_names(

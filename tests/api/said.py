@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from yourturn.client import Client
 from yourturn.core.actions import VERBS
-from yourturn.core.canon import digest
+from yourturn.core.canonical_json import digest
 from yourturn.core.model import Who
 from yourturn.core.rules import FIELDS
 

@@ -17,18 +17,18 @@ from urllib.parse import urlencode
 from tests import forks
 from tests.api.conftest import Site
 from tests.api.said import ACTION, CODER, TASK, Scene
-from yourturn.api.routes import DEEDS
-from yourturn.cli.table import COMMANDS
+from yourturn.api.handlers import DEEDS
+from yourturn.cli.command_table import COMMANDS
 from yourturn.client import Client
+from yourturn.client.remote import Remote
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import YourturnError
 from yourturn.core.rules import OFFICE
 from yourturn.http import auth
-from yourturn.mcp.catalogue import TOOLS
+from yourturn.mcp.tool_schemas import TOOLS
 from yourturn.mcp.tools import Call, Tools
-from yourturn.remote import Remote
-from yourturn.web.asof import mark
-from yourturn.web.moving import WORDS
+from yourturn.web.page_version import mark
+from yourturn.web.task_actions import WORDS
 
 Args = dict[str, Any]
 Say = Callable[[Site, Path, Scene, str, Args], str]
@@ -259,7 +259,7 @@ def web(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
 #: Verbs that no surface says with arguments of its own, and why.
 NOWHERE = {
     **dict.fromkeys(("block", "unblock", "parent", "expire", "timeout", "fence"), "the system's own: decide() makes their arguments"),
-    "import": "said by intake.py from another tracker's files, field by field: tests/data/test_trackers.py",
+    "import": "said by data/task_import.py from another tracker's files, field by field: tests/data/test_trackers.py",
     **dict.fromkeys(("password_set", "login", "logout", "link_create", "link_use"), "secrets of the door: tests/api/test_gate.py"),
     "prefs_set": "one mapping, under the speaker's own name: tests/web/test_settings.py",
     "restore": "said by a restore of a file: tests/data/test_backup.py",

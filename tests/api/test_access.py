@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.api.conftest import ROLES, other_workspace
-from yourturn.api.desk import HERE, methods
-from yourturn.api.routes import DEEDS
-from yourturn.api.table import rows
+from yourturn.api.handlers import DEEDS
+from yourturn.api.route_table import rows
+from yourturn.api.rpc import HERE, methods
 from yourturn.client import Client
-from yourturn.core import access
+from yourturn.core import permissions
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import NotAllowed, NotKnown
 from yourturn.core.model import Who
@@ -22,63 +22,63 @@ from yourturn.server.app import create_app
 NOBODY = ("none", "unknown", "expired", "revoked", "removed")
 PRINCIPALS = (*NOBODY, *ROLES, "worker")
 #: Tokens of an admin that are good for less: what they may not is refused before anything is looked at.
-SCOPED = tuple(access.SCOPES)
+SCOPED = tuple(permissions.SCOPES)
 
 # --- the table --------------------------------------------------------------------------------------------------------
 
 
 def test_every_verb_has_a_row():
-    assert set(VERBS) <= set(access.NEEDS)
-    assert set(OFFICE) <= set(access.NEEDS)
-    assert set(access.NEEDS.values()) <= set(access.LEVELS)
+    assert set(VERBS) <= set(permissions.NEEDS)
+    assert set(OFFICE) <= set(permissions.NEEDS)
+    assert set(permissions.NEEDS.values()) <= set(permissions.LEVELS)
 
 
 def test_every_operation_is_in_some_scope():
-    assert set(access.NEEDS) - set().union(*access.SCOPES.values()) == {v for v, need in access.NEEDS.items() if need == "system"}
+    assert set(permissions.NEEDS) - set().union(*permissions.SCOPES.values()) == {v for v, need in permissions.NEEDS.items() if need == "system"}
 
 
 def test_every_method_of_the_client_has_a_row():
     public = {name for name in dir(Client) if not name.startswith("_") and callable(getattr(Client, name))}
-    assert {name for name in public - {"as_", "at_version", "do"} if access.operation(name) not in access.NEEDS} == set()
-    assert set(access.METHODS) <= public, "no row for what is not there"
+    assert {name for name in public - {"as_", "at_version", "do"} if permissions.operation(name) not in permissions.NEEDS} == set()
+    assert set(permissions.METHODS) <= public, "no row for what is not there"
     assert public - set(methods()) == HERE
 
 
 def test_every_route_has_a_row(sqlite_site):
-    from yourturn.web import table as web
+    from yourturn.web import page_table as web
 
     table: dict[str, Any] = {row.path: row for row in [*rows(), *web.rows()]}
     for route in sqlite_site.app.router.routes:
-        named = getattr(route.endpoint, "operation", None) in access.NEEDS
+        named = getattr(route.endpoint, "operation", None) in permissions.NEEDS
         assert named or route.path in table or route.path in ("/healthz", "/readyz", *web.FILES), f"{route.path} has no row"
     for row in table.values():
         if not row.operation.startswith("{"):
-            assert row.operation in access.NEEDS, row.path
-    assert {verb for _, verb in TRANSITIONS if access.NEEDS[verb] != "system"} - {"create", "import"} <= set(DEEDS)
-    assert set(DEEDS) <= set(access.NEEDS)
+            assert row.operation in permissions.NEEDS, row.path
+    assert {verb for _, verb in TRANSITIONS if permissions.NEEDS[verb] != "system"} - {"create", "import"} <= set(DEEDS)
+    assert set(DEEDS) <= set(permissions.NEEDS)
 
 
 def test_a_route_without_a_row_fails(tmp_path):
-    from yourturn.api.table import Row
+    from yourturn.api.route_table import Row
 
     row = Row("GET", "/api/secret", "nonsense", lambda call: None, "")
     with pytest.raises(KeyError):
-        access.check(Who("human:ana", "admin"), row.operation_for({}))
+        permissions.check(Who("human:ana", "admin"), row.operation_for({}))
     assert create_app
 
 
-@pytest.mark.parametrize("name", sorted(access.NEEDS))
+@pytest.mark.parametrize("name", sorted(permissions.NEEDS))
 def test_roles_only_grow(name):
     """Whatever a viewer may, a member may; and so on. An agent may nothing that a member may not."""
     for less, more in (("viewer", "member"), ("member", "approver"), ("approver", "admin"), ("agent", "member")):
-        assert not access.may(Who("x", less), name) or access.may(Who("x", more), name)
-    assert access.may(None, name) == (access.NEEDS[name] == "open")
-    if access.NEEDS[name] in ("own", "human", "approver", "admin"):
-        assert not access.may(Who("agent:x", "agent"), name)
+        assert not permissions.may(Who("x", less), name) or permissions.may(Who("x", more), name)
+    assert permissions.may(None, name) == (permissions.NEEDS[name] == "open")
+    if permissions.NEEDS[name] in ("own", "human", "approver", "admin"):
+        assert not permissions.may(Who("agent:x", "agent"), name)
     with pytest.raises((NotKnown, NotAllowed)):
         for who in (None, Who("agent:x", "agent"), Who("human:x", "viewer"), Who("system", "system")):
-            access.check(who, name)
-        raise NotAllowed("open to all") if access.NEEDS[name] in ("open", "look") else AssertionError
+            permissions.check(who, name)
+        raise NotAllowed("open to all") if permissions.NEEDS[name] in ("open", "look") else AssertionError
 
 
 # --- over HTTP --------------------------------------------------------------------------------------------------------
@@ -112,9 +112,9 @@ def requests(key: str, question: str):
                 args = _ARGS.get(name)
                 if args is None:
                     wants = (
-                        access.operation(name) in ("tasks", "questions", "events", "output")
+                        permissions.operation(name) in ("tasks", "questions", "events", "output")
                         or name in VERBS
-                        or name in access.METHODS
+                        or name in permissions.METHODS
                     )
                     args = (
                         [question if name in ("answer", "respond", "wait_for", "withdraw", "assign", "use") else key]
@@ -128,7 +128,7 @@ def requests(key: str, question: str):
                         else []
                     )
                     args += {"note": ["x"], "ask": ["x"], "flag": ["x"], "answer": ["x"], "respond": ["x"], "wait_for": [0], "assign": ["x"], "use": ["x"], "claim": ["w1"], "await_person": ["input"], "decompose": [["x"]], "write_output": [[["a", "b"]]], "keep_patch": ["a", "b"]}.get(name, [])  # fmt: skip
-                yield access.operation(name), "POST", path.replace("{method}", name), {"args": args}
+                yield permissions.operation(name), "POST", path.replace("{method}", name), {"args": args}
         elif row.method == "POST":
             body = {"title": "x"} if path == "/api/tasks" else {"worker": "w"} if path == "/api/claims" else {"text": "x"}
             if "/jobs/" in path:
@@ -195,12 +195,12 @@ def test_every_operation(sqlite_site, scene, principal, whose):
         if path.startswith("/api/events") and principal not in NOBODY and whose == "own":
             continue  # a stream that would not end: test_events
         reply = site.call(method, path, body, role=None, token=token)
-        need = access.NEEDS[operation]
+        need = permissions.NEEDS[operation]
         if need == "open":
             allowed = reply.status == 200
         elif who is None:
             allowed = reply.status == 401 and reply.code == "not_known"
-        elif not access.may(who, operation):
+        elif not permissions.may(who, operation):
             allowed = reply.status == 403 and reply.code == "not_allowed"
         else:
             allowed = reply.status in (200, 201, 403, 404, 409, 422)

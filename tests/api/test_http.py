@@ -10,8 +10,8 @@ import pytest
 
 from tests.api.conftest import other_workspace
 from yourturn.api import examples
-from yourturn.api.document import document
-from yourturn.api.routes import DEEDS
+from yourturn.api.handlers import DEEDS
+from yourturn.api.openapi import document
 
 
 def test_a_task_over_http(site):

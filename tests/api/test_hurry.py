@@ -12,9 +12,9 @@ import pytest
 from tests.api.conftest import Site
 from yourturn.config import connect
 from yourturn.core.errors import NotFound
+from yourturn.db.backend import NotNow
 from yourturn.http import desks as places
 from yourturn.http.desks import Desks
-from yourturn.store.base import NotNow
 from yourturn.testing import FakeClock
 
 

@@ -21,12 +21,12 @@ from tests.api.said import Scene
 from tests.conftest import TURN
 from tests.mcp.conftest import ask, told
 from tests.worker.shop import until
-from yourturn.api.desk import methods
+from yourturn.api.rpc import methods
 from yourturn.client import Client
-from yourturn.client.names import key_name
-from yourturn.core import access
+from yourturn.client.refs import key_name
+from yourturn.core import permissions
 from yourturn.core.errors import StillWaiting, StoreTrouble
-from yourturn.store.rows import TABLES
+from yourturn.db.dump import TABLES
 
 # --- which methods only look ------------------------------------------------------------------------------------------------
 
@@ -34,7 +34,7 @@ from yourturn.store.rows import TABLES
 def test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice():
     """One table says which methods look; there is no list beside it that could forget one."""
     for name in methods():
-        sorts = [access.looks(name), bool(key_name(getattr(Client, name))), name in access.SAME_TWICE, name == "write_output"]
+        sorts = [permissions.looks(name), bool(key_name(getattr(Client, name))), name in permissions.SAME_TWICE, name == "write_output"]
         assert sorts.count(True) == 1, f"{name}: looks, key, same twice, at most once: {sorts}"
 
 
@@ -52,7 +52,7 @@ def test_methods_that_look_change_nothing(site):
 
     before, called = rows(), []
     for name in methods():
-        if access.looks(name):
+        if permissions.looks(name):
             wanted = inspect.signature(getattr(Client, name)).parameters.values()
             args = [given[p.name] for p in wanted if p.name in given and p.default is p.empty]
             getattr(site.desk, name)(*args)
@@ -62,7 +62,7 @@ def test_methods_that_look_change_nothing(site):
 
 def test_what_is_kept_registered_and_reconciled_twice_is_as_once(site, far, between):
     scene = Scene(site.desk).held()
-    between.then("lose", *access.SAME_TWICE)
+    between.then("lose", *permissions.SAME_TWICE)
     agent, name = far("agent"), f"w-{scene.key}"
     agent.keep_patch(scene.claim, "abc", "the work")
     assert site.desk.patch(scene.key)["body"] == "the work" and agent.reconcile()["failed"] == 0
@@ -70,8 +70,8 @@ def test_what_is_kept_registered_and_reconciled_twice_is_as_once(site, far, betw
     assert agent.renew_worker(name) and [w["agents"] for w in site.desk.workers() if w["name"] == name] == [["coder"]]
     agent.remove_worker(name)
     assert name not in [w["name"] for w in site.desk.workers()]
-    fates = [fate for method, fate in between.heard if method in access.SAME_TWICE]
-    assert fates == ["lose", ""] * len(access.SAME_TWICE)
+    fates = [fate for method, fate in between.heard if method in permissions.SAME_TWICE]
+    assert fates == ["lose", ""] * len(permissions.SAME_TWICE)
 
 
 @pytest.mark.parametrize("fault", ["drop", "lose", "cut", 502, 503, 504, "502"])
@@ -191,7 +191,7 @@ def test_the_tools_of_an_agent_lose_replies(site, between, tmp_path):
 
 
 def test_a_person_who_was_asked_before_a_call_is_named_when_the_server_is_gone(site, between, far):
-    from yourturn.approval import approved
+    from yourturn.approval.decorator import approved
 
     agent = far("agent")
     between.then("drop", "wait_for", "changes", times=EVERY)

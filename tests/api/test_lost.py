@@ -14,12 +14,12 @@ from tests.api.between import EVERY, Between
 from tests.api.conftest import elsewhere
 from tests.api.said import CASES, Scene
 from tests.api.test_arguments import without
-from yourturn.api.desk import methods
+from yourturn.api.rpc import methods
 from yourturn.config import connect
-from yourturn.core import access
+from yourturn.core import permissions
 from yourturn.core.errors import KeyReused, MaybeDone, TooMany
 
-CHANGES = [name for name in methods() if not access.looks(name)]
+CHANGES = [name for name in methods() if not permissions.looks(name)]
 
 
 # --- every verb of the command ------------------------------------------------------------------------------------------

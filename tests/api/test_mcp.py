@@ -17,7 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.api.conftest import Site
 from tests.mcp.conftest import ask, said, told
-from yourturn.mcp import afar
+from yourturn.mcp import http_transport
 from yourturn.testing import FakeClock
 
 _BEGIN = {
@@ -142,7 +142,7 @@ def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site)
 @pytest.fixture
 def timed(new_address, monkeypatch, request):
     """A server whose time is ours, and which looks so often at what to hold on to."""
-    monkeypatch.setattr(afar, "EVERY", request.param)
+    monkeypatch.setattr(http_transport, "EVERY", request.param)
     clock = FakeClock()
     found = Site(new_address("sqlite"), clock=clock)
     yield found, clock

@@ -12,8 +12,8 @@ import pytest
 from tests.api.conftest import Site
 from tests.conftest import TURN
 from yourturn.config import connect
-from yourturn.core.access import is_mine
 from yourturn.core.model import Who
+from yourturn.core.permissions import is_mine
 
 PEOPLE = {"ana": "admin", "ben": "member", "ida": "approver", "vera": "viewer"}
 #: To whom the questions are sent, and whose they are.

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from tests.api.test_hurry import writer
-from yourturn.api.table import rows
+from yourturn.api.route_table import rows
 from yourturn.server import protocol
 from yourturn.server.protocol import _head, _rest
 

@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import TURN
 from yourturn.client import Client
 from yourturn.config import connect
-from yourturn.core import access
+from yourturn.core import permissions
 from yourturn.core.errors import AlreadyClosed, Changed, ClaimLost, Invalid, NotAllowed, NotFound, NotKnown, StoreTrouble, Usage
 from yourturn.core.model import Who
 
@@ -200,20 +200,20 @@ def test_a_lost_answer_is_asked_for_again(site, reach, job):
 
 
 def test_every_method_is_there():
-    from yourturn.remote import Remote
+    from yourturn.client.remote import Remote
 
     public = {name for name in dir(Client) if not name.startswith("_") and callable(getattr(Client, name))}
     inherited = {name for name in public if name not in vars(Remote)}
     assert inherited == {"at_version", "follow"}, "they only use the others"
-    assert {access.operation(name) for name in public - {"as_", "at_version", "do"}} <= set(access.NEEDS)
+    assert {permissions.operation(name) for name in public - {"as_", "at_version", "do"}} <= set(permissions.NEEDS)
 
 
 def test_every_filter_crosses_the_wire():
     """What a look takes beside its own parameters is what the store takes beside those: none is left out over HTTP."""
     from inspect import signature
 
-    from yourturn.api.desk import _more
-    from yourturn.store.reads import Reader
+    from yourturn.api.rpc import _more
+    from yourturn.db.reads import Reader
 
     own = {
         "self",

@@ -16,10 +16,10 @@ from tests import forks
 from tests.api.conftest import Site
 from tests.api.said import Scene
 from tests.api.surfaces import web as in_the_browser
+from yourturn.client.remote import Remote
 from yourturn.core.answers import ANSWERS, NO, VERDICT_FORMS, YES, verdict_of, way
 from yourturn.core.errors import Invalid, Precondition
 from yourturn.core.rules import outcome
-from yourturn.remote import Remote
 
 #: No verdict, on any surface. Some were taken for a yes once.
 NEITHER = ("nope", "cancel", "banana", "yes please", "No, do not delete them", "-", "on", "off", "sure", "continue", "stop", "2")

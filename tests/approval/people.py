@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from yourturn.calls import program
+from yourturn.approval.call_binding import program
 from yourturn.client import Client
 
 #: What the tests run under: pytest, or one of its workers.

@@ -9,15 +9,9 @@ import os
 import pytest
 
 from tests.approval.people import PROGRAM, edit, outcome, person
-from yourturn.approval import approved, approved_async, requires_approval
-from yourturn.core.canon import digest
-from yourturn.core.errors import (
-    Invalid,
-    NobodyAnswered,
-    Refused,
-    StillWaiting,
-    YourturnError,
-)
+from yourturn.approval.decorator import approved, approved_async, requires_approval
+from yourturn.core.canonical_json import digest
+from yourturn.core.errors import Invalid, NobodyAnswered, Refused, StillWaiting, YourturnError
 
 # --- the five answers -------------------------------------------------------------------------------------------------
 

@@ -13,17 +13,8 @@ import pytest
 
 import yourturn
 from tests.approval.people import PROGRAM, outcome, person
-from yourturn.approval import requires_approval
-from yourturn.core.errors import (
-    IllegalMove,
-    Invalid,
-    KeyReused,
-    NotAllowed,
-    Precondition,
-    Refused,
-    StillWaiting,
-    YourturnError,
-)
+from yourturn.approval.decorator import requires_approval
+from yourturn.core.errors import IllegalMove, Invalid, KeyReused, NotAllowed, Precondition, Refused, StillWaiting, YourturnError
 
 # --- words and keys ---------------------------------------------------------------------------------------------------
 

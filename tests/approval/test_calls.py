@@ -10,11 +10,8 @@ from typing import Any
 import pytest
 
 from tests.approval.people import edit, person
-from yourturn.approval import requires_approval
-from yourturn.core.errors import (
-    Invalid,
-    Usage,
-)
+from yourturn.approval.decorator import requires_approval
+from yourturn.core.errors import Invalid, Usage
 
 # --- calls of every shape ---------------------------------------------------------------------------------------------
 

@@ -13,11 +13,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from tests.approval.people import edit
-from yourturn.approval import requires_approval
-from yourturn.core.errors import (
-    KeyReused,
-    StillWaiting,
-)
+from yourturn.approval.decorator import requires_approval
+from yourturn.core.errors import KeyReused, StillWaiting
 
 # --- killed in the middle ---------------------------------------------------------------------------------------------
 

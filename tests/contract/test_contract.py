@@ -37,7 +37,7 @@ def test_the_json_of_the_command_and_the_events(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(sys.version_info[:2] != (3, 11), reason="argparse lays help out otherwise in other versions of Python")
 def test_the_help_of_every_command(tmp_path: Path) -> None:
-    from yourturn.cli.table import COMMANDS
+    from yourturn.cli.command_table import COMMANDS
 
     turn = Turn(tmp_path)
     shown = [turn.run(*words, "--help", env={"COLUMNS": "120"}).stdout for words in ((), *((name,) for name in COMMANDS))]
@@ -45,7 +45,7 @@ def test_the_help_of_every_command(tmp_path: Path) -> None:
 
 
 def test_the_http_api() -> None:
-    from yourturn.api.document import document
+    from yourturn.api.openapi import document
 
     parts = [(f"{part}.{name}", value) for part, found in document().items() for name, value in _items(found)]
     same("openapi.txt", "".join(f"{name} {json.dumps(value, ensure_ascii=False)}\n" for name, value in parts))
@@ -59,7 +59,7 @@ def _items(found: Any) -> list[tuple[str, Any]]:
 
 
 def test_the_tools_of_agents() -> None:
-    from yourturn.mcp.catalogue import INSTRUCTIONS, TOOLS
+    from yourturn.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 
     same("tools.json", as_json({"instructions": INSTRUCTIONS, "tools": [tool._asdict() for tool in TOOLS.values()]}))
 

@@ -5,22 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from yourturn.client import Client
-from yourturn.core.model import (
-    BLOCKED,
-    CANCELLED,
-    CREATED,
-    DEFERRED,
-    DONE,
-    FAILED,
-    HUMAN,
-    READY,
-    REVIEW,
-    WORKING,
-    Case,
-    Task,
-)
+from yourturn.core.model import BLOCKED, CANCELLED, CREATED, DEFERRED, DONE, FAILED, HUMAN, READY, REVIEW, WORKING, Case, Task
 from yourturn.core.rules import MEANS
-from yourturn.store.tx import Tx
+from yourturn.db.unit_of_work import Tx
 from yourturn.testing import FakeClock
 
 #: The least that a verb takes.

@@ -4,19 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from yourturn.core.model import (
-    BLOCKED,
-    CANCELLED,
-    CREATED,
-    DEFERRED,
-    DONE,
-    FAILED,
-    HUMAN,
-    READY,
-    REVIEW,
-    STATES,
-    WORKING,
-)
+from yourturn.core.model import BLOCKED, CANCELLED, CREATED, DEFERRED, DONE, FAILED, HUMAN, READY, REVIEW, STATES, WORKING
 from yourturn.core.rules import ASKABLE, OPEN
 
 from .kit import SCRIPT, Bench, key_of, number, row, said

@@ -410,7 +410,7 @@ def test_what_counts_as_work_is_the_same_for_claim_ready_and_next(bench, complex
 
 
 def test_the_hint_on_a_large_task_goes_with_the_guard(bench):
-    from yourturn.view import next_steps
+    from yourturn.display import next_steps
 
     key = bench.created(complexity="xlarge")
     assert "turn decompose" in next_steps(bench.desk.show(key))[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.core import canon, fields, settings
+from yourturn.core import canonical_json, fields, settings
 from yourturn.core.actions import VERBS, say
 from yourturn.core.errors import Invalid
 from yourturn.core.model import HOUR, MINUTE, SECOND, Who
@@ -136,14 +136,14 @@ NOT_JSON = [
 
 @pytest.mark.parametrize("value", NOT_JSON, ids=lambda v: type(v).__name__)
 def test_what_json_cannot_say_exactly_is_refused(value):
-    for checker in (canon.check, lambda v, what: fields.anything(what, v), lambda v, what: fields.mapping(what, {"x": v})):
+    for checker in (canonical_json.check, lambda v, what: fields.anything(what, v), lambda v, what: fields.mapping(what, {"x": v})):
         with pytest.raises(Invalid, match="metadata"):
             checker(value, "metadata")
 
 
 def test_json_is_kept_as_it_is_up_to_a_size_and_a_depth():
     value = {"b": [1, 2.5, None, True, "ü\n"], "a": {"nested": deep(29)}}
-    assert fields.anything("value", value) == value == canon.loads(canon.dumps(value))
+    assert fields.anything("value", value) == value == canonical_json.loads(canonical_json.dumps(value))
     for checker, given in ((fields.anything, HUGE), (fields.mapping, HUGE), (fields.mapping, {"a": [HUGE[:600_000]] * 2})):
         with pytest.raises(Invalid, match="context is too long"):
             checker("context", given)
@@ -160,23 +160,23 @@ BROKEN += ["[1,]", '"\\ud800"', "[" * 100_000, "[" * 40 + "]" * 40, "1" * 5000, 
 @pytest.mark.parametrize("text", BROKEN, ids=lambda t: t[:16])
 def test_broken_json_is_refused(text):
     with pytest.raises(Invalid, match="body"):
-        canon.loads(text, "body")
+        canonical_json.loads(text, "body")
 
 
 def test_the_same_value_has_the_same_digest_on_every_machine():
-    assert canon.dumps({"b": 1, "a": ["ü", None, 1.5]}) == '{"a":["ü",null,1.5],"b":1}'
-    assert canon.digest({"b": 1, "a": 2}) == canon.digest({"a": 2, "b": 1})
-    assert canon.digest({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-    assert canon.digest([1]) != canon.digest(["1"])
+    assert canonical_json.dumps({"b": 1, "a": ["ü", None, 1.5]}) == '{"a":["ü",null,1.5],"b":1}'
+    assert canonical_json.digest({"b": 1, "a": 2}) == canonical_json.digest({"a": 2, "b": 1})
+    assert canonical_json.digest({}) == "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+    assert canonical_json.digest([1]) != canonical_json.digest(["1"])
 
 
 def test_every_part_of_an_event_is_in_its_hash():
     parts = ["prev", "PROJ-1", 1, 5, "human:ana", "note", "{}"]
-    hashes = {canon.link(*parts)}
+    hashes = {canonical_json.link(*parts)}
     for i in range(len(parts)):
         changed = [*parts]
         changed[i] = 9 if isinstance(parts[i], int) else f"{parts[i]}x"
-        hashes.add(canon.link(*changed))
+        hashes.add(canonical_json.link(*changed))
     assert len(hashes) == len(parts) + 1
 
 

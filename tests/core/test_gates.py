@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition
-from yourturn.core.words import lasting
+from yourturn.core.time_format import lasting
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from yourturn.core.canon import seat_token
+from yourturn.core.canonical_json import seat_token
 from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
 from yourturn.core.model import Who
 from yourturn.strict import examine

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn import strict
-from yourturn.core.canon import digest
+from yourturn.core.canonical_json import digest
 from yourturn.core.errors import AlreadyClosed, ClaimLost, IllegalMove, Invalid, NotAllowed, Precondition
 from yourturn.core.model import Who
 

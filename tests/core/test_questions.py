@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.core.canon import digest
+from yourturn.core.canonical_json import digest
 from yourturn.core.errors import ClaimLost, IllegalMove, Invalid, Precondition
 from yourturn.core.rules import KINDS
 

@@ -10,15 +10,15 @@ import pytest
 
 from tests.conftest import DIALECTS
 from tests.core.kit import everything
-from yourturn import archive
-from yourturn.audit import verify
 from yourturn.client import Client
 from yourturn.config import connect
 from yourturn.core.errors import ClaimLost, Invalid, NotAllowed, Precondition, StoreTrouble
 from yourturn.core.model import Who
 from yourturn.core.questions import allows
-from yourturn.doctor import examine
-from yourturn.store import rows, schema
+from yourturn.data import archive
+from yourturn.db import dump, schema
+from yourturn.health.audit import verify
+from yourturn.health.doctor import examine
 
 from .scenes import fill
 
@@ -91,12 +91,12 @@ def test_an_export_holds_no_secret(desk, clock):
     found = text(desk)
     assert len(hashes) == 3 and not any(secret in found for secret in [*hashes, *claims.values(), *secrets])
     shown = {json.loads(line).get("table") for line in _lines(found)}
-    assert shown == {table.name for table in rows.TABLES if "*" not in table.secret} | {None}
+    assert shown == {table.name for table in dump.TABLES if "*" not in table.secret} | {None}
 
 
 def test_every_table_is_in_an_export(desk):
     with desk.desk.store.reading() as run:
-        assert desk.desk.store.tables(run) == {table.name for table in rows.TABLES} | {"schema_version"}
+        assert desk.desk.store.tables(run) == {table.name for table in dump.TABLES} | {"schema_version"}
 
 
 def test_claims_are_void_where_they_are_imported(desk, clock, opened, dialect, tmp_path):

@@ -11,13 +11,13 @@ import pytest
 from tests.conftest import DIALECTS
 from tests.core.kit import everything
 from tests.store.schemas import old_desk, told
-from yourturn.audit import verify
 from yourturn.client import Client
 from yourturn.config import connect, init, restore
 from yourturn.core.errors import BadDatabase, ClaimLost, Invalid, NotAllowed, Precondition
 from yourturn.core.model import Who
-from yourturn.doctor import examine
-from yourturn.store import schema
+from yourturn.db import schema
+from yourturn.health.audit import verify
+from yourturn.health.doctor import examine
 
 from ..core.kit import said
 from .scenes import fill

@@ -10,8 +10,8 @@ import pytest
 from tests.core.kit import everything
 from tests.data.test_trackers import MADE, folder, lines, tick
 from yourturn.core.errors import Invalid, YourturnError
-from yourturn.doctor import examine
-from yourturn.worker.brief import brief, informed
+from yourturn.health.doctor import examine
+from yourturn.worker.prompt.brief import brief, informed
 
 LATER = "2026-03-01T10:00:00.000000Z"
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.core.kit import everything
-from yourturn.audit import verify
 from yourturn.config import connect, init
 from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition, Usage
 from yourturn.core.model import Who
-from yourturn.doctor import examine
+from yourturn.health.audit import verify
+from yourturn.health.doctor import examine
 from yourturn.testing import temporary_desk
 
 MADE, ENDED = "2026-01-16T09:16:36.661848Z", "2026-01-16T16:21:25.435312+01:00"

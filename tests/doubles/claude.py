@@ -1,4 +1,4 @@
-"""A double of `claude -p`, and of `claude --resume ID` on a terminal (screen.py).
+"""A double of `claude -p`, and of `claude --resume ID` on a terminal (display/terminal.py).
 
 Sessions are files per folder under CLAUDE_CONFIG_DIR, as with the real one. Hooks from --settings are run, MCP servers from
 --mcp-config are called, Bash and Write really happen. Steps of the script, one per turn of the model:

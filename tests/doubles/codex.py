@@ -1,4 +1,4 @@
-"""A double of `codex exec --json` and `codex exec … resume ID`, and of `codex resume ID` on a terminal (screen.py).
+"""A double of `codex exec --json` and `codex exec … resume ID`, and of `codex resume ID` on a terminal (display/terminal.py).
 
 Threads are files under CODEX_HOME and can be resumed from any folder; the id is its own choice. Steps of the script:
 

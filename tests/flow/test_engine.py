@@ -12,9 +12,9 @@ import pytest
 
 from yourturn.core.model import Who
 from yourturn.flow import ask, log, now, pause, random, run, step
-from yourturn.flow.agentcall import Turn
+from yourturn.flow.agent_step import Turn
 from yourturn.flow.engine import Engine
-from yourturn.flow.values import Released, Suspended
+from yourturn.flow.results import Released, Suspended
 from yourturn.testing import FakeClock, Stage, done, needs_human
 
 WORKER = Who("agent:w", "agent", True)

@@ -14,7 +14,7 @@ import pytest
 from yourturn.core.errors import Invalid
 from yourturn.flow import StepFailed, parallel, pause, run, step, stuck
 from yourturn.flow.engine import SWALLOWED
-from yourturn.flow.thread import ROUNDS
+from yourturn.flow.script_thread import ROUNDS
 from yourturn.testing import done
 
 DONE: list[str] = []
@@ -357,7 +357,7 @@ def test_what_another_agent_said_can_be_a_prompt(stage):
 
 
 def test_a_failed_step_carries_no_tick(stage):
-    from yourturn import runs
+    from yourturn.display import runs
 
     def work(prompt):
         with pytest.raises(StepFailed):

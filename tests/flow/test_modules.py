@@ -9,8 +9,8 @@ from datetime import datetime
 import pytest
 
 from yourturn.core.errors import Invalid
-from yourturn.flow import program
-from yourturn.flow.modules import PREFIX
+from yourturn.flow import script
+from yourturn.flow.script_modules import PREFIX
 
 
 def lay(folder, **files):
@@ -83,11 +83,11 @@ def test_a_script_in_a_package(stage, tmp_path):
 def test_a_mistake_in_a_helper_says_where(tmp_path):
     lay(tmp_path, main=MAIN, helpers="def broken(:\n")
     with pytest.raises(Invalid) as error:
-        program.must_read("main.py", tmp_path)
+        script.must_read("main.py", tmp_path)
     assert error.value.message == "main.py cannot be loaded" and "line 1: SyntaxError" in error.value.reason
     lay(tmp_path, main="import nothing_of_that_name\n")
     with pytest.raises(Invalid, match=r"cannot be loaded: line 1: ModuleNotFoundError: No module named 'nothing_of_that_name'"):
-        program.must_read("main.py", tmp_path)
+        script.must_read("main.py", tmp_path)
 
 
 DATACLASS = """
@@ -146,7 +146,7 @@ def test_nested_models_load(stage, future):
 def test_a_workflow_takes_the_prompt(tmp_path):
     lay(tmp_path, main="def workflow():\n    pass\n")
     with pytest.raises(Invalid, match=r"workflow in main.py does not take the prompt"):
-        program.must_read("main.py", tmp_path)
+        script.must_read("main.py", tmp_path)
 
 
 # --- which module is meant ----------------------------------------------------------------------------------------------
@@ -205,10 +205,10 @@ def test_config_beside_the_functions_is_the_runs(stage, tmp_path):
 def test_a_mistake_in_it_is_told_before_the_run_begins(tmp_path):
     lay(tmp_path, main="config(patience=1)\n" + TOP)
     with pytest.raises(Invalid, match=r"main.py cannot be loaded: line 1: Invalid: config\(\) knows no 'patience'"):
-        program.must_read("main.py", tmp_path)
+        script.must_read("main.py", tmp_path)
 
 
 def test_a_helper_configures_nobody(tmp_path):
     lay(tmp_path, main="import helpers\n" + TOP, helpers="from yourturn.flow import config\nconfig(human_timeout='1h')\n")
     with pytest.raises(Invalid, match="outside of a workflow"):
-        program.must_read("main.py", tmp_path)
+        script.must_read("main.py", tmp_path)

@@ -12,7 +12,7 @@ import pytest
 
 from yourturn.core.errors import NotFound
 from yourturn.flow import log, parallel, pause, run, sleep, stuck
-from yourturn.flow.values import Halted
+from yourturn.flow.results import Halted
 from yourturn.testing import OffScript, Stage, approve, asks, crashes, done, needs_human, reject, said, silence
 
 

@@ -18,7 +18,7 @@ import pytest
 from tests.conftest import TURN
 from tests.mcp.conftest import Caught, ask, said, told
 from yourturn.client import Client
-from yourturn.mcp.catalogue import TOOLS
+from yourturn.mcp.tool_schemas import TOOLS
 
 #: What has nothing to do with the database.
 ONE = pytest.mark.parametrize("dialect", ["sqlite"])

@@ -13,11 +13,11 @@ from mcp import Client as Caller
 from tests.mcp.conftest import Caught, ask, said, told
 from yourturn.client import Client
 from yourturn.core.rules import KINDS
-from yourturn.mcp.catalogue import INSTRUCTIONS, TOOLS
-from yourturn.mcp.seat import agent_name
+from yourturn.mcp.session import agent_name
+from yourturn.mcp.tool_schemas import INSTRUCTIONS, TOOLS
 from yourturn.testing import FakeClock
-from yourturn.worker import gate
-from yourturn.worker.tool import ask_wait
+from yourturn.worker.claude import permission_gate
+from yourturn.worker.claude.hook_question import ask_wait
 
 Story = Callable[[Caller], Awaitable[None]]
 
@@ -417,7 +417,7 @@ def test_the_hook_and_the_tool_ask_the_same_question(
     payload = {"session_id": "s", "tool_use_id": "toolu_1", "tool_name": "mcp__yourturn__ask_question", "tool_input": question}
 
     def hook() -> str:
-        found = gate.hook(agent, payload, {**given, "YOURTURN_ASK_WAIT": "0"})
+        found = permission_gate.hook(agent, payload, {**given, "YOURTURN_ASK_WAIT": "0"})
         assert found is not None
         return str(found["hookSpecificOutput"]["permissionDecision"])
 

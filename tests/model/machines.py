@@ -22,7 +22,7 @@ from yourturn.core.errors import YourturnError
 from yourturn.core.model import SYSTEM, Ref, Who
 from yourturn.core.questions import RESPONSE_TYPES
 from yourturn.core.rules import FIELDS, KINDS, OFFICE, ROLES, SILENCE, TRANSITIONS
-from yourturn.store.base import Store
+from yourturn.db.backend import Store
 from yourturn.testing import FakeClock
 
 from .cells import BIRTHS, Cells

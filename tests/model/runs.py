@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from yourturn.client import Client
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import SYSTEM, Who
-from yourturn.store.base import Store
+from yourturn.db.backend import Store
 from yourturn.testing import FakeClock
 
 from ..core.kit import LEAST, Bench, number

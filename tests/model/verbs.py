@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from yourturn.core.canon import digest, dumps
+from yourturn.core.canonical_json import digest, dumps
 from yourturn.core.fields import duration
 from yourturn.core.model import SYSTEM, Who
 from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES

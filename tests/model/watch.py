@@ -12,17 +12,18 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from yourturn import audit, doctor, strict, wire
-from yourturn.client import Client
+from yourturn import strict
+from yourturn.client import Client, serialize
 from yourturn.core import settings
 from yourturn.core.actions import say
-from yourturn.core.canon import claim_hash
+from yourturn.core.canonical_json import claim_hash
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Action, Who
 from yourturn.core.rules import OFFICE
-from yourturn.desk import Desk, Done
-from yourturn.store.base import Store
-from yourturn.store.reads import Reader
+from yourturn.db.backend import Store
+from yourturn.db.reads import Reader
+from yourturn.desk.desk import Desk, Done
+from yourturn.health import audit, doctor
 from yourturn.testing import FakeClock
 
 from .cells import Cells
@@ -248,9 +249,9 @@ class Watched(Desk):
         assert done.task is not None
         task, row = r.task(done.task), sight.task(done.task)
         told, seen = r.details([task])[done.task], sight.details([row])[done.task]
-        self._same("the task that the move tells of", (task, wire.task(task, told)), (row, wire.task(row, seen)))
+        self._same("the task that the move tells of", (task, serialize.task(task, told)), (row, serialize.task(row, seen)))
         if done.question is not None:
-            self._same("its question", wire.question(*r.question(done.question)), wire.question(*sight.question(done.question)))
+            self._same("its question", serialize.question(*r.question(done.question)), serialize.question(*sight.question(done.question)))
         return done
 
     def _heard(self, done: Done) -> None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from . import Mutant
 
 _RULES, _DECIDE, _EFFECTS, _GUARDS, _HOLDING = (
-    f"yourturn/core/{name}.py" for name in ("rules", "decide", "effects", "guards", "claims")
+    "yourturn/core/rules.py", "yourturn/core/decide.py", "yourturn/core/effects.py", "yourturn/core/guards.py", "yourturn/core/claims.py",
 )
-_LANDING, _QUESTIONS, _CANON = (f"yourturn/core/{name}.py" for name in ("landing", "questions", "canon"))
-_JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/looks.py", "tests/core/test_journal.py"
-_DESK, _OFFICE, _LOOKOUT = (f"yourturn/{name}.py" for name in ("desk", "office", "lookout"))
-_BASE, _DOCKET = "yourturn/store/tx.py", "yourturn/store/docket.py"
-_SQLITE, _POSTGRES = "yourturn/store/sqlite.py", "yourturn/store/postgres.py"
-_LINK, _HANGING, _FLAT = "yourturn/store/link.py", "yourturn/store/hanging.py", "tests/store/test_flat.py"
-_SCHEMA, _QUERIES = "yourturn/store/schema.sql", "yourturn/store/queries.sql"
+_LANDING, _QUESTIONS, _CANON = (
+    "yourturn/core/outcomes.py", "yourturn/core/questions.py", "yourturn/core/canonical_json.py",
+)
+_JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/queries.py", "tests/core/test_journal.py"
+_DESK, _OFFICE, _LOOKOUT = (
+    "yourturn/desk/desk.py", "yourturn/desk/admin.py", "yourturn/desk/lookups.py",
+)
+_BASE, _DOCKET = "yourturn/db/unit_of_work.py", "yourturn/db/case_loader.py"
+_SQLITE, _POSTGRES = "yourturn/db/sqlite.py", "yourturn/db/postgres.py"
+_LINK, _HANGING, _FLAT = "yourturn/db/link.py", "yourturn/db/details.py", "tests/store/test_flat.py"
+_SCHEMA, _QUERIES = "yourturn/db/schema.sql", "yourturn/db/queries.sql"
 
 _MATRIX, _LATE, _CLOCK = "tests/core/test_matrix.py", "tests/core/test_lateness.py", "tests/core/test_clockwork.py"
 _ASKED, _VERDICTS, _GATES = "tests/core/test_questions.py", "tests/core/test_verdicts.py", "tests/core/test_gates.py"
@@ -30,32 +34,42 @@ _AUTH, _HTTP_GATE, _HURRY = "yourturn/http/auth.py", "tests/api/test_gate.py", "
 _PAGES, _ANSWERED, _LIVE, _TEXT = (f"tests/web/test_{name}.py" for name in ("pages", "answers", "live", "xss"))
 _SENDING, _CLOSED, _DESKS, _NOTICE = (f"tests/web/test_{name}.py" for name in ("sending", "closed", "desks", "notice"))
 _TWO, _SHOWN, _LINE = (f"tests/web/test_{name}.py" for name in ("two_people", "as_shown", "line"))
-_PRESENCE, _WORKERS = "yourturn/presence.py", "tests/store/test_presence.py"
+_PRESENCE, _WORKERS = "yourturn/desk/worker_registry.py", "tests/store/test_presence.py"
 _BACKUP, _ARCHIVE = "tests/data/test_backup.py", "tests/data/test_archive.py"
-_NAMING, _INTAKE, _BEADS = "yourturn/core/naming.py", "yourturn/intake.py", "yourturn/trackers/beads.py"
+_NAMING, _INTAKE, _BEADS = "yourturn/core/references.py", "yourturn/data/task_import.py", "yourturn/data/trackers/beads.py"
 _NAMES, _IMPORTS = "tests/data/test_names.py", "tests/data/test_imports.py"
 _HANDOFFS, _TICKETS = "tests/stories/test_handoffs.py", "tests/stories/test_tickets.py"
-_SIGNALS, _MESSAGE = "yourturn/worker/signals.py", "yourturn/worker/message.py"
+_SIGNALS, _MESSAGE = "yourturn/worker/signals/outcomes.py", "yourturn/worker/signals/message_parser.py"
 _SAID, _HANDED = "tests/worker/test_signals.py", "tests/core/test_handoff.py"
 _RICHER = "tests/stories/test_richer_handoff.py"
-_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/quote.py", "yourturn/worker/brief.py", "tests/worker/test_brief.py"
-_RUNS, _LEASH, _CLAUDE = (f"yourturn/worker/agents/{name}.py" for name in ("process", "leash", "claude"))
+_QUOTE, _BRIEF, _BRIEFS = "yourturn/worker/prompt/quoting.py", "yourturn/worker/prompt/brief.py", "tests/worker/test_brief.py"
+_RUNS, _LEASH, _CLAUDE = (
+    "yourturn/worker/agents/process.py", "yourturn/worker/agents/kill_with_parent.py", "yourturn/worker/agents/claude.py",
+)
 _PROCESS, _ENDINGS, _DOUBLES = (f"tests/worker/test_{name}.py" for name in ("process", "agents", "doubles"))
-_APPROVAL, _CALLED, _ASKING = "yourturn/approval.py", "yourturn/calls.py", "tests/approval/test_asking.py"
+_APPROVAL, _CALLED, _ASKING = "yourturn/approval/decorator.py", "yourturn/approval/call_binding.py", "tests/approval/test_asking.py"
 _CALLS, _YES, _EXACTLY = (f"tests/approval/test_{name}.py" for name in ("calls", "answers", "exactly"))
-_SITTING, _TURNS, _HOLDER = (f"yourturn/worker/{name}.py" for name in ("sitting", "turns", "holder"))
-_RUNNING, _STEPPING, _BRANCHES = (f"yourturn/worker/{name}.py" for name in ("running", "stepping", "branches"))
+_SITTING, _TURNS, _HOLDER = (
+    "yourturn/worker/task_session.py", "yourturn/worker/agent_turns.py", "yourturn/worker/claim_holder.py",
+)
+_RUNNING, _STEPPING, _BRANCHES = (
+    "yourturn/worker/run_session.py", "yourturn/worker/step_session.py", "yourturn/worker/git/branches.py",
+)
 _FIRE, _AT_WORK, _FLOWS = "tests/worker/test_fire.py", "tests/stories/test_claude.py", "tests/worker/test_runs.py"
-_TOLD, _MARKS, _CODEX = "tests/worker/test_told.py", "yourturn/worker/marks.py", "yourturn/worker/agents/codex.py"
+_TOLD, _MARKS, _CODEX = "tests/worker/test_told.py", "yourturn/worker/read_marks.py", "yourturn/worker/agents/codex.py"
 _MODELS = "tests/torture/test_models.py::test_two_machines_and_every_cell_of_the_table[sqlite]"
-_GIT, _REPOSITORY, _DELIVERY = (f"yourturn/worker/{name}.py" for name in ("gitwork", "repository", "delivery"))
-_INPLACE, _CLEANING = "yourturn/worker/inplace.py", "yourturn/worker/cleaning.py"
+_GIT, _REPOSITORY, _DELIVERY = (
+    "yourturn/worker/git/worktrees.py", "yourturn/worker/git/repository.py", "yourturn/worker/git/commits.py",
+)
+_INPLACE, _CLEANING = "yourturn/worker/git/in_place.py", "yourturn/worker/git/cleanup.py"
 _PLACES, _SORTS, _DELIVERED = (f"tests/worker/git/test_{name}.py" for name in ("places", "sorts", "delivery"))
-_REPLAY, _DURABLE, _ENGINE = (f"yourturn/flow/{name}.py" for name in ("journal", "durable", "engine"))
+_REPLAY, _DURABLE, _ENGINE = (
+    "yourturn/flow/journal.py", "yourturn/flow/api.py", "yourturn/flow/engine.py",
+)
 _CHANGED, _WAYS, _CLAIMED, _BESIDE, _ALIGNED, _TRUTH, _FAILURES = (
     f"tests/flow/test_{name}.py" for name in ("changed", "ways_out", "engine", "parallel", "alignment", "truth", "failures")
 )
-_ALIGN = "yourturn/flow/align.py"
+_ALIGN = "yourturn/flow/alignment.py"
 _DOUBT = "tests/flow/test_doubt.py"
 _PATCHES, _CLEANED = "tests/worker/git/test_patches.py", "tests/worker/git/test_cleaning.py"
 
@@ -73,7 +87,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an agent is a person", _RULES, '"agent": frozenset({"any", "holder"})', '"agent": frozenset({"any", "holder", "human"})', on(_MATRIX, "test_an_agent_never_says_a_persons_verb_in_any_state")),
     Mutant("a viewer is anybody", _RULES, '"viewer": frozenset({"own"})', '"viewer": frozenset({"any"})', on(_MATRIX, "test_a_viewer_says_nothing_at_all")),
     Mutant("nobody is asked who they are", _DECIDE, "    _may(d, rule, action.verb)\n    _apply(d, rule, action.verb)\n", "    _apply(d, rule, action.verb)\n", on(_MATRIX, "test_who_may_say_what")),
-    Mutant("a viewer has questions of their own", "yourturn/core/access.py", "    return mine is not None and (reviewer is None", "    return mine is None or (reviewer is None", on("tests/api/test_mine.py", "test_an_agent_answers_nothing", "sqlite")),
+    Mutant("a viewer has questions of their own", "yourturn/core/permissions.py", "    return mine is not None and (reviewer is None", "    return mine is None or (reviewer is None", on("tests/api/test_mine.py", "test_an_agent_answers_nothing", "sqlite")),
     Mutant("only an admin restarts", _RULES, 'who=TRANSITIONS[HUMAN, "answer"].who, guards', "guards", on(_VERDICTS, "test_the_right_to_answer_includes_a_restart_with_a_late_answer", "sqlite")),
     Mutant("whoever answers anything restarts a gate", _RULES, "guards=(needs.may_answer, needs.may_take_back, *rule.guards))", "guards=(needs.may_take_back, *rule.guards))", on(_VERDICTS, "test_a_gate_that_is_for_approvers_is_restarted_by_them", "sqlite")),
     Mutant("a question without a cause wakes the job", _RULES, "    return was in (HUMAN, REVIEW, *ENDED) and now", "    return now", on("tests/api/test_jobs.py", "test_a_job_is_resumed_only_if_it_waited_and_goes_on", "sqlite")),
@@ -99,19 +113,19 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an edit is what was shown", _QUESTIONS, 'return value, {"digest": digest(value)}', "return value, {}", on(_GIVEN, "test_edited_input_is_a_new_digest_by_the_person")),
     Mutant("another tool is an edit", _QUESTIONS, "any(value[name] != shown[name] for name in shown if name not in EDITABLE)", "False", on(_GIVEN, "test_only_the_input_is_edited_and_a_wrong_edit_leaves_it_open", "sqlite-tool")),
     Mutant("a used permission is used again", _BASE, "AND status = 'answered' AND used_by IS NULL", "", on(_FENCES, "test_a_permission_that_somebody_else_used_is_not_used")),
-    Mutant("the hook allows without using", "yourturn/worker/gate.py", "client.use(q, call.by, edited or call.action, claim=claim)", "pass", on(_GATE, "test_a_gated_call_parks_and_the_answer_lets_it_run")),
-    Mutant("silence allows a call", "yourturn/worker/gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
+    Mutant("the hook allows without using", "yourturn/worker/claude/permission_gate.py", "client.use(q, call.by, edited or call.action, claim=claim)", "pass", on(_GATE, "test_a_gated_call_parks_and_the_answer_lets_it_run")),
+    Mutant("silence allows a call", "yourturn/worker/claude/permission_gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
     Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "            law.check(action.who, action.verb)\n", "", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _LOOKOUT, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
     Mutant("a removed person answers", _LOOKOUT, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
     # --- people over a network
-    Mutant("any password opens", "yourturn/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
-    Mutant("an unknown name costs nothing", "yourturn/client/managing.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_a_name_that_nobody_has_costs_as_much")),
+    Mutant("any password opens", "yourturn/desk/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
+    Mutant("an unknown name costs nothing", "yourturn/client/admin.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_a_name_that_nobody_has_costs_as_much")),
     Mutant("an old password lets in", _OFFICE, 'if row is None or row[0] != a["proof"]:', "if row is None:", on(_PEOPLE, "test_a_password_that_changed_meanwhile_lets_nobody_in")),
-    Mutant("everybody owns everything", "yourturn/core/access.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_others_sessions_are_nobodys_business")),
+    Mutant("everybody owns everything", "yourturn/core/permissions.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_others_sessions_are_nobodys_business")),
     Mutant("a token of more than its maker", _OFFICE, 'if not access.at_most(a["role"], by.role):', "if False:", on(_PEOPLE, "test_people_make_tokens_for_themselves")),
-    Mutant("a token is good for everything", "yourturn/core/access.py", "    if in_scope(who, name):\n        return\n", "    return\n", on(_PEOPLE, "test_a_token_is_good_for_its_scopes_only")),
+    Mutant("a token is good for everything", "yourturn/core/permissions.py", "    if in_scope(who, name):\n        return\n", "    return\n", on(_PEOPLE, "test_a_token_is_good_for_its_scopes_only")),
     Mutant("any token takes a run", _RULES, "(needs.may_run, needs.is_work,", "(needs.is_work,", on(_PEOPLE, "test_only_a_workers_token_takes_a_run_and_speaks_as_its_script")),
     Mutant("a token of wider scopes than its maker's", _OFFICE, "if not access.narrower(scopes, by.scopes) or", "if", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
     Mutant("what a removed person made stays good", _QUERIES, "(actor = :actor OR created_by = :actor)", "actor = :actor", on(_PEOPLE, "test_a_worker_makes_tokens_for_its_agents_and_no_others")),
@@ -119,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a token that others revoked is still good", _SQLITE, 'return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed', "return db, 0, self.managed", on("tests/api/test_holders.py", "test_a_token_that_is_revoked", "sqlite-elsewhere")),
     Mutant("a token that is remembered never expires", "yourturn/http/desks.py", " or (found[2] is not None and found[2] <= desk.now())", "", on("tests/api/test_holders.py", "test_a_token_whose_time_is_over", "")),
     Mutant("a token proves the claims of all its sessions", "yourturn/http/desks.py", 'f"{seat} {client.who.name}".encode()', "client.who.name.encode()", on("tests/api/test_mcp.py", "test_a_claim_is_proven_by_token_and_session_and_by_nothing_else", "")),
-    Mutant("a browser opens the tools of agents", "yourturn/mcp/afar.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
+    Mutant("a browser opens the tools of agents", "yourturn/mcp/http_transport.py", "        if not token:\n            raise NotKnown(", "        if not token and not headers.get('cookie'):\n            raise NotKnown(", on("tests/api/test_mcp.py", "test_only_a_token_opens_it_and_a_person_is_an_agent_there", "")),
     Mutant("a link works twice", _QUERIES, "AND hash = :hash AND used_at IS NULL AND expires_at > :at;", "AND hash = :hash AND expires_at > :at;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a link works for ever", _QUERIES, "AND used_at IS NULL AND expires_at > :at;", "AND used_at IS NULL;", on(_PEOPLE, "test_a_link_works_once_and_not_for_long")),
     Mutant("a session never ends", _LOOKOUT, "if row is None or row[4] is not None or row[3] <= self.now(row[-1]):", "if row is None:", on(_PEOPLE, "test_a_session_ends", "sqlite-logout")),
@@ -137,9 +151,9 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the loop pays everybody's debts", _SQLITE, "if write and what in _MUCH and", "if False and", on(_HURRY, "test_who_is_in_a_hurry_pays_nobodys_debts", "")),
     Mutant("the loop never rests", "yourturn/http/desks.py", "if took > LONG:", "if False:", on(_HURRY, "test_what_is_short_is_done_here_until_many_last", "")),
     Mutant("half an event is lost", "yourturn/http/hub.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(at[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_who_comes_back_goes_on_without_gaps_or_twice")),
-    Mutant("questions without end", "yourturn/rates.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
-    Mutant("only what comes over a wire is counted", "yourturn/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
-    Mutant("new tasks without end", "yourturn/store/tx.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
+    Mutant("questions without end", "yourturn/desk/rate_limits.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
+    Mutant("only what comes over a wire is counted", "yourturn/desk/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/store/test_rates.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
+    Mutant("new tasks without end", "yourturn/db/unit_of_work.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/store/test_rates.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
     Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/store/test_rates.py", "test_one_task", "sqlite")),
     Mutant("a killed worker runs for ever", _PRESENCE, "    since = reader.now - GONE\n", "    since = -1\n", on(_WORKERS, "test_a_worker_is_there_while_it_renews_and_gone_when_it_does_not", "sqlite")),
     Mutant("a worker takes every role", _PRESENCE, "            and (task.role is None or self.role in (None, task.role))\n", "", on(_WORKERS, "test_a_task_is_unattended_exactly_if_no_worker_would_be_given_it", "sqlite-one role")),
@@ -209,19 +223,19 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- rows: comparing, locking, isolating
     Mutant("the version is not compared", _BASE, '"id = :task AND version = :was"', '"id = :task AND :was = :was"', on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_somebody_waits_for_it_now")),
-    Mutant("an ended neighbour is none", "yourturn/store/recent.py", "if not case.alone:", "if case.needs or case.children or case.dependents or case.parent or case.is_parent:", on(_RECENT, "test_an_ended_neighbour_is_one")),
+    Mutant("an ended neighbour is none", "yourturn/db/case_cache.py", "if not case.alone:", "if case.needs or case.children or case.dependents or case.parent or case.is_parent:", on(_RECENT, "test_an_ended_neighbour_is_one")),
     Mutant("remembered settings are good", _BASE, "(SELECT p.settings = :own FROM projects p WHERE", "(SELECT :own = :own FROM projects p WHERE", on(_RECENT, "test_settings_that_changed")),
     Mutant("a move tells of what its neighbours have changed since", _HANGING, "self.left.alone and self.left.task.id", "self.left.task.id", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-alone")),
     Mutant("a move forgets the neighbours of its task", _HANGING, "if left is not None and left.alone:", "if left is not None:", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-with neighbours")),
     Mutant("a new task follows old settings", _BASE, 'f" AND settings = :own{_AS_SHARED} AND', 'f" AND :own = :own AND :shared = :shared AND :fence = :fence AND :workspace = :workspace AND', on(_RECENT, "test_a_new_task_follows_the_settings_of_now", "postgres-None")),
-    Mutant("a number stands for whatever has it now", "yourturn/store/recent.py", "if self._keys.get(task, key) != key:", "if False:", on(_RECENT, "test_rows_that_a_restore_has_replaced", "")),
+    Mutant("a number stands for whatever has it now", "yourturn/db/case_cache.py", "if self._keys.get(task, key) != key:", "if False:", on(_RECENT, "test_rows_that_a_restore_has_replaced", "")),
     Mutant("old news refuse", _DESK, "if not recalled:  #", "if not recalled or not isinstance(error, Again):  #", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("an unknown commit is said again", _DESK, "if isinstance(error, StoreTrouble) and not isinstance(error, Again):", "if False:", on(_RECENT, "test_a_commit_that_is_not_confirmed_is_not_said_again", "postgres")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("an event of what did not happen (postgres)", _LINK, 'f" / coalesce((SELECT 1 FROM m{at}), 0)"', '""', on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed", "postgres")),
-    Mutant("who is not alone stays awake", "yourturn/store/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/store/test_vigil.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
-    Mutant("who waits long never sleeps", "yourturn/store/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/store/test_vigil.py", "test_who_waits_long_sleeps", "awake")),
+    Mutant("who is not alone stays awake", "yourturn/db/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/store/test_vigil.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
+    Mutant("who waits long never sleeps", "yourturn/db/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/store/test_vigil.py", "test_who_waits_long_sleeps", "awake")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_whoever_loses_a_race_runs_again")),
@@ -348,7 +362,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a result asks without limit", _SIGNALS, "if len(first.questions) + len(also) > MANY:", "if False:", on(_SAID, "test_a_message", "")),
     Mutant("what the desk cannot ask is said to it", _TURNS, 'if outcome.what != "ask" or not outcome.fields:', "if True:", on(_RICHER, "test_what_the_desk_cannot_ask_reaches_a_person_with_the_exact_words")),
     Mutant("an unknown status costs a turn", _TURNS, 'if outcome.what == "nothing" and outcome.status and not self.in_step:', "if False:", on(_RICHER, "test_a_protocol_error_shows_what_was_said_and_not_python")),
-    Mutant("a no among yeses is a yes", "yourturn/flow/agentcall.py", "    if no is not None:\n", "    if False:\n", on(_FLOWS, "test_one_no_among_several_questions_is_a_no_to_the_step", "0-REJECTED")),
+    Mutant("a no among yeses is a yes", "yourturn/flow/agent_step.py", "    if no is not None:\n", "    if False:\n", on(_FLOWS, "test_one_no_among_several_questions_is_a_no_to_the_step", "0-REJECTED")),
     Mutant("a handoff asks without limit", "yourturn/core/actions.py", "if len(value) >= MANY:", "if False:", on(_HANDED, "test_one_that_does_not_fit_leaves_all_of_them_unasked", "")),
     Mutant("what people ask runs out", _QUESTIONS, 'and by.startswith("agent:") and', "and", on(_HANDED, "test_what_people_ask_and_tools_have_their_own_times")),
     Mutant("a project's time goes over the agent's", _QUESTIONS, "if timeout is None and not tool and by", "if not tool and by", on(_HANDED, "test_what_the_agent_says_itself_counts_before")),
@@ -390,7 +404,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("what was sent counts as read", _MARKS, "self._results = of(task), False, {}, {}\n", "self._results = of(task), False, {}, {}\n        self._goes_on()\n", on(_TOLD, "test_an_answer_that_was_not_read_is_told_by_the_next_worker", "claude")),
     Mutant("a mark does not move", _MARKS, "        self.mark = self._told\n", "", on(_TOLD, "test_what_was_read_is_not_told_again_after_a_crash", "trouble0")),
     Mutant("a parked session hears one answer", _TURNS, "if woken else \"\"\n", "if False else \"\"\n", on(_TOLD, "test_a_note_reaches_a_parked_session", "")),
-    Mutant("news come with every call", "yourturn/worker/gate.py", "and any(asked and asked == call for _, asked, _ in waiting)", "and waiting", on(_GATE, "test_what_people_said_comes_with_the_parked_call_and_with_no_other", "sqlite-True")),
+    Mutant("news come with every call", "yourturn/worker/claude/permission_gate.py", "and any(asked and asked == call for _, asked, _ in waiting)", "and waiting", on(_GATE, "test_what_people_said_comes_with_the_parked_call_and_with_no_other", "sqlite-True")),
     Mutant("a nudge swallows an answer", _BRIEF, "    return \"\\n\\n\".join([*told, nudge])", "    return \"\\n\\n\".join([nudge])", on(_TOLD, "test_a_nudge_does_not_swallow_an_answer", "claude")),
     Mutant("codex waits for an assumption", _CODEX, ' or data.get("blocking") is False', "", on(_TOLD, "test_a_question_that_nobody_waits_for_leaves_the_end_of_the_turn", "codex-<promise>COMPLETE</promise>--done")),
     Mutant("a question beside another is dropped", _TURNS, "            self._ask_beside(ending)\n", "", on(_TOLD, "test_a_tag_asks_beside_a_tool", "")),
@@ -432,8 +446,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("one word keeps every change", _ENGINE, ' and (q["metadata"] or {}).get("program") == source.digest]', "]", on(_DOUBT, "test_what_was_kept_is_not_kept_after_another_change")),
     Mutant("an answer that was kept is not doubted", _ALIGN, 'if latest != here and own[here]["index"] in asked:', "if False:", on(_ALIGNED, "test_nor_does_it_where_the_first_checkpoint_is_gone")),
     Mutant("results come from anywhere", _ALIGN, 'and number(s["index"]) > cursor and', "and", on(_ALIGNED, "test_results_come_in_order_and_not_from_anywhere")),
-    Mutant("a choice of no is true", "yourturn/flow/values.py", "        if approved is None:\n            raise TypeError(", "        if False:\n            raise TypeError(", on(_TRUTH, "test_a_refused_answer_has_no_truth_either")),
-    Mutant("a no is true", "yourturn/flow/values.py", 'return self.value is True and self.verdict != "rejected"', 'return self.verdict == "approved"', on(_TRUTH, "test_a_no_deletes_nothing")),
+    Mutant("a choice of no is true", "yourturn/flow/results.py", "        if approved is None:\n            raise TypeError(", "        if False:\n            raise TypeError(", on(_TRUTH, "test_a_refused_answer_has_no_truth_either")),
+    Mutant("a no is true", "yourturn/flow/results.py", 'return self.value is True and self.verdict != "rejected"', 'return self.verdict == "approved"', on(_TRUTH, "test_a_no_deletes_nothing")),
     Mutant("a loop never ends", _REPLAY, "if self.rounds > ROUNDS and", "if self.rounds > 10_000 * ROUNDS and", on(_FAILURES, "test_what_is_swallowed_is_counted")),
     Mutant("a deed whose result is too large is repeated", _DURABLE, "        except Invalid as error:  # too large, for example: the function has run, so a failure is recorded\n", "        except KeyError as error:\n", on(_FAILURES, "test_a_result_that_cannot_be_recorded_is_a_recorded_failure", "sqlite-text")),
     Mutant("a failure is tried again without its step", _ENGINE, 'self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)', "self.task", on(_FAILURES, "test_a_failed_run_asks_and_tries_again_from_the_call_that_failed")),
@@ -448,24 +462,24 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a waiting run gets stuck", _DURABLE, "    here.check_exit()\n", "", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and ended.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
     # --- pages
-    Mutant("what an agent wrote is markup", "yourturn/web/frame.py", "        out += escape(part) + sign\n", "        out += Markup(part) + sign\n", on(_TEXT, "test_the_corpus_has_no_effect", "")),
+    Mutant("what an agent wrote is markup", "yourturn/web/layout.py", "        out += escape(part) + sign\n", "        out += Markup(part) + sign\n", on(_TEXT, "test_the_corpus_has_no_effect", "")),
     Mutant("a form needs no token", "yourturn/web/pages.py", "            auth.check_csrf(", "            str(", on(_PAGES, "test_forms_need_their_token", "")),
-    Mutant("looking at a link uses it up", "yourturn/web/door.py", "_home_of(visit, secret).whose_link(secret)", '_home_of(visit, secret).use_link(secret)["actor"]', on(_PAGES, "test_a_link_works_once", "")),
-    Mutant("a link is offered that is used up", "yourturn/client/managing.py", "if used is not None or ends <=", "if ends <=", on(_PAGES, "test_a_link_works_once", "")),
+    Mutant("looking at a link uses it up", "yourturn/web/login.py", "_home_of(visit, secret).whose_link(secret)", '_home_of(visit, secret).use_link(secret)["actor"]', on(_PAGES, "test_a_link_works_once", "")),
+    Mutant("a link is offered that is used up", "yourturn/client/admin.py", "if used is not None or ends <=", "if ends <=", on(_PAGES, "test_a_link_works_once", "")),
     Mutant("a form's token can be guessed from a length", _AUTH, "mask = os.urandom(_CSRF)", "mask = bytes(_CSRF)", on(_PAGES, "test_a_token_looks_different_on_each_page", "")),
     Mutant("whoever makes a browser ask sees lengths", "yourturn/web/pages.py", "if not ours or ", "if ", on(_PAGES, "test_pages_are_compressed_for_our_own", "")),
-    Mutant("who calls while a look passes is forgotten", "yourturn/mcp/afar.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/api/test_mcp.py::test_the_server_beats_for_a_session_between_its_calls",)),
-    Mutant("a session is believed for ever", "yourturn/mcp/afar.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/api/test_mcp.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
-    Mutant("the door leads outside", "yourturn/web/door.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),
-    Mutant("a link leads outside", "yourturn/web/door.py", '_back(visit.field("next")) if visit.field("next") else "/"', 'visit.field("next") or "/"', on("tests/web/test_first_hour.py", "test_the_door_explains_itself_and_takes_a_link", "")),
-    Mutant("a command that is missing is tried again", "yourturn/worker/turns.py", "if self.adapter.plain and ending.rc in _NOT_RUN:", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
-    Mutant("what cannot work takes the next task", "yourturn/worker/loop.py", "if self._unable >= set(self.agents):", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
-    Mutant("a permission is answered in a row", "yourturn/web/shape.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
-    Mutant("a no without a reason", "yourturn/web/answering.py", "if no is not None and no.why_needed and", "if False and", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
-    Mutant("finished work is judged twice", "yourturn/web/answering.py", "isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):", "isinstance(error, (AlreadyClosed, KeyReused)):", on(_PAGES, "test_finished_work_is_judged_once", "")),
+    Mutant("who calls while a look passes is forgotten", "yourturn/mcp/http_transport.py", "        finally:  # a look that came before it held something has forgotten it\n            self._hear(headers)\n", "        finally:\n            pass\n", ("tests/api/test_mcp.py::test_the_server_beats_for_a_session_between_its_calls",)),
+    Mutant("a session is believed for ever", "yourturn/mcp/http_transport.py", "gone = (now - (heard or now)).total_seconds() > QUIET or not", "gone = not", on("tests/api/test_mcp.py", "test_nobody_beats_for_whom_nobody_has_heard_of_for_hours_nor_for_a_token_that_was_revoked", "")),
+    Mutant("the door leads outside", "yourturn/web/login.py", '("//", ', "(", on(_PAGES, "test_the_door_leads_only_inside", "")),
+    Mutant("a link leads outside", "yourturn/web/login.py", '_back(visit.field("next")) if visit.field("next") else "/"', 'visit.field("next") or "/"', on("tests/web/test_first_hour.py", "test_the_door_explains_itself_and_takes_a_link", "")),
+    Mutant("a command that is missing is tried again", "yourturn/worker/agent_turns.py", "if self.adapter.plain and ending.rc in _NOT_RUN:", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
+    Mutant("what cannot work takes the next task", "yourturn/worker/worker.py", "if self._unable >= set(self.agents):", "if False:", on("tests/stories/test_worker_trouble.py", "test_a_command_that_is_missing_is_not_tried_again", "sqlite-./missing.sh --fast-not found")),
+    Mutant("a permission is answered in a row", "yourturn/web/view_models.py", 'SLOW = frozenset({"permission", ', "SLOW = frozenset({", on(_ANSWERED, "test_quick_answers_choose_then_send", "js-390")),
+    Mutant("a no without a reason", "yourturn/web/answer_form.py", "if no is not None and no.why_needed and", "if False and", on(_ANSWERED, "test_what_is_wrong_stays_open", "desk-plain")),
+    Mutant("finished work is judged twice", "yourturn/web/answer_form.py", "isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):", "isinstance(error, (AlreadyClosed, KeyReused)):", on(_PAGES, "test_finished_work_is_judged_once", "")),
     Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_nobody_sends_what_somebody_else_has_written", "desk")),
     Mutant("an answer for one desk goes to another", "yourturn/web/static/dom.js", "`${me}${desk}:`", "me", on(_DESKS, "test_an_answer_for_one_desk_never_goes_to_another", "desk")),
-    Mutant("a restore does not make another desk", "yourturn/lookout.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
+    Mutant("a restore does not make another desk", "yourturn/desk/lookups.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
     Mutant("a page believes its memory before the server", "yourturn/web/static/article.js", "if (known && copy) {", "if (known) {", on(_DESKS, "test_a_page_that_is_wrong_about_a_question_asks_once", "desk")),
     Mutant("a sheet hears what was meant for the page", "yourturn/web/static/notice.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),
     Mutant("a sheet opens over a list", "yourturn/web/static/notice.js", "if ((empty || ", "if ((true || ", on(_LIVE, "test_a_new_question_is_told_quietly_beside_a_list", "desk")),
@@ -483,18 +497,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a copy counts from when it was drawn", "yourturn/web/static/time.js", '(copied ? keep.get("clock") : undefined) ?? ', "", on(_CLOSED, "test_a_copy_counts_to_the_same_deadline", "desk")),
     Mutant("1,000 is guessed", "yourturn/core/questions.py", "if _THOUSANDS.match(value):", "if False:", on(_ANSWERS, "test_an_answer_that_does_not_fit_leaves_the_question_open_and_says_what_is_allowed")),
     # --- a network that loses replies
-    Mutant("a key that is null hides the header's", "yourturn/api/desk.py", "and name and fields.get(name) is None:", "and name and name not in fields:", on(_LOST, "test_a_key_that_is_said_as_null_is_not_said")),
-    Mutant("a change over HTTP has no key", "yourturn/remote.py", "            fields = {**fields, name: key}\n", "", on(_LOST, "test_a_verb_whose_reply_is_lost_counts_once", "sqlite-note")),
-    Mutant("looks are sent once", "yourturn/core/access.py", "    return operation(method) in _LOOKS\n", "    return False\n", on(_LOOKED, "test_a_look_is_looked_at_again", "sqlite-drop")),
-    Mutant("what changes is a look", "yourturn/core/access.py", "    return operation(method) in _LOOKS\n", "    return True\n", on(_LOOKED, "test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice", "")),
-    Mutant("what has no key is sent again", "yourturn/remote.py", " or (came.sent and not twice and key is None)", "", on(_LOST, "test_what_takes_no_key_is_sent_once")),
-    Mutant("a change that was sent is said to be undone", "yourturn/remote.py", "if twice or not maybe or ", "if True or ", on(_LOST, "test_a_change_of_which_nothing_is_heard_names_its_key", "sqlite-lose")),
-    Mutant("what is looked at afterwards hides a change", "yourturn/remote.py", 'self._beside.setdefault("done", key)', "pass", on(_LOST, "test_a_change_whose_result_cannot_be_shown_is_said_to_be_done", "sqlite-words0-unattended")),
-    Mutant("a closed connection is written to", "yourturn/remote.py", "if found.sock is not None and _readable(found.sock):", "if False:", on(_LOOKED, "test_a_connection_that_was_closed_meanwhile_is_opened_again")),
+    Mutant("a key that is null hides the header's", "yourturn/api/rpc.py", "and name and fields.get(name) is None:", "and name and name not in fields:", on(_LOST, "test_a_key_that_is_said_as_null_is_not_said")),
+    Mutant("a change over HTTP has no key", "yourturn/client/remote.py", "            fields = {**fields, name: key}\n", "", on(_LOST, "test_a_verb_whose_reply_is_lost_counts_once", "sqlite-note")),
+    Mutant("looks are sent once", "yourturn/core/permissions.py", "    return operation(method) in _LOOKS\n", "    return False\n", on(_LOOKED, "test_a_look_is_looked_at_again", "sqlite-drop")),
+    Mutant("what changes is a look", "yourturn/core/permissions.py", "    return operation(method) in _LOOKS\n", "    return True\n", on(_LOOKED, "test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice", "")),
+    Mutant("what has no key is sent again", "yourturn/client/remote.py", " or (came.sent and not twice and key is None)", "", on(_LOST, "test_what_takes_no_key_is_sent_once")),
+    Mutant("a change that was sent is said to be undone", "yourturn/client/remote.py", "if twice or not maybe or ", "if True or ", on(_LOST, "test_a_change_of_which_nothing_is_heard_names_its_key", "sqlite-lose")),
+    Mutant("what is looked at afterwards hides a change", "yourturn/client/remote.py", 'self._beside.setdefault("done", key)', "pass", on(_LOST, "test_a_change_whose_result_cannot_be_shown_is_said_to_be_done", "sqlite-words0-unattended")),
+    Mutant("a closed connection is written to", "yourturn/client/remote.py", "if found.sock is not None and _readable(found.sock):", "if False:", on(_LOOKED, "test_a_connection_that_was_closed_meanwhile_is_opened_again")),
     Mutant("two days from now are another request", _DESK, '"circle", "proof", "until"})', '"circle", "proof"})', on(_LOST, "test_a_date_that_is_counted_from_now_is_the_same_when_it_is_said_again", "words0")),
-    Mutant("the last task is completed twice", "yourturn/client/saying.py", 'law.say("complete", self.who, key=own, ', 'law.say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),
-    Mutant("a lost token is nobody's", "yourturn/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
-    Mutant("a token may be short", "yourturn/client/managing.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
+    Mutant("the last task is completed twice", "yourturn/client/commands.py", 'law.say("complete", self.who, key=own, ', 'law.say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),
+    Mutant("a lost token is nobody's", "yourturn/client/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
+    Mutant("a token may be short", "yourturn/client/admin.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
     Mutant("a tool that is called again says it again", "yourturn/mcp/tools.py", "call = self._unsure.pop(said, call)", "pass", on(_LOOKED, "test_the_tools_of_an_agent_lose_replies")),
     # --- two people at a time, and pages that are old
     Mutant("letters for a field that was closed are shortcuts", "yourturn/web/static/keys.js", "  e.stopImmediatePropagation();\n", "", on(_TWO, "test_letters_for_a_field_that_was_closed_press_nothing", "desk")),
@@ -502,10 +516,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a list that is drawn again takes the pane with it", "yourturn/web/static/list.js", "    if (!open) {", "    if (true) {", on(_TWO, "test_a_list_that_is_drawn_again_leaves_what_is_being_written", "desk")),
     Mutant("an answer that did not count is forgotten", "yourturn/web/static/outbox.js", "      else update(item, { state:", "      else if (drop(item.id), 0) update(item, { state:", on(_TWO, "test_a_late_answer_survives_that_its_page_does_not_come", "desk")),
     Mutant("a refused answer is no draft", "yourturn/web/static/answer.js", "  save(form);\n  drop(id);\n", "  drop(id);\n", on(_TWO, "test_a_refused_answer_is_a_draft_again", "desk")),
-    Mutant("a button acts on a task that its page did not show", "yourturn/web/asof.py", "if same else seen", "if True else seen", (*on(_SHOWN, "test_hand_back_on_a_closed_question_leaves_the_next_one_alone", "desk-plain"), *on(_SHOWN, "test_hand_back_of_an_old_task_page_leaves_the_next_question_alone", ""))),
-    Mutant("a page does not say which questions it showed", "yourturn/web/asof.py", ', sorted(q["id"] for q in task["questions"] if q["status"] == PENDING)]', "]", on(_SHOWN, "test_hand_back_does_not_take_a_question_off_the_desk_that_the_page_did_not_show", "desk-plain")),
-    Mutant("a heartbeat makes a page old", "yourturn/web/asof.py", 'now["version"] if same else seen', "seen", on(_SHOWN, "test_a_heartbeat_and_a_note_make_no_page_old", "")),
-    Mutant("a closed permission can be edited and allowed", "yourturn/web/editing.py", """        return Go(f"/questions/{q['id']}")\n    entries""", "        pass\n    entries", on(_SHOWN, "test_a_version_of_a_closed_permission_is_not_offered", "")),
+    Mutant("a button acts on a task that its page did not show", "yourturn/web/page_version.py", "if same else seen", "if True else seen", (*on(_SHOWN, "test_hand_back_on_a_closed_question_leaves_the_next_one_alone", "desk-plain"), *on(_SHOWN, "test_hand_back_of_an_old_task_page_leaves_the_next_question_alone", ""))),
+    Mutant("a page does not say which questions it showed", "yourturn/web/page_version.py", ', sorted(q["id"] for q in task["questions"] if q["status"] == PENDING)]', "]", on(_SHOWN, "test_hand_back_does_not_take_a_question_off_the_desk_that_the_page_did_not_show", "desk-plain")),
+    Mutant("a heartbeat makes a page old", "yourturn/web/page_version.py", 'now["version"] if same else seen', "seen", on(_SHOWN, "test_a_heartbeat_and_a_note_make_no_page_old", "")),
+    Mutant("a closed permission can be edited and allowed", "yourturn/web/edit_permission.py", """        return Go(f"/questions/{q['id']}")\n    entries""", "        pass\n    entries", on(_SHOWN, "test_a_version_of_a_closed_permission_is_not_offered", "")),
     Mutant("a silent line is live for ever", "yourturn/web/static/live.js", "listen(SILENT); pulse", "clearTimeout(silence); pulse", on(_LINE, "test_a_line_that_is_silent_is_not_live", "desk")),
     Mutant("the first connection begins at now", "yourturn/web/static/live.js", 'copied ? "" : $("#pulse")?.dataset.after ?? ""', '""', on(_LINE, "test_what_was_asked_while_the_line_was_refused_is_not_missed", "desk")),
 )  # fmt: skip

@@ -19,7 +19,7 @@ def test_every_mutant_applies_exactly_once_and_is_still_a_program():
 
 
 def test_a_row_that_the_code_has_left_behind_fails_loudly():
-    m = Mutant("gone", "yourturn/desk.py", "x", "y", ())
+    m = Mutant("gone", "yourturn/desk/desk.py", "x", "y", ())
     with pytest.raises(Unfit, match="stands 2 times"):
         mutated(m, "x x")
     with pytest.raises(Unfit, match="stands 0 times"):

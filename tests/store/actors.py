@@ -55,7 +55,7 @@ def write(client: Client, rounds: int) -> list[str]:
 
 
 def create_schema(address: str, known: int, steps: dict[str, str], upgrade: bool) -> int:
-    from yourturn.store import schema
+    from yourturn.db import schema
 
     store = open_store(address, create=True)
     try:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn import doctor
-from yourturn.store import schema
+from yourturn.db import schema
+from yourturn.health import doctor
 
 from .crowd import raw
 from .test_events import live

@@ -14,7 +14,7 @@ import pytest
 
 from yourturn.config import connect
 from yourturn.core.errors import StoreTrouble
-from yourturn.store import line
+from yourturn.db import line
 
 HEAVY = ("importlib.metadata", "ctypes", "ctypes.util", "email.message", "asyncio", "ssl", "logging", "psycopg.connection")
 
@@ -27,7 +27,7 @@ def said(script: str, *args: str) -> object:
 def test_what_stands_in_is_gone_afterwards():
     script = f"""
         import json, sys
-        import yourturn.store.postgres, psycopg, psycopg_binary, psycopg.pq.misc
+        import yourturn.db.postgres, psycopg, psycopg_binary, psycopg.pq.misc
         light = [name for name in {HEAVY} if name in sys.modules]
         looked_up = psycopg.pq.misc.ctypes.util.find_library.__module__
         import asyncio, ctypes.util, gc, importlib, importlib.metadata, logging.handlers, ssl
@@ -44,13 +44,13 @@ def test_what_stands_in_is_gone_afterwards():
     assert looking
 
 
-@pytest.mark.parametrize("first", ["yourturn.store.postgres", "psycopg"])
+@pytest.mark.parametrize("first", ["yourturn.db.postgres", "psycopg"])
 def test_psycopg_is_whole_for_whoever_uses_it(new_db, first):
     """However it was imported first: connections that wait and those that do not, adapters, and all its names."""
     script = """
         import sys, json
         __import__(sys.argv[2])
-        import yourturn.store.postgres
+        import yourturn.db.postgres
         from psycopg import *
         import asyncio, datetime, psycopg, psycopg.errors, psycopg.types.json
 
@@ -72,7 +72,7 @@ def test_psycopg_is_whole_for_whoever_uses_it(new_db, first):
         kind = type(psycopg).__name__
         names = {"connect", "AsyncConnection", "errors", "sql", "rows"} <= set(dir(psycopg))
         ours = psycopg.errors.CancelledError is asyncio.CancelledError in psycopg.errors._NO_TRACEBACK
-        same = psycopg.Error is psycopg.errors.Error is yourturn.store.postgres.pg.Error
+        same = psycopg.Error is psycopg.errors.Error is yourturn.db.postgres.pg.Error
         today = asyncio.run(later()) == datetime.date.today()
         print(json.dumps([kind, now, names, ours, same, asyncio.run(cancelled()), today]))
     """
@@ -81,7 +81,7 @@ def test_psycopg_is_whole_for_whoever_uses_it(new_db, first):
 
 def test_names_that_are_not_there():
     script = """
-        import json, yourturn.store.postgres, psycopg
+        import json, yourturn.db.postgres, psycopg
         before = [hasattr(psycopg, "__wrapped__"), type(psycopg).__name__, hasattr(psycopg, "rows"), type(psycopg).__name__]
         print(json.dumps([before, hasattr(psycopg, "nonsense"), type(psycopg).__name__]))
     """
@@ -90,7 +90,7 @@ def test_names_that_are_not_there():
 
 def test_many_threads_ask_for_it_at_once():
     script = """
-        import json, threading, yourturn.store.postgres, psycopg
+        import json, threading, yourturn.db.postgres, psycopg
         from concurrent.futures import ThreadPoolExecutor
         barrier = threading.Barrier(8)
 
@@ -121,7 +121,7 @@ def test_another_thread_imports_meanwhile():
                 thread.join()
 
         sys.addaudithook(hook)
-        import yourturn.store.postgres
+        import yourturn.db.postgres
         print(json.dumps(found))
     """
     assert said(script) == ["asyncio.exceptions", "logging.handlers"]

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from yourturn import audit
 from yourturn.core.actions import say
-from yourturn.core.canon import link
+from yourturn.core.canonical_json import link
 from yourturn.core.errors import Invalid, YourturnError
 from yourturn.core.model import Question, Step, Task
-from yourturn.store.reads import Reader
-from yourturn.store.tx import Tx
+from yourturn.db.reads import Reader
+from yourturn.db.unit_of_work import Tx
+from yourturn.health import audit
 
 from ..core.kit import said
 from .crowd import gathered, oks, raw

@@ -15,7 +15,7 @@ from yourturn.config import connect, init, replied, restore
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import Usage
 from yourturn.core.rules import OFFICE
-from yourturn.store.faults import POINTS
+from yourturn.db.failpoints import POINTS
 
 from ..conftest import TURN
 from ..core.kit import Bench
@@ -105,8 +105,8 @@ init(sys.argv[1], "PROJ", None, {"USER": "ana"})[0].close()
 desk = connect(sys.argv[1], as_="human:ana", env={})
 desk.create("A")
 replied()
-assert "yourturn.store.faults" not in sys.modules
-assert type(desk.desk.store).__module__ in ("yourturn.store.sqlite", "yourturn.store.postgres")
+assert "yourturn.db.failpoints" not in sys.modules
+assert type(desk.desk.store).__module__ in ("yourturn.db.sqlite", "yourturn.db.postgres")
 desk.close()
 """
 

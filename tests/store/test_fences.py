@@ -9,13 +9,13 @@ import pytest
 
 from yourturn.client import Client
 from yourturn.core.actions import say
-from yourturn.core.canon import digest
+from yourturn.core.canonical_json import digest
 from yourturn.core.decide import decide
 from yourturn.core.errors import NotFound, Precondition
 from yourturn.core.model import SYSTEM
-from yourturn.desk import Desk
-from yourturn.store.base import Again
-from yourturn.store.tx import Tx
+from yourturn.db.backend import Again
+from yourturn.db.unit_of_work import Tx
+from yourturn.desk.desk import Desk
 
 from .crowd import raw
 

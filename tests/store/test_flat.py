@@ -10,7 +10,7 @@ import pytest
 from tests.store.crowd import raw
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Question, Step
-from yourturn.store.base import PARAMETER
+from yourturn.db.backend import PARAMETER
 
 LONG = 3000
 SCRIPT = "feature.py"

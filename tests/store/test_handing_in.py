@@ -7,8 +7,8 @@ import pytest
 from tests.store.crowd import raw
 from yourturn.core.actions import say
 from yourturn.core.errors import ClaimLost
-from yourturn.doctor import examine
-from yourturn.store.line import Line
+from yourturn.db.line import Line
+from yourturn.health.doctor import examine
 
 
 def test_one_commit_completes_and_claims(desk, agent, address):

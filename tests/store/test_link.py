@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn.store.base import Again
+from yourturn.db.backend import Again
 
 pytestmark = pytest.mark.parametrize("dialect", ["postgres"])
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.store.crowd import raw
-from yourturn.audit import verify
 from yourturn.config import connect, init, open_store
 from yourturn.core.errors import SchemaMismatch
 from yourturn.core.model import Who
-from yourturn.doctor import examine
-from yourturn.store import schema
+from yourturn.db import schema
+from yourturn.health.audit import verify
+from yourturn.health.doctor import examine
 from yourturn.testing import FakeClock
 
 from .schemas import RELEASED, old_desk, rows, told

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn import papers
 from yourturn.core.errors import ClaimLost, Invalid
 from yourturn.core.model import Who
+from yourturn.desk import agent_output
 
 
 def said(desk, key="PROJ-1"):
@@ -44,7 +44,7 @@ def test_a_lease_that_is_over_says_nothing_more(desk, agent, clock):
 
 
 def test_the_oldest_lines_go_and_long_ones_are_cut(desk, agent, monkeypatch):
-    monkeypatch.setattr(papers, "LINES", 5)
+    monkeypatch.setattr(agent_output, "LINES", 5)
     desk.create("A")
     claim = agent.claim_next("w1")["claim"]
     for n in range(4):
@@ -63,7 +63,7 @@ def test_a_patch_replaces_the_one_before(desk, agent, monkeypatch):
     for body in ("one", "two"):
         agent.keep_patch(claim, "base", body)
     assert (desk.patch("PROJ-1")["body"], desk.patch("PROJ-1")["epoch"]) == ("two", 1)
-    monkeypatch.setattr(papers, "PATCH", 3)
+    monkeypatch.setattr(agent_output, "PATCH", 3)
     with pytest.raises(Invalid, match="too large"):
         agent.keep_patch(claim, "base", "four")
     agent.keep_patch(claim, "base", "")

@@ -10,11 +10,12 @@ import pytest
 
 from tests import suite
 from tests.store.crowd import raw
-from yourturn import passwords, rates, strict
+from yourturn import strict
 from yourturn.config import connect
-from yourturn.core import access
+from yourturn.core import permissions
 from yourturn.core.errors import Changed, Invalid, KeyReused, NotAllowed, NotFound, NotKnown, TooMany
 from yourturn.core.model import SECOND, Who
+from yourturn.desk import passwords, rate_limits
 
 PASSWORD = "correct horse battery"
 
@@ -220,9 +221,9 @@ def test_a_token_is_good_for_its_scopes_only(desk):
         "manage": lambda who: who.create_project(f"P{os.urandom(4).hex()}"),
     }
     good = {"read": "read", "ask": "read ask", "work": "read ask work", "run": "read ask work", "answer": "read ask answer"}
-    for scope in (*access.SCOPES, "read,manage"):
+    for scope in (*permissions.SCOPES, "read,manage"):
         made = desk.create_token(f"t-{scope.replace(',', '-')}", "admin", actor="human:ana", scopes=scope.split(","))
-        assert made["scopes"] == [name for name in access.SCOPES if name in scope.split(",")]
+        assert made["scopes"] == [name for name in permissions.SCOPES if name in scope.split(",")]
         who = bearer(desk, made["token"])
         for name, deed in deeds.items():
             if name in good.get(scope, "read manage").split():
@@ -306,20 +307,20 @@ def test_no_secret_is_stored_nor_told(desk, ben, address):
 def test_an_allowance_is_shared_and_comes_back(desk, address, clock):
     with connect(address, as_="human:ana", clock=clock, env={}) as other:
         for at in range(4):
-            rates.take((desk, other)[at % 2].desk, "test", "x", 4, 60 * SECOND)
+            rate_limits.take((desk, other)[at % 2].desk, "test", "x", 4, 60 * SECOND)
         for one in (desk, other):
             with pytest.raises(TooMany) as error:
-                rates.take(one.desk, "test", "x", 4, 60 * SECOND)
+                rate_limits.take(one.desk, "test", "x", 4, 60 * SECOND)
             assert error.value.retry_after == 15 and error.value.http_status == 429
-    rates.take(desk.desk, "test", "y", 4, 60 * SECOND)
+    rate_limits.take(desk.desk, "test", "y", 4, 60 * SECOND)
     clock.advance(seconds=15)
-    rates.take(desk.desk, "test", "x", 4, 60 * SECOND)
+    rate_limits.take(desk.desk, "test", "x", 4, 60 * SECOND)
     with pytest.raises(TooMany):
-        rates.take(desk.desk, "test", "x", 4, 60 * SECOND)
-    rates.forget(desk.desk, "test", "x")
-    rates.take(desk.desk, "test", "x", 4, 60 * SECOND)
+        rate_limits.take(desk.desk, "test", "x", 4, 60 * SECOND)
+    rate_limits.forget(desk.desk, "test", "x")
+    rate_limits.take(desk.desk, "test", "x", 4, 60 * SECOND)
     clock.advance(minutes=2)
-    rates.sweep(desk.desk)
+    rate_limits.sweep(desk.desk)
     with raw(address) as run:
         assert run("SELECT count(*) FROM rates") == [(0,)]
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from tests.store.test_flat import counted
-from yourturn import presence
 from yourturn.client import Client
 from yourturn.config import connect, restore
 from yourturn.core.errors import Invalid, NotAllowed, NotFound
 from yourturn.core.model import SECOND, Who
-from yourturn.doctor import examine
+from yourturn.desk import worker_registry
+from yourturn.health.doctor import examine
 
-GONE = presence.GONE // SECOND
+GONE = worker_registry.GONE // SECOND
 
 
 @pytest.fixture
@@ -198,7 +198,7 @@ def test_what_killed_workers_leave_is_bounded(desk, agent, clock):
     assert len(desk.workers()) == 1502
     agent.register_worker("third", agents=["coder"])
     left = [w["name"] for w in desk.workers()]
-    assert len(left) == presence.MOST + 1 and {"second", "third", "others", "x1"} <= set(left)
+    assert len(left) == worker_registry.MOST + 1 and {"second", "third", "others", "x1"} <= set(left)
 
 
 def test_the_doctor_tells_who_runs_or_was_seen_last(desk, agent, clock):

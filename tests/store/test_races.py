@@ -7,9 +7,9 @@ from collections import Counter
 
 import pytest
 
-from yourturn import audit, doctor
 from yourturn.core.actions import say
-from yourturn.store.tx import Tx
+from yourturn.db.unit_of_work import Tx
+from yourturn.health import audit, doctor
 
 from .crowd import crowd, oks, raw
 

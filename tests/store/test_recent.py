@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from yourturn import doctor
 from yourturn.core.actions import say
 from yourturn.core.errors import AlreadyClosed, Busy, ClaimLost, IllegalMove, NotFound, Precondition, StoreTrouble
+from yourturn.health import doctor
 
 from .crowd import raw
 
@@ -141,7 +141,7 @@ def test_not_for_long_and_not_for_others(desk, task, monkeypatch):
     assert recent.recall(number, desk.desk.workspace, 1) is None
     assert recent.whose(task, desk.desk.workspace) == number
     assert recent.whose(task, desk.desk.workspace + 1) is None
-    monkeypatch.setattr("yourturn.store.recent.KEPT", -1.0)
+    monkeypatch.setattr("yourturn.db.case_cache.KEPT", -1.0)
     assert recent.recall(number, desk.desk.workspace, None) is None
     assert recent.whose(task, desk.desk.workspace) is None
 

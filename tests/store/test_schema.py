@@ -13,8 +13,8 @@ from yourturn.core.journal import STATUSES
 from yourturn.core.model import ANSWERED, ENDED, PENDING, RESOLVED, STATES, TIMEOUT, WITHDRAWN, Program, Question, Step, Task
 from yourturn.core.questions import RESPONSE_TYPES
 from yourturn.core.rules import ASKABLE, KINDS, ROLES, SILENCE, TRANSITIONS
-from yourturn.store import schema
-from yourturn.store.text import queries, read
+from yourturn.db import schema
+from yourturn.db.sql_loader import queries, read
 
 from .crowd import crowd, oks, raw
 

@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from yourturn import doctor, strict
+from yourturn import strict
+from yourturn.health import doctor
 
 from ..conftest import TURN
 from ..core.kit import Bench, said

@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from yourturn import doctor
 from yourturn.client import Client
 from yourturn.config import connect, init, open_store
 from yourturn.core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble, Usage, YourturnError
-from yourturn.desk import Desk
-from yourturn.store import schema
-from yourturn.store.base import Again
-from yourturn.store.sqlite import SqliteStore
+from yourturn.db import schema
+from yourturn.db.backend import Again
+from yourturn.db.sqlite import SqliteStore
+from yourturn.desk.desk import Desk
+from yourturn.health import doctor
 from yourturn.testing import temporary_desk
 
 from .crowd import crowd, oks, raw
@@ -289,7 +289,7 @@ def test_a_file_that_vanishes(path):
     ["postgresql://ana:secret@127.0.0.1:1/x", "postgresql:///x?host=/nonexistent", "postgresql://ana:secret@nowhere.invalid/x"],
 )
 def test_no_server(address):
-    from yourturn.store.postgres import PostgresStore
+    from yourturn.db.postgres import PostgresStore
 
     store = PostgresStore(address, patience=0.5)
     with pytest.raises(StoreTrouble, match="does not answer") as error:

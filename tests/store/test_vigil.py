@@ -7,7 +7,7 @@ import time
 import psycopg
 import pytest
 
-from yourturn.store import line
+from yourturn.db import line
 
 
 @pytest.fixture(params=["awake", "asleep"])

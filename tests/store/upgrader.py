@@ -15,10 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from yourturn.config import open_store
-from yourturn.store import (
-    postgres,  # noqa: F401 - loaded before the forks
-    schema,
-)
+from yourturn.db import schema
 
 
 def upgrade(address: str, after: int) -> int:

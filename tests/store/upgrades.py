@@ -14,9 +14,9 @@ from typing import Any
 from tests.store.crowd import raw
 from tests.store.schemas import old_desk
 from yourturn.config import open_store
-from yourturn.store import schema
-from yourturn.store.rows import TABLES
-from yourturn.store.sqlite import _LIST, _chain
+from yourturn.db import schema
+from yourturn.db.dump import TABLES
+from yourturn.db.sqlite import _LIST, _chain
 
 _UPGRADER = str(Path(__file__).parent / "upgrader.py")
 _SAID = "seq, workspace_id, task_id, n, at, actor, action, data, prev, hash"

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.worker.shop import DONE, TINY, Doubles, until
-from yourturn.core.canon import digest
+from yourturn.core.canonical_json import digest
 
 WHICH = {
     "question": "Which database?", "header": "Database", "multiSelect": False,

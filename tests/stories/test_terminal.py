@@ -65,7 +65,7 @@ def test_colour_is_for_terminals(waiting: Turn) -> None:
 
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_lists_fit_the_terminal(waiting: Turn, columns: int) -> None:
-    from yourturn.screen import cells
+    from yourturn.display.terminal import cells
 
     for line in (("list",), ("inbox",), ("tree",), ()):
         code, seen = type_in(waiting, *line, columns=columns, env={"NO_COLOR": "1"})
@@ -171,7 +171,7 @@ def test_completion_in_bash(waiting: Turn) -> None:
 
 
 def test_every_command_has_help_with_examples(here: Turn) -> None:
-    from yourturn.cli.table import COMMANDS
+    from yourturn.cli.command_table import COMMANDS
 
     for name, command in COMMANDS.items():
         if name not in ("overview", "help"):
@@ -190,8 +190,8 @@ def test_every_example_is_understood() -> None:
     import shlex
     from importlib import import_module
 
-    from yourturn.cli.parse import parser_for
-    from yourturn.cli.table import COMMANDS
+    from yourturn.cli.command_table import COMMANDS
+    from yourturn.cli.parser import parser_for
 
     count = 0
     for name, command in COMMANDS.items():

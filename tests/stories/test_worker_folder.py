@@ -9,7 +9,7 @@ import time
 from tests.stories.conftest import Turn
 from tests.stories.crew import Crew
 from tests.stories.test_terminal import type_in
-from yourturn.screen import cells
+from yourturn.display.terminal import cells
 
 
 def test_in_the_checkout_itself(crew: Crew) -> None:

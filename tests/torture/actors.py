@@ -17,10 +17,10 @@ from zlib import crc32
 
 from yourturn.client import Client
 from yourturn.config import connect
-from yourturn.flow.agentcall import AgentCall, Turn
+from yourturn.db.failpoints import Faulty
+from yourturn.flow.agent_step import AgentCall, Turn
 from yourturn.flow.engine import Ended, Engine
-from yourturn.flow.values import Released
-from yourturn.store.faults import Faulty
+from yourturn.flow.results import Released
 
 from .outside import Ledger, SharedClock
 

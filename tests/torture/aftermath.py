@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import Any
 
-from yourturn import doctor
 from yourturn.client import Client
 from yourturn.core.model import Event
+from yourturn.health import doctor
 
 from .outside import lines
 from .workers import Stage

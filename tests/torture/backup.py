@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, chdir, contextmanager, suppress
 from pathlib import Path
 
-from yourturn.audit import verify
 from yourturn.client import Client
 from yourturn.config import connect, init, restore
 from yourturn.core.errors import ClaimLost
-from yourturn.doctor import examine
+from yourturn.health.audit import verify
+from yourturn.health.doctor import examine
 
 from . import Place, Tally
 

@@ -22,11 +22,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from yourturn import audit
 from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Event
+from yourturn.health import audit
 
 from . import Place, Tally, tampering
 from .aftermath import everything

@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from tests.core.kit import Bench
-from yourturn import doctor, strict
+from yourturn import strict
 from yourturn.client import Client
 from yourturn.config import connect, init
 from yourturn.core.errors import YourturnError
-from yourturn.store.faults import POINTS
+from yourturn.db.failpoints import POINTS
+from yourturn.health import doctor
 from yourturn.testing import FakeClock
 
 from . import Place, Tally

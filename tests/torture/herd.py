@@ -25,7 +25,7 @@ from tests import warm
 
 ROOT = Path(__file__).parents[2]
 _WARM = (
-    "yourturn.store.sqlite", "yourturn.store.postgres", "yourturn.doctor", "yourturn.core.decide", "yourturn.core.actions",
+    "yourturn.db.sqlite", "yourturn.db.postgres", "yourturn.health.doctor", "yourturn.core.decide", "yourturn.core.actions",
     "hashlib", "encodings.utf_8_sig", "random", "uuid",
 )  # fmt: skip
 

@@ -18,8 +18,8 @@ from typing import Any
 from tests import warm
 
 _WARM = (
-    "tests.torture.operations", "yourturn.config", "yourturn.core.decide", "yourturn.founding", "yourturn.office",
-    "yourturn.store.faults", "yourturn.store.postgres", "yourturn.store.sqlite",
+    "tests.torture.operations", "yourturn.config", "yourturn.core.decide", "yourturn.config.init_desk", "yourturn.desk.admin",
+    "yourturn.db.failpoints", "yourturn.db.postgres", "yourturn.db.sqlite",
 )  # fmt: skip
 _ROOT = str(Path(__file__).parent.parent.parent)
 

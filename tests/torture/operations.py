@@ -246,9 +246,9 @@ _add("link_use", _invited, lambda c, f, k: c.use_link(f["link"])["id"])
 _add("prefs_set", _word, lambda c, f, k: c.set_preferences(theme=f["word"]))
 _add("token_revoke", _token, lambda c, f, k: c.revoke_token(f["word"]))
 
-#: Made before there is a desk to set a scene on (founding.py): `turn init` is three changes.
+#: Made before there is a desk to set a scene on (config/init_desk.py): `turn init` is three changes.
 FOUNDING = ("migrate", "init", "project_create")
-#: A whole desk in the place of another (restoring.py), where the system fences whatever was handed out before.
+#: A whole desk in the place of another (data/restore.py), where the system fences whatever was handed out before.
 RESTORING = ("restore", "fence")
 
 

@@ -29,7 +29,7 @@ from zlib import crc32
 from yourturn import strict
 from yourturn.client import Client
 from yourturn.config import connect, init
-from yourturn.store.faults import POINTS
+from yourturn.db.failpoints import POINTS
 
 from . import Place, Tally
 from .actors import FILE, LEASE, Reaper, Session

@@ -18,10 +18,10 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from tests.store.crowd import Raw, raw
-from yourturn import audit
 from yourturn.client import Client
 from yourturn.config import connect, init
-from yourturn.core.canon import link
+from yourturn.core.canonical_json import link
+from yourturn.health import audit
 
 from . import Place
 

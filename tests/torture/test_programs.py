@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from yourturn.store.faults import POINTS
+from yourturn.db.failpoints import POINTS
 
 from . import Place
 from .programs import explore

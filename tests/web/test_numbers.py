@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from tests.web.conftest import live, ways, widths
 from tests.web.test_pages import Caller
 from tests.web.workdesk import week
-from yourturn.web.telling import DID
+from yourturn.web.event_text import DID
 
 
 def test_activity_is_told_filtered_and_paged(web):

@@ -12,7 +12,7 @@ from tests.web.test_pages import Caller
 from tests.web.workdesk import AGENTS, NASTY, RELEASE, nasty
 from yourturn.core.model import Who
 from yourturn.testing import Stage, done
-from yourturn.web.moving import WORDS
+from yourturn.web.task_actions import WORDS
 
 PAGES = (
     "/tasks",

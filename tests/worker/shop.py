@@ -24,8 +24,8 @@ from tests.conftest import TURN
 from yourturn.client import Client
 from yourturn.config import connect
 from yourturn.worker.agents import Agent, exec_agent
-from yourturn.worker.loop import Worker
 from yourturn.worker.progress import Progress
+from yourturn.worker.worker import Worker
 
 PATIENCE = 30.0
 DONE = "<promise>COMPLETE</promise>"

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from yourturn.core.errors import Invalid, NotFound, Usage
 from yourturn.worker.agents import Agent, adapter_for, agent_for, exec_agent, make
 from yourturn.worker.agents.base import Denied, Heard, Parked, Progress, Run, Text, ToolUse, Unknown
-from yourturn.worker.patterns import concerns, gated
+from yourturn.worker.claude.patterns import concerns, gated
 
 STREAMS = Path(__file__).parent / "streams"
 SESSION = "5d1f0c52-8d3b-4c55-9d0e-0f3a6c1b7e10"

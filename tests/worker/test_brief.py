@@ -15,9 +15,10 @@ from tests.stories.conftest import Turn
 from yourturn.client import Client
 from yourturn.core.rules import KINDS, SIGNALS
 from yourturn.testing import FakeClock
-from yourturn.worker import marks, signals
-from yourturn.worker.brief import TOTAL, answers, brief, informed, role_text
-from yourturn.worker.quote import inline, plain, quote, say, size
+from yourturn.worker import read_marks
+from yourturn.worker.prompt.brief import TOTAL, answers, brief, informed, role_text
+from yourturn.worker.prompt.quoting import inline, plain, quote, say, size
+from yourturn.worker.signals import outcomes
 
 SECTIONS = ("## The task", "## Handoff Signals", "## Ask or assume")
 
@@ -34,7 +35,7 @@ def section(text: str, head: str) -> str:
 
 def heard(text: str) -> str:
     """What a worker would make of an agent that says this."""
-    return signals.from_message(text).what
+    return outcomes.from_message(text).what
 
 
 # --- told by a real desk ----------------------------------------------------------------------------------------------
@@ -159,7 +160,7 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
     late = agent.ask(key, "Verbose logs?", blocking=False, default="no", claim=claim)["id"]
     clock.advance(seconds=60)
     phase = agent.ask(key, "Phase one is done", kind="checkpoint", claim=claim)
-    known = marks.of(desk.show(key))
+    known = read_marks.of(desk.show(key))
     clock.advance(seconds=60)
     desk.note(key, "I looked at it")
     clock.advance(seconds=60)
@@ -179,7 +180,7 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
         f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says.\n",
     ]
     assert answers(desk.show(key)).startswith(f"Answer to {old} (asked: Which name?): Turnstile, from human:ana\n")
-    known = marks.of(desk.show(key))
+    known = read_marks.of(desk.show(key))
     assert answers(desk.show(key), known).startswith("Nobody has added anything to what you were told.\n\nGo on with")
     desk.note(key, "In the same moment")
     assert answers(desk.show(key), known, "Say how it ended.") == "human:ana said: In the same moment\n\nSay how it ended.\n"

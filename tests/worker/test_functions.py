@@ -8,7 +8,7 @@ import pytest
 
 from yourturn.worker.agents import Agent
 from yourturn.worker.agents.base import Progress, Text
-from yourturn.worker.agents.call import Inline
+from yourturn.worker.agents.function_agent import Inline
 
 FUNCTIONS = """
 import os, time

@@ -21,11 +21,11 @@ from tests.conftest import TURN
 from yourturn import strict
 from yourturn.client import Client
 from yourturn.config import connect, init
-from yourturn.core.canon import digest
+from yourturn.core.canonical_json import digest
 from yourturn.core.errors import Invalid, StoreTrouble
 from yourturn.core.model import Who
-from yourturn.worker import gate, tool, wicket
-from yourturn.worker.patterns import concerns, gated, matches
+from yourturn.worker.claude import hook_question, hook_socket, permission_gate
+from yourturn.worker.claude.patterns import concerns, gated, matches
 
 SESSION = "7b1c0f6e-5a34-4a53-8f5e-0d9a3a1f2c11"
 GATED = json.dumps(["Bash(git push*)", "Write", "mcp__github__*"])
@@ -69,7 +69,7 @@ class Gate:
 
     def __call__(self, said: dict[str, Any], **env: str) -> tuple[str, str, Any]:
         """decision, reason, updated input; ("", "", None) leaves it to Claude Code."""
-        found = gate.hook(self.agent, said, {**self.env, **env})
+        found = permission_gate.hook(self.agent, said, {**self.env, **env})
         if found is None:
             return "", "", None
         inside = found["hookSpecificOutput"]
@@ -119,7 +119,7 @@ def test_what_people_said_comes_with_the_parked_call_and_with_no_other(at: Gate,
     news = json.dumps([["", "", "ana said: use TLS"], [q["id"], "toolu_01", "Answer to Q1: Yes"], ["Q9", "", "Answer to Q9: No"]])
 
     def context(said: dict[str, Any], given: str = news) -> Any:
-        found = gate.hook(at.agent, said, {**at.env, "YOURTURN_NEWS": given})
+        found = permission_gate.hook(at.agent, said, {**at.env, "YOURTURN_NEWS": given})
         return found and found["hookSpecificOutput"].get("additionalContext")
 
     assert context(PUSH) is None, "it is parked again, and reads nothing"
@@ -140,7 +140,7 @@ def test_words_beside_a_yes_are_told(at: Gate) -> None:
     (q,) = at.questions()
     at.desk.approve(q["id"], "but slowly")
     news = json.dumps([[q["id"], "toolu_01", "Answer to Q1: Yes. but slowly"]])
-    found = gate.hook(at.agent, PUSH, {**at.env, "YOURTURN_NEWS": news})
+    found = permission_gate.hook(at.agent, PUSH, {**at.env, "YOURTURN_NEWS": news})
     assert found and "Yes. but slowly" in found["hookSpecificOutput"]["additionalContext"]
 
 
@@ -361,7 +361,7 @@ def test_our_own_tool_finds_the_same_question(at: Gate) -> None:
     assert at(TOLD)[0] == "defer"
     at.desk.answer("Q1", "JWT")
     assert at(TOLD)[0] == "allow"
-    fields = {**tool.question_fields(TOLD["tool_input"]), **tool.named(SESSION, "toolu_01")}
+    fields = {**hook_question.question_fields(TOLD["tool_input"]), **hook_question.named(SESSION, "toolu_01")}
     found = at.agent.ask(at.task, claim=at.env["YOURTURN_CLAIM"], **fields)
     assert (found["id"], found["response"]["value"]) == ("Q1", "JWT")
 
@@ -388,7 +388,7 @@ def test_our_own_tool_runs_at_once_where_nothing_is_to_be_waited_for(at: Gate) -
 )  # fmt: skip
 @pytest.mark.parametrize("dialect", ["sqlite"])
 def test_the_arguments_of_ask_question(at: Gate, arguments: dict[str, Any], wanted: dict[str, Any]) -> None:
-    q = at.agent.ask(at.task, **tool.question_fields({"question": "Well?", **arguments}))
+    q = at.agent.ask(at.task, **hook_question.question_fields({"question": "Well?", **arguments}))
     assert {name: q[name] for name in wanted} == wanted
     if "timeoutMinutes" in arguments:
         assert q["timeout_at"] is not None
@@ -401,14 +401,14 @@ def test_what_a_session_dropped_is_taken_back(at: Gate) -> None:
     write = payload("Write", {"file_path": "/a", "content": "b"}, "toolu_02")
     for said in (PUSH, write, {**PLAN, "tool_use_id": "toolu_03"}):
         assert at(said)[0] == "defer"
-    lost = gate.asked_for(at.agent, at.task, SESSION, ["toolu_01", "toolu_03"])
+    lost = permission_gate.asked_for(at.agent, at.task, SESSION, ["toolu_01", "toolu_03"])
     assert [q["id"] for q in lost] == ["Q1", "Q3"]
-    gone = gate.superseded(at.agent, lost, "superseded by toolu_02", claim=at.env["YOURTURN_CLAIM"])
+    gone = permission_gate.superseded(at.agent, lost, "superseded by toolu_02", claim=at.env["YOURTURN_CLAIM"])
     assert [q["id"] for q in gone] == ["Q1"]
     task = at.desk.show(at.task)
     assert [q["status"] for q in task["questions"]] == ["cancelled", "pending", "pending"]
     assert [note["text"] for note in task["notes"]] == ["Q3 is not needed any more: superseded by toolu_02"]
-    assert gate.superseded(at.agent, lost[:1], "again", claim=at.env["YOURTURN_CLAIM"]) == []
+    assert permission_gate.superseded(at.agent, lost[:1], "again", claim=at.env["YOURTURN_CLAIM"]) == []
 
 
 # --- who is asking ----------------------------------------------------------------------------------------------------
@@ -428,15 +428,15 @@ def test_outside_a_worker_one_task_per_session_that_no_worker_takes(at: Gate, de
 
 
 def test_it_speaks_as_an_agent_whoever_started_it(address: str, desk: Client) -> None:
-    with gate.sit({"YOURTURN_DB": address, "USER": "ana"}) as found:
+    with permission_gate.sit({"YOURTURN_DB": address, "USER": "ana"}) as found:
         assert (found.who.name, found.who.role) == ("agent:claude", "agent")
-    with gate.sit({"YOURTURN_DB": address, "YOURTURN_AGENT": "coder"}) as found:
+    with permission_gate.sit({"YOURTURN_DB": address, "YOURTURN_AGENT": "coder"}) as found:
         assert found.who.name == "agent:coder"
     desk.set_user("bob", "admin")
     token = desk.create_token("bob", "admin", actor="human:bob")["token"]
-    with gate.sit({"YOURTURN_DB": address, "YOURTURN_TOKEN": token}) as found:
+    with permission_gate.sit({"YOURTURN_DB": address, "YOURTURN_TOKEN": token}) as found:
         assert (found.who.name, found.who.role) == ("agent:bob", "agent")
-    assert gate.as_agent(desk).who == Who("agent:ana", "agent", direct=True)
+    assert permission_gate.as_agent(desk).who == Who("agent:ana", "agent", direct=True)
 
 
 # --- patterns ---------------------------------------------------------------------------------------------------------
@@ -530,7 +530,7 @@ def test_a_gated_call_that_cannot_be_recognised_again_is_denied(at: Gate, bad: d
     ("said", "wanted"), [(None, 45), ("", 45), ("0", 0), ("7.5", 7.5), ("900", 240), ("-3", 0), ("soon", 45), ("nan", 45)]
 )
 def test_how_long_it_waits(said: str | None, wanted: float) -> None:
-    assert tool.ask_wait({} if said is None else {"YOURTURN_ASK_WAIT": said}) == wanted
+    assert hook_question.ask_wait({} if said is None else {"YOURTURN_ASK_WAIT": said}) == wanted
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------
@@ -538,18 +538,18 @@ def test_how_long_it_waits(said: str | None, wanted: float) -> None:
 
 def test_a_worker_answers_on_a_socket_that_only_its_user_can_reach(at: Gate, tmp_path: Path) -> None:
     path = tmp_path / "gate"
-    with gate.serve(path, gate.handler(at.desk, at.env)) as name:
+    with permission_gate.serve(path, permission_gate.handler(at.desk, at.env)) as name:
         assert stat.S_IMODE(os.stat(name).st_mode) == 0o600 and os.listdir(tmp_path).count("gate") == 1
-        assert wicket.call(name, PUSH, 20)["hookSpecificOutput"]["permissionDecision"] == "defer"  # type: ignore[index]
-        assert wicket.call(name, payload("Read", {}), 20) is None
+        assert hook_socket.call(name, PUSH, 20)["hookSpecificOutput"]["permissionDecision"] == "defer"  # type: ignore[index]
+        assert hook_socket.call(name, payload("Read", {}), 20) is None
         assert at.questions()[0]["asked_by"] == "agent:ana", "never a person, whoever runs the worker"
         with pytest.raises(StoreTrouble):
-            wicket.call(name, "x" * (wicket.LIMIT + 10), 20)  # type: ignore[arg-type]
+            hook_socket.call(name, "x" * (hook_socket.LIMIT + 10), 20)  # type: ignore[arg-type]
         with pytest.raises(StoreTrouble, match="not a hook's request"):
-            wicket.call(name, ["no object"], 20)  # type: ignore[arg-type]
+            hook_socket.call(name, ["no object"], 20)  # type: ignore[arg-type]
     assert not path.exists()
     with pytest.raises(OSError):
-        wicket.call(str(path), PUSH, 1)
+        hook_socket.call(str(path), PUSH, 1)
 
 
 def test_requests_on_the_socket_do_not_wait_for_each_other(tmp_path: Path) -> None:
@@ -562,18 +562,18 @@ def test_requests_on_the_socket_do_not_wait_for_each_other(tmp_path: Path) -> No
         return {"n": said["n"]}
 
     found: list[Any] = []
-    with gate.serve(tmp_path / "g", handle) as name:
-        slow = threading.Thread(target=lambda: found.append(wicket.call(name, {"n": 1}, 20)))
+    with permission_gate.serve(tmp_path / "g", handle) as name:
+        slow = threading.Thread(target=lambda: found.append(hook_socket.call(name, {"n": 1}, 20)))
         slow.start()
         assert first.wait(20)
-        assert wicket.call(name, {"n": 2}, 20) == {"n": 2}
+        assert hook_socket.call(name, {"n": 2}, 20) == {"n": 2}
         second.set()
         slow.join(20)
     assert found == [{"n": 1}]
 
 
 def test_a_path_that_no_socket_can_have(tmp_path: Path) -> None:
-    with pytest.raises(Invalid, match="must be short"), gate.serve(tmp_path / ("x" * 120), lambda _: None):
+    with pytest.raises(Invalid, match="must be short"), permission_gate.serve(tmp_path / ("x" * 120), lambda _: None):
         pass
 
 
@@ -615,7 +615,7 @@ def test_the_command_parks_and_lets_through(address: str, dialect: str) -> None:
 
 def test_the_command_goes_through_the_worker(at: Gate, tmp_path: Path) -> None:
     """No desk is named: only the worker can know of one."""
-    with gate.serve(tmp_path / "g", gate.handler(at.agent, at.env)) as name:
+    with permission_gate.serve(tmp_path / "g", permission_gate.handler(at.agent, at.env)) as name:
         code, out, _ = run(PUSH, {"YOURTURN_GATE": name, "YOURTURN_GATED": GATED, "YOURTURN_DB": str(tmp_path / "none.db")})
     assert (code, out["permissionDecision"]) == (0, "defer") and len(at.questions()) == 1
 
@@ -694,7 +694,7 @@ def test_the_command_imports_little(tmp_path: Path) -> None:
         "psycopg",
         "mcp",
     }
-    with gate.serve(tmp_path / "g", lambda said: None) as name:
+    with permission_gate.serve(tmp_path / "g", lambda said: None) as name:
         for said in (payload("Read", {}), PUSH):
             done = subprocess.run(
                 [sys.executable, "-c", script, json.dumps(said)],
@@ -704,11 +704,11 @@ def test_the_command_imports_little(tmp_path: Path) -> None:
                 timeout=60,
             )
             loaded = set(done.stderr.split())
-            assert done.stdout == "" and "yourturn.worker.patterns" in loaded, done.stderr
+            assert done.stdout == "" and "yourturn.worker.claude.patterns" in loaded, done.stderr
             assert not loaded & {
                 "yourturn.client",
                 "dataclasses",
-                "yourturn.store.base",
+                "yourturn.db.backend",
                 "yourturn.core.rules",
                 "sqlite3",
                 "psycopg",

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from yourturn.worker.signals import Outcome, account, from_file, from_message, read, unknown
+from yourturn.worker.signals.outcomes import Outcome, account, from_file, from_message, read, unknown
 
 
 def tags(*said: str) -> Outcome:

@@ -13,13 +13,13 @@ import pytest
 
 from tests.conftest import TURN
 from tests.worker.shop import DONE, Shop, until
-from yourturn import presence
 from yourturn.client import Client
+from yourturn.desk import worker_registry
 from yourturn.worker.agents import exec_agent
-from yourturn.worker.loop import BEAT
-from yourturn.worker.presence import Presence
+from yourturn.worker.registration import Presence
+from yourturn.worker.worker import BEAT
 
-GONE = presence.GONE / 1_000_000
+GONE = worker_registry.GONE / 1_000_000
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_it_renews_beside_its_heartbeats_and_registers_again_where_its_row_is_go
     found = Presence(desk, "w1", BEAT, agents=["coder"])
     found.begin()
     first = desk.workers()[0]["seen_at"]
-    beats = round(presence.RENEW / 1_000_000 / BEAT)
+    beats = round(worker_registry.RENEW / 1_000_000 / BEAT)
     assert beats * BEAT == 90.0 < GONE / 2 + 1, "one write in the time of a lease, and a second chance before it counts as gone"
     for _ in range(beats - 1):
         found.beat()

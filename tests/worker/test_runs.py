@@ -16,7 +16,7 @@ from tests.worker.shop import DONE, Doubles, until
 from yourturn.core.errors import NotAllowed, Precondition
 from yourturn.core.model import Who
 from yourturn.strict import examine
-from yourturn.worker import running
+from yourturn.worker import run_session
 from yourturn.worker.agents import Agent
 
 WHICH = {
@@ -480,7 +480,7 @@ def test_told_to_stop_the_agent_goes_and_its_session_goes_on_later(shop: Flow) -
     ids=["loop", "asleep", "step", "branch"],
 )
 def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch, hang: str, mended: str, behind: bool) -> None:
-    monkeypatch.setattr(running, "GRACE", 0.2)
+    monkeypatch.setattr(run_session, "GRACE", 0.2)
     key = lone.begin(f'run("coder")\nopen({str(lone.folder / "at")!r}, "w").close()\n{hang}')
     with lone.draining(lone.agent()) as worker:
         until(lambda: (lone.folder / "at").exists())
@@ -497,7 +497,7 @@ def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_that_hangs_while_it_is_read_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "GRACE", 0.2)
+    monkeypatch.setattr(run_session, "GRACE", 0.2)
     key = lone.begin("return 1")
     (lone.root / "flow.py").write_text(f"open({str(lone.folder / 'at')!r}, 'w').close()\nwhile True: pass\n")
     with lone.draining(lone.agent()) as worker:
@@ -673,7 +673,7 @@ def test_a_no_to_a_conflict_ends_the_run(lone: Flow) -> None:
     what, words = lone.go_on()
     assert what == "stuck" and words.startswith("Drop it")
     assert lone.git("show", f"{branch}.1.0:same.txt") + lone.git("show", f"{branch}.1.1:same.txt") == "a\nb\n"
-    from yourturn.worker.cleaning import clean
+    from yourturn.worker.git.cleanup import clean
 
     gone = clean(lone.root, lambda named: named == key)
     assert {row["task"] for row in gone} == {key}

@@ -115,6 +115,6 @@ def test_the_actor_is_a_program(tmp_path):
     import subprocess
 
     (tmp_path / "s.json").write_text('[{"say": "hi"}]')
-    words = [sys.executable, "-m", "yourturn.worker.agents.actor", "s.json", "--session", "s1"]
+    words = [sys.executable, "-m", "yourturn.worker.agents.scripted_process", "s.json", "--session", "s1"]
     done = subprocess.run(words, cwd=tmp_path, env={**os.environ}, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert (done.returncode, done.stdout) == (0, "hi\n")

@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from yourturn.worker.signalfile import SignalFile
-from yourturn.worker.signals import LIMIT, from_file
+from yourturn.worker.signals.outcomes import LIMIT, from_file
+from yourturn.worker.signals.signal_file import SignalFile
 
 SAID = b'{"status": "COMPLETE"}'
 

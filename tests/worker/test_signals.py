@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from yourturn.core.canon import check
+from yourturn.core.canonical_json import check
 from yourturn.core.rules import KINDS, REASONS, SIGNALS
 from yourturn.testing import temporary_desk
-from yourturn.worker.brief import answers, brief
-from yourturn.worker.signals import STATUSES, Outcome, from_file, from_message, read
+from yourturn.worker.prompt.brief import answers, brief
+from yourturn.worker.signals.outcomes import STATUSES, Outcome, from_file, from_message, read
 
 from .corpus import COMPLETE, FILES, MESSAGES
 

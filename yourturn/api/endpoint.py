@@ -6,14 +6,14 @@ import json
 from typing import Any
 from urllib.parse import parse_qsl
 
-from ..core import access
+from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..http import auth, limits, refusals
 from ..http.errors import Headers
 from ..http.gate import answer, refuse
 from ..http.site import Site
-from .calls import Answer, Call, encoded, etag, fresh
-from .table import Row
+from .request import Answer, Call, encoded, etag, fresh
+from .route_table import Row
 
 
 class Endpoint:
@@ -65,10 +65,10 @@ class Endpoint:
 def admitted(site: Site, scope: Any, operation: str) -> auth.Asker:
     """Who asks, if they may. What is open to all asks nobody who they are."""
     headers = scope["yourturn.headers"]
-    if access.NEEDS[operation] == "open":
+    if permissions.NEEDS[operation] == "open":
         return auth.Asker(site.desks.client())
     asker = auth.asker(site.desks, site.here, headers)
-    access.check(asker.client.who if asker else None, operation)
+    permissions.check(asker.client.who if asker else None, operation)
     assert asker is not None
     if scope["method"] not in auth.SAFE:
         auth.check_csrf(asker.session, headers.get("x-csrf-token", ""))

@@ -13,8 +13,8 @@ from ..http.auth import Asker
 from ..http.gate import answer
 from ..http.hub import Wish, parse_id
 from ..http.site import Site
-from .calls import taken
 from .endpoint import admitted, query_of
+from .request import taken
 
 #: Seconds after which a watcher's credential is looked at again.
 RECHECK = 30.0

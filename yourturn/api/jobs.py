@@ -9,7 +9,7 @@ from ..core.answers import ANSWERS
 from ..core.errors import Invalid, NotFound
 from ..core.model import ANSWERED, ENDED, HUMAN, PENDING
 from ..core.rules import KINDS, goes_on
-from .calls import CLAIM, Answer, Call, camel
+from .request import CLAIM, Answer, Call, camel
 
 #: type -> kind, and does it hold the job up?
 TYPES: dict[str, tuple[str, bool]] = {

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..http.refusals import REFUSED
-from .calls import Answer, Call
+from .request import Answer, Call
 
 
 def show(call: Call) -> Answer:

@@ -7,8 +7,8 @@ from argparse import Namespace
 from typing import Any
 
 from ..core.errors import Invalid
-from .parse import connect
-from .parse import show as out
+from .parser import connect
+from .parser import show as out
 
 
 def brief_args(p: Any) -> None:
@@ -20,8 +20,8 @@ def brief(a: Namespace) -> int:
     from pathlib import Path
 
     from ..core.fields import NAME
-    from ..screen import safe
-    from ..worker import brief as briefs
+    from ..display.terminal import safe
+    from ..worker.prompt import brief as briefs
 
     with connect(a) as desk:
         found = desk.show(a.task)

@@ -7,9 +7,9 @@ from argparse import Namespace
 from typing import Any
 
 from ..core.errors import Usage
-from . import parse
-from .parse import connect, held
-from .parse import show as out
+from . import parser
+from .parser import connect, held
+from .parser import show as out
 from .tasks import reason, result_lines, task_and_reason
 
 
@@ -19,13 +19,13 @@ def worker(desk: Any, a: Namespace) -> str:
 
 
 def claimed_lines(got: dict[str, Any]) -> list[str]:
-    from .. import screen
+    from ..display import terminal
 
     task, claim = got["task"], got["claim"]
-    branch = f"branch {screen.safe(name)}" if (name := parse.branch(task)) else ""
+    branch = f"branch {terminal.safe(name)}" if (name := parser.branch(task)) else ""
     return [
-        f"{task['key']} is {screen.safe(claim['worker'])}'s: {screen.one_line(task['title'])}",
-        "   ".join(filter(None, (f"  lease until {screen.clock(claim['expires_at'])}", branch, f"epoch {claim['epoch']}"))),
+        f"{task['key']} is {terminal.safe(claim['worker'])}'s: {terminal.one_line(task['title'])}",
+        "   ".join(filter(None, (f"  lease until {terminal.clock(claim['expires_at'])}", branch, f"epoch {claim['epoch']}"))),
         f"  claim {claim['token']}",
         f"Next: turn complete {task['key']} --claim {claim['token']}",
     ]
@@ -35,7 +35,7 @@ def claim_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("--worker-id", metavar="W", help="the worker that takes it (your name)")
     p.add_argument("--lease", metavar="TIME", help="for so long without a heartbeat (1h)")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def claim(a: Namespace) -> int:
@@ -46,8 +46,8 @@ def claim(a: Namespace) -> int:
 
 def _held_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
-    parse.proof(p)
-    parse.keyed(p)
+    parser.proof(p)
+    parser.keyed(p)
 
 
 heartbeat_args = _held_args
@@ -60,7 +60,7 @@ def heartbeat(a: Namespace) -> int:
 
 
 def _until(task: dict[str, Any]) -> str:
-    from ..screen import clock
+    from ..display.terminal import clock
 
     return clock(task["claim"]["expires_at"])
 
@@ -78,14 +78,14 @@ def _account_args(p: Any) -> None:
 
 
 def _account(a: Namespace) -> dict[str, Any]:
-    return {"details": parse.given(a.details) or "", "issues": a.issue}
+    return {"details": parser.given(a.details) or "", "issues": a.issue}
 
 
 def complete(a: Namespace) -> int:
     with connect(a) as desk:
-        summary = parse.given(a.summary) or parse.given(a.words) or ""
+        summary = parser.given(a.summary) or parser.given(a.words) or ""
         mine = held(desk, a.task, a)
-        if parse.step(mine):
+        if parser.step(mine):
             return _signalled(a, "DONE", summary=summary, **_account(a))
         task = desk.complete(a.task, summary, key=a.idempotency_key, **_account(a), **mine)
         return out(a, task, lambda: result_lines(a, desk, task, "Completed"))
@@ -93,7 +93,7 @@ def complete(a: Namespace) -> int:
 
 def release_args(p: Any) -> None:
     task_and_reason(p)
-    parse.proof(p)
+    parser.proof(p)
 
 
 def release(a: Namespace) -> int:
@@ -135,7 +135,7 @@ def decompose(a: Namespace) -> int:
 
 def fail_args(p: Any) -> None:
     task_and_reason(p)
-    parse.proof(p)
+    parser.proof(p)
     p.add_argument(
         "--failure",
         choices=("error", "stuck", "timeout"),
@@ -149,7 +149,7 @@ def fail_args(p: Any) -> None:
 def fail(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.task, a)
-        if parse.step(mine):
+        if parser.step(mine):
             return _signalled(a, "FAILED", reason=reason(a), **_account(a))
         task = desk.fail(a.task, reason(a), failure=a.failure, key=a.idempotency_key, **_account(a), **mine)
         return out(a, task, lambda: result_lines(a, desk, task, "Failed"))
@@ -157,7 +157,7 @@ def fail(a: Namespace) -> int:
 
 def _signalled(a: Namespace, status: str, **fields: Any) -> int:
     """In a step of a run: its script goes on when the turn has ended."""
-    from ..worker.tool import signal
+    from ..worker.claude.hook_question import signal
 
     said = signal(os.environ, status, **fields)
     return out(a, said, [f"Your step ends as {status}. End your turn now: the script of the run goes on."])
@@ -173,8 +173,8 @@ def stop(a: Namespace) -> int:
 
 
 def _stopped(task: dict[str, Any], typed: str) -> list[str]:
-    from ..screen import one_line
-    from ..view import followed
+    from ..display import followed
+    from ..display.terminal import one_line
 
     words = f"marked as stuck{': ' if task['reason'] else ''}{one_line(task['reason'])}"
     if task["workflow"]:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ..core.errors import Usage, YourturnError
 from ..core.rules import KINDS, ROLES, STATE_WORDS
-from .parse import parser_for
-from .table import COMMANDS
+from .command_table import COMMANDS
+from .parser import parser_for
 
 _SCRIPTS = {
     "bash": """_turn() {

@@ -25,15 +25,16 @@ def compose(desk: Any, what: str) -> str:
 
 
 def template(task: dict[str, Any], q: dict[str, Any]) -> str:
-    from .. import screen, view
+    from .. import display
+    from ..display import terminal
 
-    parts = [f"# {task['key']}: {screen.one_line(task['title'])}", f"## {q['id']} asks\n\n{screen.safe(q['text'])}"]
+    parts = [f"# {task['key']}: {terminal.one_line(task['title'])}", f"## {q['id']} asks\n\n{terminal.safe(q['text'])}"]
     if q["options"]:
         parts.append(
             "## Choices\n\n"
-            + "\n".join(f"- {screen.safe(str(o['id']))}  {screen.one_line(o['description'])}".rstrip() for o in q["options"])
+            + "\n".join(f"- {terminal.safe(str(o['id']))}  {terminal.one_line(o['description'])}".rstrip() for o in q["options"])
         )
-    about = view.context_lines(q["context"])
+    about = display.context_lines(q["context"])
     if about:
         parts.append("## Context\n\n" + "\n".join(about))
     return "\n\n".join([*parts, LINE]) + "\n\n"

@@ -30,7 +30,7 @@ def hook(a: Namespace) -> int:
 
 
 def _decide(a: Namespace) -> dict[str, Any] | None:
-    from ..worker.patterns import concerns, gated
+    from ..worker.claude.patterns import concerns, gated
 
     if a.as_:
         raise NotAllowed(f"A hook cannot act as {a.as_}", reason="it is always an agent")
@@ -41,8 +41,8 @@ def _decide(a: Namespace) -> dict[str, Any] | None:
         return None
     path = os.environ.get("YOURTURN_GATE")
     if path:
-        from ..worker.tool import ask_wait
-        from ..worker.wicket import call
+        from ..worker.claude.hook_question import ask_wait
+        from ..worker.claude.hook_socket import call
 
         try:
             return call(path, payload, ask_wait(os.environ) + 30)
@@ -52,22 +52,22 @@ def _decide(a: Namespace) -> dict[str, Any] | None:
 
 
 def _most() -> int:
-    from ..worker.wicket import LIMIT
+    from ..worker.claude.hook_socket import LIMIT
 
     return LIMIT
 
 
 def _directly(a: Namespace, payload: dict[str, Any]) -> dict[str, Any] | None:
-    from ..worker import gate
+    from ..worker.claude import permission_gate
 
     flags = {"YOURTURN_DB": a.db, "YOURTURN_PROJECT": a.project}
     env = {**os.environ, **{name: value for name, value in flags.items() if value}}
-    with gate.sit(env) as desk:
-        return gate.hook(desk, payload, env)
+    with permission_gate.sit(env) as desk:
+        return permission_gate.hook(desk, payload, env)
 
 
 def _deny(trouble: Exception) -> dict[str, Any]:
-    from ..worker.patterns import deny
+    from ..worker.claude.patterns import deny
 
     if isinstance(trouble, YourturnError):
         why = f"{trouble}. {trouble.hint}".strip()

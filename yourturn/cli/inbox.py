@@ -5,12 +5,12 @@ from __future__ import annotations
 from argparse import Namespace
 from typing import Any
 
-from ..core.access import is_mine
 from ..core.errors import Usage
+from ..core.permissions import is_mine
 from ..core.rules import KINDS, MESSAGE_TYPES
-from . import parse
-from .parse import connect
-from .parse import show as out
+from . import parser
+from .parser import connect
+from .parser import show as out
 
 
 def inbox_args(p: Any) -> None:
@@ -32,9 +32,9 @@ def inbox_args(p: Any) -> None:
     p.add_argument("--mine", action="store_true", help="only what is sent to you, to a role of yours, or to nobody in particular")
     p.add_argument("--urgency", choices=("low", "normal", "high"))
     p.add_argument("--status", choices=("pending", "answered", "timeout", "cancelled", "all"), default="pending")
-    parse.paging(p)
-    parse.proof(p)
-    parse.keyed(p)
+    parser.paging(p)
+    parser.proof(p)
+    parser.keyed(p)
 
 
 def inbox(a: Namespace) -> int:
@@ -42,7 +42,7 @@ def inbox(a: Namespace) -> int:
 
 
 def _list(a: Namespace) -> int:
-    from .. import view
+    from .. import display
 
     with connect(a) as desk:
         filters = {"reviewer": a.reviewer, "urgency": a.urgency}
@@ -54,8 +54,8 @@ def _list(a: Namespace) -> int:
         total = _counted(desk, a, filters) if pending and not whole and not a.json and a.name is None else None
 
     def lines() -> list[str]:
-        shown = view.inbox(found) if pending else [line for q in found for line in view.question(q)]
-        last = [] if whole or len(found) == total else [view.more(len(found), total, f"--after {found[-1]['id']}")]
+        shown = display.inbox(found) if pending else [line for q in found for line in display.question(q)]
+        last = [] if whole or len(found) == total else [display.more(len(found), total, f"--after {found[-1]['id']}")]
         return [*shown, *last]
 
     return out(a, found, lines)
@@ -76,7 +76,7 @@ def _number(name: str | None, what: str) -> str:
 
 
 def _show(a: Namespace) -> int:
-    from .looking import show
+    from .lists import show
 
     a.what = _number(a.name, "show")
     return show(a)
@@ -97,12 +97,12 @@ def _send(a: Namespace) -> int:
     sort = MESSAGE_TYPES[a.type]
     with connect(a) as desk:
         if sort is None:
-            task = desk.note(a.name, parse.given(a.text), key=a.idempotency_key)
+            task = desk.note(a.name, parser.given(a.text), key=a.idempotency_key)
             return out(a, task, [f"Noted on {task['key']}."])
-        mine = parse.held(desk, a.name, a)
+        mine = parser.held(desk, a.name, a)
         task = desk.flag(
             a.name,
-            parse.given(a.text),
+            parser.given(a.text),
             sort[1],
             sort[0],
             claim=mine["proof"],

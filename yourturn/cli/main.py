@@ -12,7 +12,7 @@ import sys
 from typing import Any, NoReturn
 
 from ..core.errors import Invalid, StoreTrouble, Usage, YourturnError
-from .table import COMMANDS, GROUPS, Command
+from .command_table import COMMANDS, GROUPS, Command
 
 
 def run() -> NoReturn:
@@ -71,14 +71,14 @@ def report(error: YourturnError, as_json: bool) -> None:
 
         print(json.dumps(error.as_json()), file=sys.stderr)
         return
-    from ..screen import safe
+    from ..display.terminal import safe
 
     for line in error.lines() if sys.stderr is not None else ():
         print(safe(line), file=sys.stderr)
 
 
 def _dispatch(argv: list[str]) -> int:
-    from .parse import parser_for, split
+    from .parser import parser_for, split
 
     before, words = split(argv)
     if not words:
@@ -117,14 +117,14 @@ def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -
     from importlib import import_module
 
     if parser_for is None:
-        from .parse import parser_for
+        from .parser import parser_for
     module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
     args = parser.read(argv)
     try:
         code: int = getattr(module, command.function)(args) or 0
     except StoreTrouble as error:
-        from .parse import but_done
+        from .parser import but_done
 
         but_done(args, error)
         raise

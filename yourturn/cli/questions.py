@@ -9,9 +9,9 @@ from typing import Any
 from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble, Usage, YourturnError
 from ..core.questions import RESPONSE_TYPES
 from ..core.rules import KINDS, ON_TIMEOUT, REASONS, SYSTEM_REASONS
-from . import parse
-from .parse import connect, held
-from .parse import show as out
+from . import parser
+from .parser import connect, held
+from .parser import show as out
 
 #: Reasons that an asker can give.
 _GIVEN = tuple(reason for reason in REASONS if reason not in SYSTEM_REASONS)
@@ -19,25 +19,26 @@ _GIVEN = tuple(reason for reason in REASONS if reason not in SYSTEM_REASONS)
 
 def overview(a: Namespace) -> int:
     """Whose turn is it?"""
-    from .. import screen, view
-    from ..core.access import is_mine
+    from .. import display
+    from ..core.permissions import is_mine
+    from ..display import terminal
 
     with connect(a) as desk:
         everyone = list(desk.waiting(project=a.project))
         others = [q for q in everyone if not is_mine(desk.who, q["reviewer"])]
-        groups = view.inbox_groups(q for q in everyone if is_mine(desk.who, q["reviewer"]))
+        groups = display.inbox_groups(q for q in everyone if is_mine(desk.who, q["reviewer"]))
         order = [q["id"] for items in groups.values() for q in items]
         waiting = desk.inbox(project=a.project, mine=True, limit=200) if a.json else desk.inbox(only=order[:10])
         counts = desk.counts(project=a.project, workable=not a.json)
-        waits = desk.waits(a.project, within=f"{view.SOON // 1_000_000}s")
+        waits = desk.waits(a.project, within=f"{display.SOON // 1_000_000}s")
         untaken = desk.unattended(a.project) if a.json else None
-        worker = parse.unattended(a, desk)
+        worker = parser.unattended(a, desk)
 
     def lines() -> list[str]:
         working, ready, total, soon = counts.get("working", 0), counts.get("ready", 0), waits["mine"], waits["soon"]
         tasks = f"{ready:,} {'task is' if ready == 1 else 'tasks are'} ready."
         agents = f"{working or 'No'} {'agents are' if working > 1 else 'agent is'} working, {tasks}"
-        names = sorted({screen.safe(q["reviewer"] or "a person") for q in others})
+        names = sorted({terminal.safe(q["reviewer"] or "a person") for q in others})
         who = ", ".join(names[:3]) + (f" and {len(names) - 3} more" if names[3:] else "")
         elsewhere = [f"{len(others):,} {'waits' if len(others) == 1 else 'wait'} for {who}: turn inbox"] if others else []
         if not order:
@@ -45,10 +46,10 @@ def overview(a: Namespace) -> int:
             return ["It's not your turn. Nothing waits for you.", *elsewhere, agents, *worker, idle_hint]
         head = f"{total:,} {'waits' if total == 1 else 'wait'} for you"
         if soon:
-            head += f", {soon:,} {'runs' if soon == 1 else 'run'} out within {view.SOON // 60_000_000} min"
-        rows = screen.columns([row[:-1] for row in view.inbox_rows(waiting)], last=5)
+            head += f", {soon:,} {'runs' if soon == 1 else 'run'} out within {display.SOON // 60_000_000} min"
+        rows = terminal.columns([row[:-1] for row in display.inbox_rows(waiting)], last=5)
         more = [f"  {len(waiting)} of {total:,} shown; more: turn inbox --mine"] if len(waiting) < total else []
-        return [screen.bold(head), "", *rows, *more, *elsewhere, *worker, agents, view.hint(f"turn show {order[0]}")]
+        return [terminal.bold(head), "", *rows, *more, *elsewhere, *worker, agents, display.hint(f"turn show {order[0]}")]
 
     return out(a, {"waiting": waiting, "states": counts, "count": waits["mine"], "waits": waits, "unattended": untaken}, lines)
 
@@ -81,15 +82,15 @@ def _question_args(p: Any, text: str, kind: str, reason: str | None = None) -> N
     p.add_argument("--confidence", metavar="0-1", help="how sure the agent is")
     p.add_argument("--action", metavar="JSON", help="the exact action, for a permission")
     p.add_argument("--metadata", metavar="JSON", help="given back with the answer")
-    parse.proof(p)
-    parse.keyed(p)
+    parser.proof(p)
+    parser.keyed(p)
 
 
 def _question_fields(a: Namespace, mine: dict[str, Any]) -> dict[str, Any]:
     return {
         "options": [_option(word) for word in a.option], "response_type": a.response_type, "multi": a.multi or None,
         "allow_other": a.allow_other or None, "default": a.default, "timeout": a.timeout, "on_timeout": a.on_timeout,
-        "context": _context(parse.given(a.context)), "urgency": a.urgency, "reviewer": a.reviewer, "group": a.group,
+        "context": _context(parser.given(a.context)), "urgency": a.urgency, "reviewer": a.reviewer, "group": a.group,
         "confidence": a.confidence, "action": _json(a.action, "--action"), "metadata": _json(a.metadata, "--metadata"),
         "kind": a.kind, "reason": a.reason, "claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key,
     }  # fmt: skip
@@ -100,21 +101,22 @@ def ask_args(p: Any) -> None:
     p.add_argument("--non-blocking", action="store_true", help="the agent goes on with the default")
     p.add_argument(
         "--wait",
-        type=parse.seconds,
+        type=parser.seconds,
         metavar="SECONDS",
         help="look so long for an answer (exit 7 while a blocking one is open, or if the desk is gone meanwhile)",
     )
 
 
 def ask(a: Namespace) -> int:
-    from .. import screen, view
-    from ..client.saying import unheard
+    from .. import display
+    from ..client.commands import unheard
+    from ..display import terminal
     from .main import report
 
     with connect(a) as desk:
         mine = held(desk, a.task, a)
-        fields = {**_question_fields(a, mine), "blocking": False if a.non_blocking else None, "step": parse.step(mine)}
-        q = desk.ask(a.task, parse.given(a.text), **fields)
+        fields = {**_question_fields(a, mine), "blocking": False if a.non_blocking else None, "step": parser.step(mine)}
+        q = desk.ask(a.task, parser.given(a.text), **fields)
         unread = None
         if a.wait:
             try:
@@ -125,11 +127,11 @@ def ask(a: Namespace) -> int:
 
     def lines() -> list[str]:
         if q["status"] != "pending":
-            return [f"{q['id']}: {view.result(q)}"]
+            return [f"{q['id']}: {display.result(q)}"]
         if not q["blocking"]:
-            return [f"Asked {q['id']}. Go on with {view.quoted(q['default'])}; a later answer will reach you."]
+            return [f"Asked {q['id']}. Go on with {display.quoted(q['default'])}; a later answer will reach you."]
         return [
-            f"Asked {q['id']} about {q['task']}: {', '.join(filter(None, (screen.left(q['timeout_at']), view.silence(q))))}.",
+            f"Asked {q['id']} about {q['task']}: {', '.join(filter(None, (terminal.left(q['timeout_at']), display.silence(q))))}.",
             f"Next: turn show {q['id']}",
         ]
 
@@ -145,9 +147,9 @@ def _option(word: str) -> Any:
 
 
 def _json(text: str | None, what: str) -> Any:
-    from ..core.canon import loads
+    from ..core.canonical_json import loads
 
-    return None if text is None else loads(parse.given(text) or "", what)
+    return None if text is None else loads(parser.given(text) or "", what)
 
 
 def _context(text: str | None) -> Any:
@@ -164,8 +166,8 @@ def flag_args(p: Any) -> None:
 def flag(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.task, a)
-        held_on = {"step": step, "hold": True} if (step := parse.step(mine)) else {}
-        task = desk.flag(a.task, parse.given(a.text), replace=a.replace or None, **held_on, **_question_fields(a, mine))
+        held_on = {"step": step, "hold": True} if (step := parser.step(mine)) else {}
+        task = desk.flag(a.task, parser.given(a.text), replace=a.replace or None, **held_on, **_question_fields(a, mine))
     asked = task["questions"][-1]["id"]
     return out(a, task, lambda: [f"{task['key']} is a person's turn now: {asked}.", f"Next: turn show {asked}"])
 
@@ -174,7 +176,7 @@ def _answer_args(p: Any) -> None:
     p.add_argument("what", nargs="?", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("value", nargs="?", metavar="ANSWER", help="- reads standard input")
     _restart_arg(p)
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def _restart_arg(p: Any) -> None:
@@ -195,13 +197,13 @@ def respond(a: Namespace) -> int:
             raise Usage("turn respond: give an answer or a --template, not both")
         a.value = _template(a.template)
     if a.all:
-        from .batch import respond_to_all
+        from .respond_all import respond_to_all
 
         return respond_to_all(a)
     if a.what is None:
         raise Usage("turn respond: which question?", hint="See them with: turn inbox")
     with connect(a) as desk:
-        value = parse.given(a.value)
+        value = parser.given(a.value)
         if a.edit or (value is None and sys.stdin.isatty()):
             from .editor import compose
 
@@ -217,11 +219,11 @@ def respond(a: Namespace) -> int:
 
 def _shown(desk: Any, what: str) -> None:
     """What is being answered: the question, before the answer is given."""
-    from .. import view
+    from .. import display
 
     asked = _open_ones(desk.show(what))
     if len(asked) == 1:
-        print("\n".join([*view.question(asked[0], ""), ""]), flush=True)
+        print("\n".join([*display.question(asked[0], ""), ""]), flush=True)
 
 
 def _open_ones(found: dict[str, Any]) -> list[dict[str, Any]]:
@@ -251,8 +253,8 @@ def answer(a: Namespace) -> int:
     if a.what is None:
         raise Usage("turn answer: which question?", hint="See them with: turn inbox")
     with connect(a) as desk:
-        text = parse.given(a.text)
-        value = parse.given(a.value)
+        text = parser.given(a.text)
+        value = parser.given(a.value)
         if value is None and text is not None and not text.strip():
             raise Invalid("text must not be empty")
         warn(desk, a, a.what, value=value, text=text or "", verdict=a.verdict)
@@ -263,26 +265,26 @@ def answer(a: Namespace) -> int:
 def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
     if a.json:
         return out(a, q, [])
-    from .. import view
+    from .. import display
 
     task = desk.show(q["task"])
     late = a.restart and (q["status"] != "answered" or q["responded_by"] != desk.who.name)
-    said = f"too late for {q['id']}, kept as a note on {q['task']}" if late else f"{q['id']}: {view.result(q)}"
+    said = f"too late for {q['id']}, kept as a note on {q['task']}" if late else f"{q['id']}: {display.result(q)}"
 
     def lines() -> list[str]:
-        return [f"✓ {said}", *(f"  {line}" for line in (after(task), *view.followed(q), *parse.unattended(a, desk, task)))]
+        return [f"✓ {said}", *(f"  {line}" for line in (after(task), *display.followed(q), *parser.unattended(a, desk, task)))]
 
     return out(a, q, lines)
 
 
 def after(task: dict[str, Any]) -> str:
     """Where the task went."""
-    from .. import screen
     from ..core.hints import only_asks
+    from ..display import terminal
 
     asks = only_asks(task["created_by"], ((q["kind"], q["asked_by"]) for q in task["questions"]))
     if task["claim"] and not task["awaiting"]:
-        return f"{task['key']} is '{task['state']}': {screen.safe(task['claim']['worker'])} goes on."
+        return f"{task['key']} is '{task['state']}': {terminal.safe(task['claim']['worker'])} goes on."
     picked = f"a worker picks it up, or turn resume {task['key']} does" if task["workflow"] else "a worker picks it up"
     still = ", ".join(q["id"] for q in task["questions"] if q["status"] == "pending" and q["blocking"])
     words = {
@@ -299,7 +301,7 @@ def _verdict_args(p: Any) -> None:
     p.add_argument("--reason", "--feedback", metavar="TEXT", help="the same")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
     _restart_arg(p)
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 reject_args = _verdict_args
@@ -352,8 +354,8 @@ def use_args(p: Any) -> None:
     p.add_argument("what", metavar="Q17", help="a permission that was given")
     p.add_argument("--by", required=True, metavar="NAME", help="the one call that uses it; it may say so again")
     p.add_argument("--action", required=True, metavar="JSON", help="exactly what will be done; - reads standard input")
-    parse.proof(p)
-    parse.keyed(p)
+    parser.proof(p)
+    parser.keyed(p)
 
 
 def use(a: Namespace) -> int:
@@ -372,14 +374,14 @@ def reject(a: Namespace) -> int:
 
 
 def _judged(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
-    from ..view import followed
+    from ..display import followed
 
-    more = (*followed(task), *parse.unattended(a, desk, task))
+    more = (*followed(task), *parser.unattended(a, desk, task))
     return [f"✓ {_kept(task) or word}. {after(task)}", *(f"  {line}" for line in more)]
 
 
 def _words(a: Namespace) -> str:
-    return parse.given(a.reason) or parse.given(a.words) or ""
+    return parser.given(a.reason) or parser.given(a.words) or ""
 
 
 def warn(desk: Any, a: Namespace, what: str, **answer: Any) -> None:
@@ -402,23 +404,23 @@ def warn(desk: Any, a: Namespace, what: str, **answer: Any) -> None:
 def withdraw_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a question (Q17), or the task whose one question is meant")
     p.add_argument("--reason", metavar="TEXT")
-    parse.proof(p)
-    parse.keyed(p)
+    parser.proof(p)
+    parser.keyed(p)
 
 
 def withdraw(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.what, a)
         proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
-        q = desk.withdraw(a.what, parse.given(a.reason) or "", **proof)
+        q = desk.withdraw(a.what, parser.given(a.reason) or "", **proof)
         task = desk.show(q["task"])
-        return out(a, q, lambda: [f"Withdrew {q['id']}. {after(task)}", *parse.unattended(a, desk, task)])
+        return out(a, q, lambda: [f"Withdrew {q['id']}. {after(task)}", *parser.unattended(a, desk, task)])
 
 
 def assign_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY")
     p.add_argument("reviewer", metavar="WHO", help="a person or a role")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def assign(a: Namespace) -> int:
@@ -429,10 +431,10 @@ def assign(a: Namespace) -> int:
 
 def hand_back_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def hand_back(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.hand_back(a.task, key=a.idempotency_key)
-        return out(a, task, lambda: [f"Handed back. {after(task)}", *parse.unattended(a, desk, task)])
+        return out(a, task, lambda: [f"Handed back. {after(task)}", *parser.unattended(a, desk, task)])

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import StillWaiting
-from . import parse
-from .parse import connect
+from . import parser
+from .parser import connect
 from .tasks import result_lines, text_fields
 from .work import agent_args, stop_when_told, worker_for
 
@@ -26,16 +26,16 @@ def run_args(p: Any) -> None:
     p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
     p.add_argument("--branch", metavar="NAME", help="its branch")
     agent_args(p)
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def run(a: Namespace) -> int:
-    from ..flow import program
+    from ..flow import script as program
 
     root = program.root(Path.cwd())
     ref = _named(a.script, root)
     source = program.must_read(ref, root)
-    prompt = (parse.given(a.prompt) or "").strip()
+    prompt = (parser.given(a.prompt) or "").strip()
     with connect(a) as desk:
         fields = text_fields(a, "priority", "max_retries", "branch")
         title = a.title or _title(prompt) or (source.path or Path(source.file)).stem
@@ -44,13 +44,13 @@ def run(a: Namespace) -> int:
             parent=a.parent, program={"file": source.file, "body": source.body}, key=a.idempotency_key, **fields,
         )  # fmt: skip
         if a.detach:
-            return parse.show(a, task, lambda: result_lines(a, desk, task, "Created"))
+            return parser.show(a, task, lambda: result_lines(a, desk, task, "Created"))
         return go(a, desk, task["key"])
 
 
 def _named(script: str, root: Path) -> str:
     """As every worker of the project finds it: from the root, if it lies there."""
-    from ..flow.program import split
+    from ..flow.script import split
 
     head, function = split(script)
     if (Path.cwd() / head).is_file():
@@ -70,7 +70,7 @@ def go(a: Namespace, desk: Any, key: str) -> int:
     task = worked_on(a, desk, key)
     asked = [q["id"] for q in task["questions"] if q["status"] == "pending"]
     effects = desk.effects(*asked) if asked and not a.json else {}
-    parse.show(a, task, lambda: _ended(task, effects))
+    parser.show(a, task, lambda: _ended(task, effects))
     if task["state"] == "done":
         return 0
     return 1 if task["ended_at"] else StillWaiting.exit_code
@@ -78,7 +78,7 @@ def go(a: Namespace, desk: Any, key: str) -> int:
 
 def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
     """The run, after it was worked on here as far as it goes now. A worker that was faster has it."""
-    from ..flow.program import called
+    from ..flow.script import called
 
     worker = worker_for(a, desk, {}, only=key, drain=True, default=called(desk.show(key)["workflow"]))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -92,25 +92,24 @@ def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
 
 
 def _ended(task: dict[str, Any], effects: dict[str, Any]) -> list[str]:
-    from .. import screen
-    from ..runs import status
-    from ..view import next_steps, option_lines
+    from ..display import next_steps, option_lines, terminal
+    from ..display.runs import status
 
-    key, words = task["key"], screen.one_line(task["reason"] or "")
+    key, words = task["key"], terminal.one_line(task["reason"] or "")
     if task["state"] == "done":
-        summary = screen.one_line(task["summary"] or "")
+        summary = terminal.one_line(task["summary"] or "")
         return [f"✓ {key} is done{': ' if summary else ''}{summary}"]
     if task["ended_at"]:
         return [f"✗ {key} is {status(task)}{': ' if words else ''}{words}", *next_steps(task)]
-    lines = [f"{key} sleeps until {screen.clock(task['wake_at'])}."] if task["wake_at"] else []
+    lines = [f"{key} sleeps until {terminal.clock(task['wake_at'])}."] if task["wake_at"] else []
     for q in task["questions"]:
         if q["status"] == "pending":
-            asked = screen.safe(q["text"]).splitlines()
+            asked = terminal.safe(q["text"]).splitlines()
             mark = "✗" if q["reason"] == "run_failed" else "⏸"
             lines += [f"{mark} {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
             lines += [f"  {line}" for line in option_lines(q)]
-            lines += [f"  {line}" for line in screen.safe(str((q["context"] or {}).get("traceback") or "")).splitlines()]
+            lines += [f"  {line}" for line in terminal.safe(str((q["context"] or {}).get("traceback") or "")).splitlines()]
     if task["claim"] and not lines:
-        lines = [f"{screen.safe(task['claim']['worker'])} works on {key}."]
+        lines = [f"{terminal.safe(task['claim']['worker'])} works on {key}."]
     lines = lines or [f"{key} is '{task['state']}'."]
     return [*lines, "", *next_steps(task, effects)]

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..core.answers import allowed, signalled
 from ..core.errors import IllegalMove, Invalid, Precondition, Usage
-from . import parse
-from .continuing import after, onward, onward_args, people_only, still
-from .parse import connect
-from .parse import show as out
+from . import parser
+from .continue_session import after, onward, onward_args, people_only, still
+from .parser import connect
+from .parser import show as out
 from .terminal import Terminal
 
 
@@ -26,8 +26,8 @@ def status(a: Namespace) -> int:
     with connect(a) as desk:
         found = desk.show(a.what)
         task = desk.show(found["task"]) if "status" in found else found
-        worker = parse.unattended(a, desk, task)
-    from ..runs import sheet
+        worker = parser.unattended(a, desk, task)
+    from ..display.runs import sheet
 
     typed = a.what if task is found else task["key"]
     return out(a, task, lambda: sheet(task, typed, _adapter(task), worker))
@@ -35,13 +35,13 @@ def status(a: Namespace) -> int:
 
 def _adapter(task: dict[str, Any]) -> str:
     """By which program the agent runs that asks, as far as it is known here."""
-    from ..runs import open_questions
+    from ..display.runs import open_questions
 
     asked = open_questions(task)
     if not asked:
         return ""
     from ..config import file
-    from ..worker.visit import seat_of
+    from ..worker.continue_session import seat_of
 
     agents = file().get("agents")
     agent = agents.get(seat_of(task, asked[0]).agent) if isinstance(agents, dict) else None
@@ -56,15 +56,15 @@ def signal_args(p: Any) -> None:
     words = "CONTINUE or STOP (which ends a run whose agent asks, as turn stop does); for an agent's step any word, like DONE"
     p.add_argument("--status", required=True, metavar="WORD", help=words)
     p.add_argument("--message", default="", metavar="TEXT", help="words beside it; - reads standard input")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def signal(a: Namespace) -> int:
-    from ..runs import about_run, open_questions
-    from ..worker.visit import seat_of
+    from ..display.runs import about_run, open_questions
+    from ..worker.continue_session import seat_of
     from .questions import after as where
 
-    word, message = a.status.strip().upper(), parse.given(a.message) or ""
+    word, message = a.status.strip().upper(), parser.given(a.message) or ""
     with connect(a) as desk:
         people_only(desk)
         found = desk.show(a.what)
@@ -103,7 +103,7 @@ def _choose(desk: Any, task: dict[str, Any], q: dict[str, Any], word: str, messa
 
 def _checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
     """The script asks by itself, and hears the no."""
-    from ..runs import asking
+    from ..display.runs import asking
 
     step = asking(task, q)
     return step is not None and step["name"] in ("pause", "ask")
@@ -113,13 +113,14 @@ def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | No
     """The step's outcome, said by a person. An action that was only asked for is not allowed by that."""
     import json
 
-    from ..worker import signals, visit
+    from ..worker import continue_session
+    from ..worker.signals import outcomes
 
-    said = signals.from_file(json.dumps({"status": word, **({"message": message} if message else {})}).encode())
+    said = outcomes.from_file(json.dumps({"status": word, **({"message": message} if message else {})}).encode())
     if said.what == "broken":
         raise Invalid(f"{word[:40]!a} cannot be said like that", reason=said.text, hint="Say it with --message TEXT.")
     verdict = "rejected" if q["kind"] == "permission" else "approved"
-    desk.answer(q["id"], text=message, verdict=verdict, signal=visit.as_result(said), key=key)
+    desk.answer(q["id"], text=message, verdict=verdict, signal=continue_session.as_result(said), key=key)
 
 
 # --- resume ---------------------------------------------------------------------------------------------------------
@@ -130,13 +131,13 @@ def resume_args(p: Any) -> None:
     which = p.add_mutually_exclusive_group()
     which.add_argument("--accept-new-code", action="store_true", help="go on with the script as it is, keeping what is the same")
     which.add_argument("--from", dest="from_", metavar="STEP", help="go back to this step; what was done before it is kept")
-    parse.keyed(p)
+    parser.keyed(p)
     onward_args(p)
 
 
 def resume(a: Namespace) -> int:
-    from ..runs import about_run, offers, open_questions, status
-    from ..screen import left
+    from ..display.runs import about_run, offers, open_questions, status
+    from ..display.terminal import left
 
     with connect(a) as desk:
         people_only(desk)
@@ -174,8 +175,8 @@ def _known(task: dict[str, Any], step: str) -> None:
 
 def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any]) -> int:
     """What was asked about changed code."""
-    from .. import view
-    from ..runs import offers
+    from .. import display
+    from ..display.runs import offers
 
     if a.accept_new_code or a.from_ is not None:
         word = "continue" if a.accept_new_code else f"from-{a.from_.removeprefix('#')}"
@@ -184,19 +185,19 @@ def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: d
         keep = f"; to keep what is in doubt: turn respond {q['id']} keep" if offers(q, "keep") else ""
         hint = f"Say how: turn resume {task['key']} --accept-new-code, or --from STEP{keep}; to end it: turn stop {task['key']}"
         raise Usage(f"Cannot resume {task['key']} just so", reason=q["text"].splitlines()[0], hint=hint)
-    term.say(*view.question(q, ""))
+    term.say(*display.question(q, ""))
     return after(a, term, desk, task, q, term.answer(desk, q))
 
 
 def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked: list[dict[str, Any]]) -> int:
     """Has the agent said something new since? Else it waits on."""
-    from ..worker import visit
+    from ..worker import continue_session
 
     if a.accept_new_code:
         why = f"it waits for a person, and nobody asked about its script ({asked[0]['id']})"
         raise Precondition(f"Cannot resume {task['key']} like that", reason=why, hint=f"turn continue {task['key']}")
     for q in asked:
-        closed = heard(term, desk, visit.seat_of(task, q))
+        closed = heard(term, desk, continue_session.seat_of(task, q))
         if closed is not None:
             return after(a, term, desk, task, q, closed)
     return still(a, term, task, asked[0])
@@ -204,20 +205,20 @@ def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked:
 
 def heard(term: Terminal, desk: Any, seat: Any) -> dict[str, Any] | None:
     """The agent finished with a person somewhere else on this machine: the question as it was closed by that, or None."""
-    from .. import screen
-    from ..worker import visit
+    from ..display import terminal
+    from ..worker import continue_session
 
-    signal = visit.Signal(seat)
+    signal = continue_session.Signal(seat)
     said = signal.read()
-    if not visit.is_new(said) or not seat.settles:
+    if not continue_session.is_new(said) or not seat.settles:
         return None
-    words = f"{screen.safe(seat.agent)} says: {screen.one_line(visit.shown(said) or said.text)}"
+    words = f"{terminal.safe(seat.agent)} says: {terminal.one_line(continue_session.shown(said) or said.text)}"
     if said.what == "broken" or (seat.judged and said.what != "ask"):
         reason = "which cannot be understood" if said.what == "broken" else f"and {seat.question['id']} is for a person to judge"
         term.say(f"{words} ({reason}). Next: turn continue {seat.question['id']}")
         return None
     term.say(words)
-    closed = visit.settle(desk, seat, said)
+    closed = continue_session.settle(desk, seat, said)
     signal.forget()
     return dict(closed)
 

@@ -6,20 +6,20 @@ from argparse import Namespace
 from typing import Any
 
 from ..core.errors import IllegalMove, KeyReused, NotAllowed, Usage
-from . import parse
-from .parse import connect
-from .parse import show as out
+from . import parser
+from .parser import connect
+from .parser import show as out
 
 
 def text_fields(args: Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
-    from ..core.canon import clean
+    from ..core.canonical_json import clean
 
     found = {}
     for name in names:
         value = getattr(args, name)
         if value is not None:
-            found[name] = clean(str(parse.given(value)), name) if isinstance(value, str) else value
+            found[name] = clean(str(parser.given(value)), name) if isinstance(value, str) else value
     return found
 
 
@@ -35,7 +35,7 @@ def _fields(p: Any) -> None:
     p.add_argument("--acceptance", metavar="TEXT", help="when it is done")
     p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
     p.add_argument("--branch", metavar="NAME", help="its branch")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 _FIELDS = ("description", "priority", "type", "complexity", "requires", "role", "acceptance", "max_retries", "branch")
@@ -87,7 +87,7 @@ def create(a: Namespace) -> int:
         if a.awaiting not in _NOBODY:
             fields["awaiting"] = a.awaiting
         task = desk.create(
-            parse.given(a.title),
+            parser.given(a.title),
             parent=a.parent,
             depends_on=needs,
             labels=a.label,
@@ -100,13 +100,13 @@ def create(a: Namespace) -> int:
 
 
 def result_lines(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
-    from ..screen import one_line
-    from ..view import WORDS, followed, next_steps
+    from ..display import WORDS, followed, next_steps
+    from ..display.terminal import one_line
 
     first = f"{word} {task['key']}: {one_line(task['title'])} ({WORDS[task['state']]})"
     theirs = bool(task["awaiting"]) and not desk.who.is_person
     steps = ["It is a person's turn now."] if theirs else next_steps(task)
-    return [first, *followed(task), *parse.unattended(a, desk, task), *steps]
+    return [first, *followed(task), *parser.unattended(a, desk, task), *steps]
 
 
 def update_args(p: Any) -> None:
@@ -117,7 +117,7 @@ def update_args(p: Any) -> None:
     _awaiting(p, "make it a person's turn, in place of what it waits for; null hands it back to agents")
     p.add_argument("--verdict", choices=("approved", "rejected"), metavar="VERDICT", help="answer its open question")
     p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
-    parse.proof(p)
+    parser.proof(p)
     _fields(p)
 
 
@@ -141,7 +141,7 @@ def update(a: Namespace) -> int:
         elif a.awaiting in _NOBODY:
             task, said = _handed_back(desk, a, fields)
         else:
-            mine = parse.held(desk, a.task, a)
+            mine = parser.held(desk, a.task, a)
             proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
             if a.awaiting is None:
                 task = desk.update(a.task, **proof, **fields)
@@ -168,7 +168,7 @@ def note_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("text", help="- reads standard input")
     p.add_argument("--from", dest="sort", choices=("human", "agent"), help="who wrote it; narrows, never widens, what you are")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def note(a: Namespace) -> int:
@@ -178,7 +178,7 @@ def note(a: Namespace) -> int:
             raise NotAllowed(f"{who.name} cannot write as a person", reason="the credential decides who wrote it")
         if a.sort == "agent" and who.is_person:
             desk = desk.as_(who.as_agent())
-        task = desk.note(a.task, parse.given(a.text), key=a.idempotency_key)
+        task = desk.note(a.task, parser.given(a.text), key=a.idempotency_key)
     return out(a, task, [f"Noted on {task['key']}.", f"Next: turn show {task['key']}"])
 
 
@@ -186,7 +186,7 @@ def dep_args(p: Any) -> None:
     p.add_argument("what", choices=("add", "remove", "rm", "list"))
     p.add_argument("task", metavar="A")
     p.add_argument("needs", nargs="*", metavar="B", help="A waits for B")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def dep(a: Namespace) -> int:
@@ -214,18 +214,18 @@ def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
 
 def _one_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def task_and_reason(p: Any) -> None:
     p.add_argument("task", metavar="KEY")
     p.add_argument("why", nargs="?", metavar="REASON", help="why")
     p.add_argument("--reason", metavar="TEXT", help="the same")
-    parse.keyed(p)
+    parser.keyed(p)
 
 
 def reason(a: Namespace) -> str:
-    return parse.given(a.reason) or parse.given(a.why) or ""
+    return parser.given(a.reason) or parser.given(a.why) or ""
 
 
 vet_args = wake_args = _one_args
@@ -249,14 +249,14 @@ def resolve(a: Namespace) -> int:
 
 
 def cancel(a: Namespace) -> int:
-    from .. import view
+    from .. import display
 
     with connect(a) as desk:
         task = desk.cancel(a.task, reason=reason(a), key=a.idempotency_key)
         left = [] if a.json else desk.list(parent=task["key"], state="open", limit=8)
         said = result_lines(a, desk, task, "Cancelled")
     if left:
-        keys = ", ".join(f"{t['key']} ({view.WORDS[t['state']]})" for t in left)
+        keys = ", ".join(f"{t['key']} ({display.WORDS[t['state']]})" for t in left)
         said[-1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
     return out(a, task, said)
 

@@ -26,10 +26,10 @@ class Terminal:
         return bool(sys.stdin and sys.stdin.isatty() and self.out and self.out.isatty())
 
     def say(self, *lines: str) -> None:
-        from .. import screen
+        from ..display import terminal
 
         plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-        screen.COLOUR = self.out.isatty() and not plain
+        terminal.COLOUR = self.out.isatty() and not plain
         print(*lines, sep="\n", file=self.out, flush=True)
 
     def line(self, prompt: str) -> str:
@@ -90,7 +90,7 @@ class Terminal:
                 typed = self.line(f"{word} (Enter leaves it open): ")
                 return dict(desk.answer(q["id"], typed)) if typed else None
             except Invalid as error:
-                from ..screen import safe
+                from ..display.terminal import safe
 
                 self.say(*(safe(line) for line in error.lines()))
 

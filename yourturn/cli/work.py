@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import Usage, YourturnError
-from . import parse
-from .parse import connect
+from . import parser
+from .parser import connect
 
 
 def _money(text: str) -> float:
@@ -93,7 +93,7 @@ def work(a: Namespace) -> int:
         why = worker.run()
         done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
         said = {"ended": why, "ended_code": worker.ended_code, "results": done, "spent": worker.budget.spent}
-        parse.show(a, said, lambda: _goodbye(why, worker))
+        parser.show(a, said, lambda: _goodbye(why, worker))
         return YourturnError.exit_code if worker.trouble else 0
 
 
@@ -128,8 +128,8 @@ def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> 
     """A worker as the options say. What they leave open, other commands have the same."""
     from ..config import file, where
     from ..worker.agents import agent_for, exec_agent
-    from ..worker.loop import Worker
     from ..worker.progress import Progress
+    from ..worker.worker import Worker
 
     address = where(a.db, os.environ)
     if "://" not in address:

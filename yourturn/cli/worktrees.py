@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import NotFound
-from .parse import connect
-from .parse import show as out
+from .parser import connect
+from .parser import show as out
 
 
 def worktree_args(p: Any) -> None:
@@ -17,7 +17,7 @@ def worktree_args(p: Any) -> None:
 
 
 def worktree(a: Namespace) -> int:
-    from ..worker.cleaning import clean, worktrees
+    from ..worker.git.cleanup import clean, worktrees
 
     with connect(a) as desk:
         if a.what == "clean":
@@ -36,7 +36,7 @@ def _task(desk: Any, key: str) -> dict[str, Any] | None:
 
 
 def _listed(found: list[dict[str, Any]]) -> list[str]:
-    from ..screen import columns, one_line
+    from ..display.terminal import columns, one_line
 
     if not found:
         return ["No task has a worktree here."]
@@ -54,7 +54,7 @@ def _files(count: int) -> str:
 
 
 def _cleaned(found: list[dict[str, Any]], dry_run: bool) -> list[str]:
-    from ..screen import one_line
+    from ..display.terminal import one_line
 
     if not found:
         return ["No task has a worktree here."]

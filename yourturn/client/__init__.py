@@ -16,14 +16,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.model import Who
-from .looks import Looks
-from .managing import Managing
-from .moving import Moving
-from .names import Named, Names
-from .papers import Papers
-from .presence import Presence
+from .admin import Managing
+from .commands import Saying
+from .data import Moving
+from .output import Papers
+from .queries import Looks
+from .refs import Named, Names
 from .runs import Runs
-from .saying import Saying
+from .workers import Presence
 
 if TYPE_CHECKING:
     from .aio import Aio

@@ -19,8 +19,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import StoreTrouble
-from .names import Named
-from .saying import unheard
+from .commands import unheard
+from .refs import Named
 
 if TYPE_CHECKING:
     from . import Client

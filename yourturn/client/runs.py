@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .. import wire
 from ..core import law
 from ..core.model import Action, Program
-from ..store.reads import Reader
-from .names import Named, Names
-from .saying import _proof
+from ..db.reads import Reader
+from . import serialize
+from .commands import _proof
+from .refs import Named, Names
 
 
 class Runs(Names):
@@ -82,7 +82,7 @@ class Runs(Names):
         task = self._task(run)
 
         def look(r: Reader) -> list[dict[str, Any]]:
-            return [wire.step(s) for s in r.steps(task, r.task(task).journal if journal is None else journal)]
+            return [serialize.step(s) for s in r.steps(task, r.task(task).journal if journal is None else journal)]
 
         return self.desk.read(look)
 
@@ -95,8 +95,8 @@ class Runs(Names):
         """All that a script's holder needs to go on, in one read: `questions` and `steps` as in `show`, and the `program`."""
         journal = self.desk.journal(self._task(run))
         return {
-            "questions": [wire.question(q, journal.key) for q in journal.questions],
-            "steps": [wire.step(s) for s in journal.steps],
+            "questions": [serialize.question(q, journal.key) for q in journal.questions],
+            "steps": [serialize.step(s) for s in journal.steps],
             "program": _program(journal.program),
         }
 
@@ -104,4 +104,4 @@ class Runs(Names):
 def _program(source: Program | None) -> dict[str, Any] | None:
     if source is None:
         return None
-    return {**{name: getattr(source, name) for name in ("file", "digest", "body", "journal")}, "at": wire.time(source.at)}
+    return {**{name: getattr(source, name) for name in ("file", "digest", "body", "journal")}, "at": serialize.time(source.at)}

@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from . import fields as f
-from .access import SCOPES
-from .canon import dumps
+from .canonical_json import dumps
 from .errors import Invalid
 from .journal import STATUSES
 from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
+from .permissions import SCOPES
 from .questions import RESPONSE_TYPES
 from .rules import KINDS, OFFICE, ON_TIMEOUT, REASONS, ROLES, SYSTEM_REASONS
 

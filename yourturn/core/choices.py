@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 
-from .draft import Draft
-from .landing import open_question
+from .decision_builder import Draft
 from .model import FAILED, READY, SYSTEM, Action, Question, Ref
+from .outcomes import open_question
 
 
 def try_dependency_again(d: Draft, q: Question) -> str:

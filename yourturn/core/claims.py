@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from .canon import claim_hash
-from .draft import Draft
+from .canonical_json import claim_hash
+from .decision_builder import Draft
 from .journal import write
-from .landing import drop_claim, open_question, rest
 from .model import DEFERRED, HUMAN, READY, RETRY_EXHAUSTED, SYSTEM, WORKING, Claim, Note
-from .words import when
+from .outcomes import drop_claim, open_question, rest
+from .time_format import when
 
 
 def claim(d: Draft) -> None:

@@ -13,12 +13,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from .canon import claim_hash, secret_hash
-from .draft import Draft
+from .canonical_json import claim_hash, secret_hash
+from .decision_builder import Draft
 from .effects import late_answer
 from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed
+from .field_text import answered
 from .guards import no_open_need, refused, too_large
-from .landing import AT_ONCE
 from .model import (
     ANSWERED,
     APPROVED,
@@ -43,9 +43,9 @@ from .model import (
     Who,
     altered,
 )
-from .prose import answered
+from .outcomes import AT_ONCE
 from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
-from .words import when
+from .time_format import when
 
 #: Everybody who is named in some row of a verb.
 _EVER: dict[str, frozenset[str]] = {}

@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from .canon import dumps
-from .draft import Draft
+from .canonical_json import dumps
+from .decision_builder import Draft
 from .errors import Invalid, Precondition
+from .field_text import account
 from .guards import may_lift, takes_off
 from .journal import rewind as rewind
 from .journal import settle, write
 from .journal import step as step
-from .landing import close, end, finished, given, leave, open_question, review
-from .landing import drop_claim as drop_claim
-from .landing import rest as rest
 from .model import (
     ANSWERED,
     APPROVED,
@@ -37,7 +35,9 @@ from .model import (
     Note,
     Question,
 )
-from .prose import account
+from .outcomes import close, end, finished, given, leave, open_question, review
+from .outcomes import drop_claim as drop_claim
+from .outcomes import rest as rest
 
 # --- questions ------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .canon import check, clean, dumps
+from .canonical_json import check, clean, dumps
 from .errors import Invalid
 from .model import DAY, HOUR, MINUTE, SECOND
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .draft import Draft
+from .decision_builder import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import DONE, ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
-from .words import lasting
+from .time_format import lasting
 
 
 def keys(refs: list[Ref] | tuple[Ref, ...]) -> str:

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .canon import digest, dumps
-from .draft import Draft
+from .canonical_json import digest, dumps
+from .decision_builder import Draft
 from .errors import ClaimLost, Invalid, NotAllowed, Precondition
 from .guards import brings_code, script_speaks
-from .landing import close, drop_claim, rest
 from .model import (
     COMPLETED,
     CREATED,
@@ -35,7 +34,8 @@ from .model import (
     Question,
     Step,
 )
-from .places import path, place
+from .outcomes import close, drop_claim, rest
+from .step_paths import path, place
 
 
 def call_digest(name: str, call: Any) -> str:

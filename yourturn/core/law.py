@@ -10,23 +10,23 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .access import check as check
-    from .access import check_scope as check_scope
-    from .access import in_scope as in_scope
-    from .access import scopes_of as scopes_of
     from .actions import say as say
-    from .canon import claim_hash as claim_hash
-    from .canon import digest as digest
-    from .canon import secret_hash as secret_hash
+    from .canonical_json import claim_hash as claim_hash
+    from .canonical_json import digest as digest
+    from .canonical_json import secret_hash as secret_hash
     from .decide import decide as decide
     from .decide import due as due
     from .decide import held_last as held_last
     from .decide import holds as holds
     from .decide import may_ever as may_ever
-    from .places import place as place
+    from .permissions import check as check
+    from .permissions import check_scope as check_scope
+    from .permissions import in_scope as in_scope
+    from .permissions import scopes_of as scopes_of
     from .rules import ASKING as ASKING
     from .rules import OFFICE as OFFICE
     from .rules import ROLES as ROLES
+    from .step_paths import place as place
 
 _HOME = {
     "say": "actions", "place": "places", "claim_hash": "canon", "digest": "canon", "secret_hash": "canon", "OFFICE": "rules",

@@ -9,8 +9,8 @@ from typing import Any
 
 from .answers import ANSWERS, FORMS, VERDICT_FORMS, verdict_of, way
 from .answers import allowed as allowed_words
-from .canon import digest
-from .draft import Draft
+from .canonical_json import digest
+from .decision_builder import Draft
 from .errors import Invalid
 from .model import ANSWERED, APPROVED, FINISHED, MINUTE, PENDING, REJECTED, SYSTEM, WITHDRAWN, Question
 
@@ -70,7 +70,7 @@ def _step(d: Draft, path: str | None) -> str | None:
     """The step that asks. Only who holds the run speaks for its steps."""
     if path is None or not d.holds_claim or not d.get("workflow"):
         return None
-    from .places import place
+    from .step_paths import place
 
     return f"{d.get('journal')}/{place(path)}"
 

@@ -28,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from . import births as birth
 from . import choices as choose
 from . import claims as hold
+from . import creation as birth
 from . import effects as do
 from . import guards as needs
-from .draft import Draft
+from .decision_builder import Draft
 from .model import (
     APPROVED,
     BLOCKED,
@@ -228,7 +228,7 @@ OUTCOMES: dict[tuple[str, str], str] = {
 }
 
 
-#: Verbs with which an agent puts a question to people: these are limited (rates.py). People ask as often as they like, and so
+#: Verbs with which an agent puts a question to people: these are limited (desk/rate_limits.py). People ask as often as they like, and so
 #: does the script of a run, which is a person's word.
 ASKING = ("ask", "flag", "create")
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from .stage import Stage
+from .terminal import Stage
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

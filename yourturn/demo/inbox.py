@@ -21,7 +21,7 @@ from ..client import Client
 from ..config import connect, init, person
 from ..worker.agents.base import turn_command
 from .sample import fill
-from .stage import Stage
+from .terminal import Stage
 
 AGENTS = ("coder", "tester", "keeper", "writer")
 RELEASE = """\

@@ -21,7 +21,7 @@ from typing import Any
 from ..client import Client
 from ..config import connect, init, person
 from ..core.errors import AlreadyClosed, Invalid
-from .stage import Stage
+from .terminal import Stage
 
 TASKS: list[tuple[str, str, tuple[str, ...]]] = [
     ("Add login", "Let people sign in with e-mail and password.", ()),

@@ -16,9 +16,9 @@
 
 from __future__ import annotations
 
-from .durable import ask, config, log, now, parallel, pause, random, run, sleep, step, stuck, uuid
-from .program import workflow
-from .values import Answer, Pause, Signal, StepFailed
+from .api import ask, config, log, now, parallel, pause, random, run, sleep, step, stuck, uuid
+from .results import Answer, Pause, Signal, StepFailed
+from .script import workflow
 
 __all__ = [
     "Answer", "Pause", "Signal", "StepFailed", "ask", "config", "log", "now", "parallel", "pause", "random", "run", "sleep",

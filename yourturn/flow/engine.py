@@ -21,21 +21,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.answers import signalled
 from ..core.errors import ClaimLost, Invalid, YourturnError
-from ..runs import about_run, retried, said
-from ..screen import clock
-from . import program
-from .align import SHORT, place, place_in_doubt
-from .durable import Config
+from ..display.runs import about_run, retried, said
+from ..display.terminal import clock
+from . import script
+from .alignment import SHORT, place, place_in_doubt
+from .api import Config
+from .call_text import calls, in_doubt, shown_call
+from .error_text import failure
 from .journal import Branch, Entry, Journal, current_branch
-from .modules import setting
-from .shown import calls, in_doubt, shown_call
-from .thread import ScriptThread
-from .trouble import failure
-from .values import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
+from .results import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
+from .script_modules import setting
+from .script_thread import ScriptThread
 
 if TYPE_CHECKING:
     from ..client import Client
-    from .agentcall import Host
+    from .agent_step import Host
 
 _FROM = re.compile(r"(?:from|back to|step)?[ :-]*(?:step )?(\d{1,6})(?:[.\d]*)", re.I)
 SHOWN = 12  #: how many steps are offered to go back to
@@ -58,7 +58,7 @@ class Engine:
         self.claim: dict[str, Any] = claimed["claim"]
         self.key: str = self.task["key"]
         self.ref = str(self.task["workflow"])
-        self.file = program.split(self.ref)[0]
+        self.file = script.split(self.ref)[0]
         self.changed = False
         self.doubtful = False  #: and the change is more than comments and layout
         self.where = ""  #: the script's file name in tracebacks
@@ -106,7 +106,7 @@ class Engine:
                 function, self.where = self._load(source)
         except YourturnError as error:
             return self._not_run(error)
-        self.source, self.helpers = source, program.helpers(function)
+        self.source, self.helpers = source, script.helpers(function)
         news = {"file": source.file, "body": source.body} if self.changed else None
         claimed, unsure = {"task": self.task, "claim": self.claim}, self.doubtful and not self._decided(source)
         self.journal = Journal(self.desk, claimed, self.host, config, news, unsure)
@@ -121,7 +121,7 @@ class Engine:
             raised = error
         finally:
             current_branch.reset(token)
-            program.unload(function)
+            script.unload(function)
         script_exit = self.journal.exit or top.left or raised
         return self._done(value) if script_exit is None else self._exited(script_exit, raised)
 
@@ -131,25 +131,25 @@ class Engine:
             self._swallowed()
         return ended
 
-    def _load(self, source: program.Source) -> tuple[Callable[[str], Any], str]:
+    def _load(self, source: script.Source) -> tuple[Callable[[str], Any], str]:
         """The workflow function, and the name of its file in tracebacks."""
-        return program.load(self.ref, source), str(source.path or source.file)
+        return script.load(self.ref, source), str(source.path or source.file)
 
-    def _read(self) -> program.Source | None:
-        return program.read(self.ref, self.root)
+    def _read(self) -> script.Source | None:
+        return script.read(self.ref, self.root)
 
-    def _source(self) -> program.Source:
+    def _source(self) -> script.Source:
         """The current file, else the recorded source."""
         recorded, current = self.recorded, self._read()
         if current is None:
             if recorded is None:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
-            return program.Source(recorded["file"], recorded["body"], None)
+            return script.Source(recorded["file"], recorded["body"], None)
         self.changed = recorded is None or recorded["body"] != current.body
-        self.doubtful = self.changed and not (recorded and program.alike(self.ref, recorded["body"], current.body))
+        self.doubtful = self.changed and not (recorded and script.alike(self.ref, recorded["body"], current.body))
         return current
 
-    def _decided(self, source: program.Source) -> bool:
+    def _decided(self, source: script.Source) -> bool:
         """Whether a person has decided about exactly this change."""
         asked = [q for q in self.task["questions"] if about_run(q) and (q["metadata"] or {}).get("program") == source.digest]
         return any(q["journal"] != self.task["journal"] or said(q) == "keep" for q in asked)
@@ -169,7 +169,7 @@ class Engine:
             return self._interrupted(script_exit.error)
         if isinstance(script_exit, Released):
             return self._released(script_exit)
-        if isinstance(script_exit, program.BadScript):
+        if isinstance(script_exit, script.BadScript):
             return self._not_run(script_exit)
         return self._failed(script_exit)
 
@@ -237,7 +237,7 @@ class Engine:
 
     def _failed(self, error: BaseException) -> Ended:
         """The script raised an exception. A person decides: it is tried again from the call that failed, or ends."""
-        words, at = f"{self.file}: {program.trouble(error, self.where)}", self._failed_at(error)
+        words, at = f"{self.file}: {script.trouble(error, self.where)}", self._failed_at(error)
         again = "Try again" + (f", from step {at.partition('.')[0]}" if at else " from where it failed")
         text = f"{self.key} failed{self._times()}. {words}\nHow should it go on?"
         context = {"error": words, **({"step": at} if at else {}), **_told(error)}

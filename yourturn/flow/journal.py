@@ -21,18 +21,18 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from ..core.canon import dumps
+from ..core.canonical_json import dumps
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
-from ..runs import about_run, failed_at, made_again
-from .align import ASKS, LOOSE, QUIET, Superseded, doubts, line_of, number, place, same
-from .thread import ROUNDS, ScriptThread
-from .values import Diverged, Interrupted, Suspended
+from ..display.runs import about_run, failed_at, made_again
+from .alignment import ASKS, LOOSE, QUIET, Superseded, doubts, line_of, number, place, same
+from .results import Diverged, Interrupted, Suspended
+from .script_thread import ROUNDS, ScriptThread
 
 if TYPE_CHECKING:
     from ..client import Client
-    from .agentcall import Host
+    from .agent_step import Host
 
 Step = dict[str, Any]
 KEPT = 100  #: size of the buffer, in steps
@@ -377,7 +377,7 @@ def recorded(value: Any) -> Any:
 
 def plain(value: Any, what: str) -> Any:
     """Check that a value is plain data, which the journal can hold."""
-    from ..core.canon import check
+    from ..core.canonical_json import check
 
     try:
         return check(value, what)

@@ -26,10 +26,10 @@ from typing import Any, NamedTuple
 from lupa import lua54
 
 from ..core.errors import Invalid, YourturnError
-from . import durable
+from . import api
 from .journal import Branch, current_branch
-from .program import BadScript
-from .values import Answer, LuaError, Pause, Signal
+from .results import Answer, LuaError, Pause, Signal
+from .script import BadScript
 
 MEMORY = 64 * 1024 * 1024
 #: Instructions between two checks for a stop: about a millisecond.
@@ -159,12 +159,12 @@ class Machine:
     def _do(self, name: str, args: list[Any], here: Branch) -> Any:
         if name == "step":
             number, called, *args = args
-            return durable.step(_Function(self, number, here, called), *args)
+            return api.step(_Function(self, number, here, called), *args)
         if name == "parallel":
-            durable.parallel([_ForkedFunction(self, number) for number in args[0]])
+            api.parallel([_ForkedFunction(self, number) for number in args[0]])
             return None
         by_place, options = _given(name, args)
-        return durable.FUNCTIONS[name](*by_place, **options)
+        return api.FUNCTIONS[name](*by_place, **options)
 
     def _say(self, printed: str) -> None:
         """Show what the script printed, unless this is a replay."""

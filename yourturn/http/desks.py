@@ -20,13 +20,13 @@ from typing import Any
 
 from ..client import Client
 from ..config import open_store
-from ..core.canon import secret_hash
+from ..core.canonical_json import secret_hash
 from ..core.errors import NotKnown
 from ..core.model import Who
-from ..desk import Desk
-from ..lookout import Clock
-from ..store import schema
-from ..store.base import NotNow
+from ..db import schema
+from ..db.backend import NotNow
+from ..desk.desk import Desk
+from ..desk.lookups import Clock
 from .threads import Threads
 
 NOBODY = Who("nobody", "viewer")

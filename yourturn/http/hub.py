@@ -24,9 +24,9 @@ from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from .. import wire
+from ..client import serialize
 from ..core.errors import Invalid, StoreTrouble
-from ..desk import Desk
+from ..desk.desk import Desk
 
 #: What a watcher may have waiting, in bytes; and seconds between two signs of life.
 QUEUE, BEAT = 1_000_000, 15.0
@@ -180,11 +180,11 @@ class Hub:
                 return
 
     def told(self, found: list[tuple[str, Any]]) -> list[Told]:
-        events = wire.events([event for _, event in found], self._keys)
+        events = serialize.events([event for _, event in found], self._keys)
         out = []
         for (cursor, _), event in zip(found, events, strict=True):
             made = [*self._words(event), (event["action"], {**event, "cursor": cursor})]
-            frames = tuple(Frame(name, wire.dumps(data).encode()) for name, data in made)
+            frames = tuple(Frame(name, serialize.dumps(data).encode()) for name, data in made)
             out.append(Told(event["seq"], cursor, event["task"], frames))
         return out
 

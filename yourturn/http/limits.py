@@ -1,4 +1,4 @@
-"""How much. How often is said in the database (rates.py), because there all processes count together."""
+"""How much. How often is said in the database (desk/rate_limits.py), because there all processes count together."""
 
 from __future__ import annotations
 

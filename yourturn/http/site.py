@@ -9,8 +9,8 @@ import threading
 import time
 from typing import Any
 
-from .. import rates
 from ..core.errors import YourturnError
+from ..desk import rate_limits
 from .auth import Place
 from .desks import Desks
 from .errors import log
@@ -60,7 +60,7 @@ class Site:
                     client = self.desks.client(workspace=name)
                     client.reconcile()
                     if swept % 100 == 0:
-                        rates.sweep(client.desk)
+                        rate_limits.sweep(client.desk)
                     now, due = client.desk.read(lambda r: (r.now, r.next_due()))
                     pause = min(pause, LATE if due is None else (due - now) / 1_000_000)
                 swept += 1

@@ -26,7 +26,7 @@ from mcp.server import Server, ServerRequestContext
 
 from ..core.errors import StoreTrouble, YourturnError
 from ..version import __version__
-from .catalogue import INSTRUCTIONS, TOOLS, Tool
+from .tool_schemas import INSTRUCTIONS, TOOLS, Tool
 from .tools import Reply, Tools
 
 T = TypeVar("T")

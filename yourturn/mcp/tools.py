@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 
 from ..client import Client
 from ..core.errors import MaybeDone, NotFound, Precondition, YourturnError
-from ..worker import gate
-from ..worker.tool import ask_wait, is_id, named, question_fields, signal, step_of
-from . import words
+from ..worker.claude import permission_gate
+from ..worker.claude.hook_question import ask_wait, is_id, named, question_fields, signal, step_of
+from . import result_text
 from .arguments import check
-from .catalogue import TOOLS
-from .seat import Seat
+from .session import Seat
+from .tool_schemas import TOOLS
 
 #: Our own tools ask, note and report: nobody has to be asked before they run.
 _OURS = "mcp__yourturn__"
@@ -100,9 +100,9 @@ class Tools(Seat):
 
     def _request_permission(self, given: dict[str, Any], call: Call) -> Reply:
         minutes = given.get("timeout_minutes")
-        asked = gate.Call(*call, given["tool"], given["input"], self.folder)
+        asked = permission_gate.Call(*call, given["tool"], given["input"], self.folder)
         fields = {
-            "text": given.get("reason") or gate.describe(asked),
+            "text": given.get("reason") or permission_gate.describe(asked),
             "kind": "permission",
             "action": asked.action,
             "timeout": None if minutes is None else minutes * 60,
@@ -131,9 +131,9 @@ class Tools(Seat):
 
     def _standing(self, q: dict[str, Any], wait: float = 0.0) -> Reply:
         if q["status"] == "pending":
-            data = words.standing(q)
+            data = result_text.standing(q)
             return Reply(data["message"], data, partial(self._once_more, q["id"]), wait, q["id"])
-        data = words.standing(self._used(q))
+        data = result_text.standing(self._used(q))
         with self._lock:
             self._assumed.discard(q["id"])
             self._asked = {said: name for said, name in self._asked.items() if name != q["id"]}
@@ -166,8 +166,8 @@ class Tools(Seat):
         name, given_input = given["tool_name"], given["input"]
         if name.startswith(_OURS) and name.removeprefix(_OURS) in TOOLS:
             return _decision({"behavior": "allow", "updatedInput": given_input})
-        about = gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder)
-        task = self.task(None) or self.own_task(gate.describe(about), f"hook/{about.by}/task")
+        about = permission_gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder)
+        task = self.task(None) or self.own_task(permission_gate.describe(about), f"hook/{about.by}/task")
         token = self.proof(task)
         granted = self._granted(task, about, token)
         if granted is not None:
@@ -186,7 +186,7 @@ class Tools(Seat):
         return self._prompted(task, payload, env, ask_wait(self._env))
 
     def _prompted(self, task: str, payload: dict[str, Any], env: dict[str, str], wait: float = 0.0) -> Reply:
-        said = gate.hook(self.desk, payload, env)
+        said = permission_gate.hook(self.desk, payload, env)
         assert said is not None, "every tool is gated here"
         found = said["hookSpecificOutput"]
         what, why = found["permissionDecision"], found["permissionDecisionReason"]
@@ -198,14 +198,14 @@ class Tools(Seat):
             return _decision({"behavior": "allow", "updatedInput": found.get("updatedInput", payload["tool_input"])})
         return _decision({"behavior": "deny", "message": why})
 
-    def _granted(self, task: str, about: gate.Call, token: str | None) -> Reply | None:
+    def _granted(self, task: str, about: permission_gate.Call, token: str | None) -> Reply | None:
         """A permission for exactly this that nobody has used: asked before the session was resumed, for a call that is gone."""
         for q in self.desk.show(task)["questions"]:
             said = q["metadata"] or {}
             yes = q["status"] == "answered" and q["kind"] == "permission" and q["response"]["verdict"] == "approved"
             if not yes or q["used_by"] or q["action"] != about.action or said.get("tool") or said.get("call") == about.id:
                 continue
-            found = gate.verdict(self.desk, about, q, token)
+            found = permission_gate.verdict(self.desk, about, q, token)
             if found.what == "allow":
                 return _decision({"behavior": "allow", "updatedInput": found.input or about.input})
         return None
@@ -226,16 +226,16 @@ class Tools(Seat):
         self.keep(got)
         also = f"\n\nYou also hold {', '.join(others)}." if others else ""
         task = self.desk.show(got["task"]["key"])  # with its notes and answers
-        message = f"{task['key']} is yours. When it is finished, call complete_task.\n\n{words.brief(task)}{also}"
-        return Reply(message, {"task": words.task(task), "message": message})
+        message = f"{task['key']} is yours. When it is finished, call complete_task.\n\n{result_text.brief(task)}{also}"
+        return Reply(message, {"task": result_text.task(task), "message": message})
 
     def _get_task(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))
         found = self.desk.show(task)
         if "key" not in found:  # a question has that name
             raise NotFound(f"There is no task {task}", hint="To look at a question, use get_answer.")
-        message = f"{words.whereabouts(found, found['key'] in self.claimed())}\n\n{words.brief(found)}"
-        return Reply(message, {"task": words.task(found), "message": message})
+        message = f"{result_text.whereabouts(found, found['key'] in self.claimed())}\n\n{result_text.brief(found)}"
+        return Reply(message, {"task": result_text.task(found), "message": message})
 
     def _report_progress(self, given: dict[str, Any], call: Call) -> Reply:
         task = self.must(given.get("task"))
@@ -276,7 +276,7 @@ class Tools(Seat):
 
     def _moved(self, task: dict[str, Any], then: str = "") -> Reply:
         self.settle(task)
-        message = f"{words.whereabouts(task, task['key'] in self.claimed())} {then}".strip()
+        message = f"{result_text.whereabouts(task, task['key'] in self.claimed())} {then}".strip()
         return Reply(message, {"task": task["key"], "state": task["state"], "awaiting": task["awaiting"], "message": message})
 
     # --- what was missed --------------------------------------------------------------------------------------------

@@ -13,18 +13,18 @@ from starlette.routing import Route
 
 from ..api import jobs
 from ..api.endpoint import Endpoint
-from ..api.table import rows
+from ..api.route_table import rows
 from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
+from ..desk.lookups import Clock
 from ..http import auth, errors
 from ..http.desks import Desks
 from ..http.gate import Gate, answer, refuse
 from ..http.paths import Paths
 from ..http.site import Site
-from ..lookout import Clock
 from ..version import __version__
-from ..web import frame
+from ..web import layout
+from ..web import page_table as web_table
 from ..web import pages as web
-from ..web import table as web_table
 
 
 class App(FastAPI):
@@ -60,7 +60,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        frame.warm()
+        layout.warm()
         if clockwork:
             site.start()
         async with mcp.run() if mcp else nullcontext():
@@ -97,7 +97,7 @@ def create_app(address: str, *, here: auth.Place | None = None, clock: Clock | N
 
 def _mcp(site: Site) -> Any:
     try:
-        from ..mcp.afar import Mcp
+        from ..mcp.http_transport import Mcp
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise

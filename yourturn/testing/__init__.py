@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from .desk import FakeClock, temporary_desk
 
 if TYPE_CHECKING:
-    from .lines import OffScript, Told, approve, asks, crashes, done, failed, needs_human, reject, said, silence
-    from .stage import Stage, Waiting
+    from .harness import Stage, Waiting
+    from .scripted_replies import OffScript, Told, approve, asks, crashes, done, failed, needs_human, reject, said, silence
 
 _REPLIES = ("OffScript", "Told", "approve", "asks", "crashes", "done", "failed", "needs_human", "reject", "said", "silence")
 
@@ -25,13 +25,13 @@ _REPLIES = ("OffScript", "Told", "approve", "asks", "crashes", "done", "failed",
 def __getattr__(name: str) -> Any:
     """The workflow harness is imported on first use: tests that need only a desk and a clock load faster."""
     if name in _REPLIES:
-        from . import lines
+        from . import scripted_replies
 
-        return getattr(lines, name)
+        return getattr(scripted_replies, name)
     if name in ("Stage", "Waiting"):
-        from . import stage
+        from . import harness
 
-        return getattr(stage, name)
+        return getattr(harness, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

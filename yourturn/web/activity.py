@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ..core.errors import Invalid
-from . import shape
-from .telling import Told, gathered, told
-from .visit import Page, Shown, Visit
+from . import view_models
+from .event_text import Told, gathered, told
+from .request import Page, Shown, Visit
 
 PAGE = 60
 
@@ -44,7 +44,7 @@ def show(visit: Visit) -> Shown:
         filters["before"] = int(wish.before)
     found = client.history(wish.task or None, limit=PAGE + 1, **filters)[::-1]
     more, found = len(found) > PAGE, found[:PAGE]
-    now = shape.now_of(client)
+    now = view_models.now_of(client)
     days: list[tuple[str, list[Told]]] = []
     for event in gathered(found):
         day = _day(event["at"], now)

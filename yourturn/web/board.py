@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ..client import Client
-from ..core import access
+from ..core import permissions
 from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
 from ..core.errors import Invalid, YourturnError
 from ..core.model import STATES
-from . import inbox, shape
+from . import inbox, view_models
 from .inbox import new_key
-from .visit import Go, Page, Shown, Visit
+from .request import Go, Page, Shown, Visit
 
 #: The lanes of the board, in their order; the rest lies below in a fold.
 LANES = ("ready", "blocked", "working", "human", "review", "done")
@@ -31,19 +31,19 @@ class Card(NamedTuple):
     href: str
     title: str
     priority: int
-    state: shape.Tag
+    state: view_models.Tag
     ask: str  #: what a person is asked
-    who: shape.Who | None
+    who: view_models.Who | None
     fact: str
     since: str
-    time: shape.Time | None
-    when: shape.Moment
+    time: view_models.Time | None
+    when: view_models.Moment
     waits: str
 
 
 class Lane(NamedTuple):
     name: str
-    tag: shape.Tag
+    tag: view_models.Tag
     many: int
     cards: list[Card]
     more: int
@@ -82,20 +82,20 @@ def wish_of(query: Mapping[str, str]) -> Wish:
 def card(t: Mapping[str, Any], now: int) -> Card:
     waiting = next((q for q in t["questions"] if q["status"] == "pending" and q["blocking"]), None)
     when = t["ended_at"] or t["updated_at"]
-    ask = f"{shape.kind(waiting).label}: {waiting['text']}" if waiting else ""
+    ask = f"{view_models.kind(waiting).label}: {waiting['text']}" if waiting else ""
     return Card(
         t["key"],
         f"/tasks/{t['key']}",
         t["title"],
         t["priority"],
-        shape.state(t["state"]),
+        view_models.state(t["state"]),
         ask,
-        shape.holder(t) if t["state"] == "working" else None,
+        view_models.holder(t) if t["state"] == "working" else None,
         "" if ask else fact(t, now),
-        shape.short(max(0, -shape.seconds_until(t["updated_at"], now))) if t["claim"] else shape.ago(when, now),
-        shape.countdown(waiting, now) if waiting else None,
-        shape.at(when, now),
-        shape.short(max(0, -shape.seconds_until(waiting["asked_at"], now))) if waiting else "",
+        view_models.short(max(0, -view_models.seconds_until(t["updated_at"], now))) if t["claim"] else view_models.ago(when, now),
+        view_models.countdown(waiting, now) if waiting else None,
+        view_models.at(when, now),
+        view_models.short(max(0, -view_models.seconds_until(waiting["asked_at"], now))) if waiting else "",
     )
 
 
@@ -105,7 +105,7 @@ def fact(t: Mapping[str, Any], now: int) -> str:
         rest = len(t["blocked_by"]) - 1
         return f"waits for {t['blocked_by'][0]}" + (f" and {rest} more" if rest else "")
     if t["wake_at"]:
-        return f"until {shape.day(t['wake_at'], now)}"
+        return f"until {view_models.day(t['wake_at'], now)}"
     if t["ended_at"]:
         return str(t["reason"] or "")
     return f"for {t['role']}" if t["role"] and not t["claim"] else ""
@@ -124,7 +124,7 @@ def show(visit: Visit) -> Shown:
     common = {
         "here": "tasks",
         "wish": wish,
-        "may": access.may(client.who, "create"),
+        "may": permissions.may(client.who, "create"),
         "projects": [p["key"] for p in client.projects()],
     }
     return _list(client, wish, common) if wish.view == "list" else _board(visit, wish, common)
@@ -142,7 +142,7 @@ EMPTY = {
 
 def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
     client, project = visit.client, wish.project or None
-    counts, now = client.counts(project), shape.now_of(client)
+    counts, now = client.counts(project), view_models.now_of(client)
     lanes = []
     for name in LANES:
         count = counts.get(name, 0)
@@ -157,9 +157,9 @@ def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
             if over:
                 found = sorted(found, key=lambda t: str(t["ended_at"]), reverse=True)[:CARDS]
             cards = [card(t, now) for t in found]
-        lanes.append(Lane(name, shape.state(name), count, cards, count - len(cards), wish.url(state=name), EMPTY[name]))
+        lanes.append(Lane(name, view_models.state(name), count, cards, count - len(cards), wish.url(state=name), EMPTY[name]))
     rest = [
-        Lane(name, shape.state(name), counts[name], [], counts[name], wish.url(state=name), "")
+        Lane(name, view_models.state(name), counts[name], [], counts[name], wish.url(state=name), "")
         for name in REST
         if counts.get(name)
     ]
@@ -175,14 +175,14 @@ def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
         state=wish.state or None, project=wish.project or None, after=wish.after or None, newest=True, limit=PAGE + 1, **filters
     )
     more, found = len(found) > PAGE, found[:PAGE]
-    now, counts = shape.now_of(client), client.counts(wish.project or None)
+    now, counts = view_models.now_of(client), client.counts(wish.project or None)
     menu = [
-        ("State", [(shape.state(s).label, wish.url(state=s), counts[s], wish.state == s) for s in STATES if counts.get(s)]),
+        ("State", [(view_models.state(s).label, wish.url(state=s), counts[s], wish.state == s) for s in STATES if counts.get(s)]),
         ("Priority", [(words, wish.url(priority=p), "", wish.priority == p) for p, words in PRIORITIES.items()]),
         ("Type", [(t.capitalize(), wish.url(type=t), "", wish.type == t) for t in TYPES]),
     ]
     words = {
-        "state": shape.state(wish.state).label if wish.state in STATES else "Open",
+        "state": view_models.state(wish.state).label if wish.state in STATES else "Open",
         "priority": f"Priority {wish.priority}",
         "type": wish.type.capitalize(),
         "search": f"“{wish.search}”",

@@ -9,9 +9,9 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..core.prose import label, option_label, snake
+from ..core.field_text import label, option_label, snake
 from ..core.questions import EDITABLE
-from ..screen import HIDDEN
+from ..display.terminal import HIDDEN
 
 #: Lines of a diff that are shown; and how many are shown unfolded.
 MOST, FLAT = 4000, 200

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ..client import Client
-from ..core.access import GRANTS, is_mine
 from ..core.errors import AlreadyClosed, IllegalMove, Invalid, YourturnError
 from ..core.model import PENDING
-from ..core.words import iso
-from ..view import GROUPS, SOON, grouped
-from . import shape, words
-from .visit import Data, Page, Shown, Visit
+from ..core.permissions import GRANTS, is_mine
+from ..core.time_format import iso
+from ..display import GROUPS, SOON, grouped
+from . import labels, view_models
+from .request import Data, Page, Shown, Visit
 
 #: Questions on one page; and at most so many answers at once.
 PAGE, BATCH = 25, 50
@@ -49,7 +49,7 @@ def remembered(visit: Visit, name: tuple[Any, ...], make: Callable[[], Any]) -> 
 
 
 def waiting_for(visit: Visit) -> int:
-    return survey(visit, Wish(), shape.now_of(visit.client)).mine
+    return survey(visit, Wish(), view_models.now_of(visit.client)).mine
 
 
 class Wish(NamedTuple):
@@ -122,13 +122,13 @@ def _survey(visit: Visit, wish: Wish, now: int) -> Survey:
     kinds: dict[str, int] = {}
     projects: dict[str, int] = {}
     for q in here:
-        sort = shape.question_sort(q)
+        sort = view_models.question_sort(q)
         kinds[sort] = kinds.get(sort, 0) + 1
         projects[q["project"]] = projects.get(q["project"], 0) + 1
     wanted = [
         (name, q)
         for name, q in order
-        if (not wish.kind or shape.question_sort(q) == wish.kind)
+        if (not wish.kind or view_models.question_sort(q) == wish.kind)
         and (not wish.project or q["project"] == wish.project)
         and (not wish.urgency or name == URGENCY[wish.urgency])
     ]
@@ -141,25 +141,25 @@ def new_key() -> str:
 
 
 def show(visit: Visit) -> Shown:
-    from .article import find, pane
     from .question import words_sent
+    from .question_view import find, pane
 
     client, wish = visit.client, wish_of(visit.query)
     if not _may(client):  # nothing is theirs to answer: they look at all
         wish = wish._replace(whose="all")
-    now = shape.now_of(client)
+    now = view_models.now_of(client)
     found = survey(visit, wish, now)
     slice_ = found.order[wish.start : wish.start + PAGE]
     asked = {q["id"]: q for q in client.inbox(only=[q["id"] for _, q in slice_])}
     effects = client.effects(*asked)
-    groups: list[tuple[str, str, list[shape.Row]]] = []
+    groups: list[tuple[str, str, list[view_models.Row]]] = []
     for name, short in slice_:
         q = asked.get(short["id"])
         if q is None:
             continue
         if not groups or groups[-1][0] != name:
             groups.append((name, ABOUT[name], []))
-        groups[-1][2].append(shape.row(q, now, client.who.name, words.script(q), new_key(), effects.get(q["id"], ())))
+        groups[-1][2].append(view_models.row(q, now, client.who.name, labels.script(q), new_key(), effects.get(q["id"], ())))
     ids = [row.id for _, _, rows in groups for row in rows]
     at = wish.at or (ids[0] if ids else "")
     shown = pane(visit, at, now) if at else None
@@ -210,11 +210,11 @@ def _chips(wish: Wish) -> list[tuple[str, str]]:
 def counts(visit: Visit) -> Shown:
     """For a page that is open: how many wait, what time it is, is it still the same server; and, of the questions that the
     page shows as open, which are closed by now, and until when the others wait."""
-    now = shape.now_of(visit.client)
+    now = view_models.now_of(visit.client)
     found = survey(visit, Wish(), now)
     shown = list(dict.fromkeys(filter(None, visit.query.get("shown", "").split(","))))[:SHOWN]
     rows: list[Row] = remembered(visit, ("waiting", ""), visit.client.waiting) if shown else []
-    ends = {q["id"]: shape.millis(shape.deadline(q)) for q in rows}
+    ends = {q["id"]: view_models.millis(view_models.deadline(q)) for q in rows}
     return Data(
         {
             "mine": found.mine, "all": found.all, "boot": visit.boot, "desk": visit.client.desk.identity(), "now": now // 1000,
@@ -230,7 +230,7 @@ class Planned(NamedTuple):
     id: str
     task: str
     text: str
-    kind: shape.Kind
+    kind: view_models.Kind
     say: str
     then: str
     action: Any
@@ -248,15 +248,15 @@ def _planned(visit: Visit, ids: list[str]) -> tuple[list[Planned], list[tuple[st
         raise Invalid(f"At most {BATCH} answers at once", reason=f"{len(ids)} were selected")
     effects = visit.client.effects(*ids)
     for q in visit.client.inbox(only=ids):
-        run = words.script(q)
-        say = words.batch_verb(q, effects.get(q["id"], ()), run)
+        run = labels.script(q)
+        say = labels.batch_verb(q, effects.get(q["id"], ()), run)
         if q["status"] != "pending":
-            alone.append((q["id"], q["text"], words.result(q, visit.client.who.name)))
+            alone.append((q["id"], q["text"], labels.result(q, visit.client.who.name)))
         elif say is None:
             alone.append((q["id"], q["text"], "It needs words or a choice."))
         else:
             it = action(q["action"], q["digest"]) if q["action"] is not None else None
-            plan.append(Planned(q["id"], q["task"], q["text"], shape.kind(q), say.verb, say.effect, it, new_key()))
+            plan.append(Planned(q["id"], q["task"], q["text"], view_models.kind(q), say.verb, say.effect, it, new_key()))
     return plan, alone
 
 
@@ -269,7 +269,7 @@ def _sum(plan: list[Planned]) -> str:
     done = sum(p.then.endswith(" is done") for p in plan)
     on = len(plan) - done
     parts = [
-        f"{words.plural(done, 'task')} {'is' if done == 1 else 'are'} done" if done else "",
+        f"{labels.plural(done, 'task')} {'is' if done == 1 else 'are'} done" if done else "",
         f"{on} go{'es' * (on == 1)} on" if on else "",
     ]
     return ", ".join(filter(None, parts))
@@ -277,8 +277,8 @@ def _sum(plan: list[Planned]) -> str:
 
 def send(visit: Visit) -> Shown:
     """Each on its own: who was slower than somebody else is told, and the others still count."""
-    from .answering import faster, say
-    from .article import find
+    from .answer_form import faster, say
+    from .question_view import find
 
     done: list[tuple[str, str, str, bool]] = []
     for pair in visit.fields("send")[:BATCH]:
@@ -286,11 +286,11 @@ def send(visit: Visit) -> Shown:
         found: Row | None = None
         try:
             found = find(visit.client, number[:60])
-            said = words.batch_verb(found, visit.client.effects(found["id"]).get(found["id"], ()), words.script(found))
+            said = labels.batch_verb(found, visit.client.effects(found["id"]).get(found["id"], ()), labels.script(found))
             if said is None and found["status"] == PENDING:
                 raise Invalid("It needs words or a choice")
             say(visit.client, found, {"verdict": "approved"}, key[:200] or None)
-            told = f"{said.verb}: {said.effect}." if said else words.result(found, visit.client.who.name)  # sent before
+            told = f"{said.verb}: {said.effect}." if said else labels.result(found, visit.client.who.name)  # sent before
             done.append((number, found["text"], told, True))
         except (AlreadyClosed, IllegalMove):
             done.append((number, found["text"] if found else "", faster(visit, number), False))

@@ -11,20 +11,20 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from ..core import access
+from ..core import permissions
 from ..core.errors import NotKnown, YourturnError
 from ..http import auth, errors, limits
 from ..http.errors import Headers
 from ..http.gate import answer
 from ..http.site import Site
-from . import assets, frame, shape
-from .table import Row
-from .visit import Data, Go, Page, Part, Shown, Visit, as_json
+from . import assets, layout, view_models
+from .page_table import Row
+from .request import Data, Go, Page, Part, Shown, Visit, as_json
 
 HTML: Headers = [
     (b"content-type", b"text/html; charset=utf-8"),
     (b"cache-control", b"private, no-cache"),
-    (b"content-security-policy", frame.CSP.encode()),
+    (b"content-security-policy", layout.CSP.encode()),
     (b"referrer-policy", b"same-origin"),  # with none at all, a browser does not say which page a form comes from
 ]
 Reply = tuple[int, Headers, bytes]
@@ -72,10 +72,10 @@ def admitted(site: Site, scope: Any, operation: str) -> auth.Asker:
     try:
         asker = auth.asker(site.desks, site.here, scope["yourturn.headers"])
     except NotKnown:
-        if access.NEEDS[operation] != "open":
+        if permissions.NEEDS[operation] != "open":
             raise
         asker = None
-    access.check(asker.client.who if asker else None, operation)
+    permissions.check(asker.client.who if asker else None, operation)
     return asker or auth.Asker(site.desks.client())
 
 
@@ -108,14 +108,14 @@ def page(visit: Visit, found: Page) -> str:
     context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot, "after": visit.after}
     context["follows"] = visit.looks and found.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
-        context |= {"me": shape.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}
+        context |= {"me": view_models.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}
         context["identity"] = visit.client.desk.identity()
-        context |= shape.wishes(visit.client) | {"drawn": shape.now_of(visit.client) // 1000}
+        context |= view_models.wishes(visit.client) | {"drawn": view_models.now_of(visit.client) // 1000}
         if "waiting" not in found.context:
             from .inbox import waiting_for
 
             context["waiting"] = waiting_for(visit)
-    return frame.render(found.template, **context | found.context)
+    return layout.render(found.template, **context | found.context)
 
 
 def problem(site: Site, scope: Any, error: BaseException, status: int | None = None) -> Reply:
@@ -138,7 +138,7 @@ def problem(site: Site, scope: Any, error: BaseException, status: int | None = N
         )
         html = page(visit, Page("notice.html", context))
     except Exception:  # nobody we know, or nothing works: the bare words
-        html = frame.render("bare.html", **context)
+        html = layout.render("bare.html", **context)
     more = [pair for pair in headers if pair[0] in (b"retry-after",)]
     return squeezed(scope["yourturn.headers"], (status or code, [*HTML, *more], html.encode()))
 

@@ -5,36 +5,36 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..core.access import GRANTS, is_mine
 from ..core.model import ENDED, HUMAN, PENDING, WITHDRAWN
-from ..view import followed
-from . import frame, inbox, shape, words
-from .article import NOTHING, Asked, Draft, find, made
-from .moving import moved_with
-from .visit import Go, Page, Part, Shown, Visit
+from ..core.permissions import GRANTS, is_mine
+from ..display import followed
+from . import inbox, labels, layout, view_models
+from .question_view import NOTHING, Asked, Draft, find, made
+from .request import Go, Page, Part, Shown, Visit
+from .task_actions import moved_with
 
 
 def show(visit: Visit) -> Shown:
     """?as=article, pane, sheet, row or toast: a piece for a page that is open."""
     named, part = visit.path["id"], visit.query.get("as", "")
-    now = shape.now_of(visit.client)
+    now = view_models.now_of(visit.client)
     context = {"csrf": visit.csrf, "may": "human" in GRANTS[visit.client.who.role]}
     if part in ("article", "pane", "sheet"):
         q = find(visit.client, named)
         told = f"Sent. {words_sent(visit, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
         place = "page" if part == "article" else part
         found = made(visit.client, q, now, place, sent=told, next=neighbours(visit, q["id"], now).after if told else "")
-        return Part(frame.part("article.html", "article", found, **context))
+        return Part(layout.part("article.html", "article", found, **context))
     if part in ("row", "toast"):
         q = find(visit.client, named)
         effects = visit.client.effects(q["id"]).get(q["id"], ())
-        row = shape.row(q, now, visit.client.who.name, words.script(q), inbox.new_key(), effects)
+        row = view_models.row(q, now, visit.client.who.name, labels.script(q), inbox.new_key(), effects)
         if row.result:
-            row = row._replace(result=row.result + shape.fate(q, visit.client.show(q["task"])))
+            row = row._replace(result=row.result + view_models.fate(q, visit.client.show(q["task"])))
         macro = "row" if part == "row" else "toast"
         wished = visit.client.preferences().get("notify") if visit.client.who.is_person else None
         loud = q["blocking"] and (wished is None or q["urgency"] in wished)
-        return Part(frame.part(f"{macro}.html", macro, row, **context, mine=is_mine(visit.client.who, q["reviewer"]), loud=loud))
+        return Part(layout.part(f"{macro}.html", macro, row, **context, mine=is_mine(visit.client.who, q["reviewer"]), loud=loud))
     return page(visit, named, now)
 
 
@@ -83,10 +83,10 @@ def _came_of(client: Client, q: Asked) -> str:
         return f"{key} still waits for {' and '.join(waits[:3])}."
     if state in ENDED:
         return f"{key} is {state}."
-    run = words.script(task)
-    if q["status"] == WITHDRAWN or not (run or shape.who(q["asked_by"]).agent):  # no agent of its own goes on with it
+    run = labels.script(task)
+    if q["status"] == WITHDRAWN or not (run or view_models.who(q["asked_by"]).agent):  # no agent of its own goes on with it
         return f"Agents take {key} again."
-    who = run or words.name(q["asked_by"])
+    who = run or labels.name(q["asked_by"])
     return f"{who} hears of it." if not q["blocking"] else f"{who} goes on with {key}."
 
 
@@ -98,5 +98,5 @@ def cancel(visit: Visit) -> Shown:
     task = visit.client.show(q["task"])
     holds = visit.client.holds_up(q["task"])
     ends = "cancel" if q["kind"] == "work" else "rejected"
-    ending = {"say": ends, "who": words.name(q["asked_by"]), "branch": bool(task["branch"]), "holds_up": holds, "key": q["task"]}
-    return page(visit, q["id"], shape.now_of(visit.client), ending=ending)
+    ending = {"say": ends, "who": labels.name(q["asked_by"]), "branch": bool(task["branch"]), "holds_up": holds, "key": q["task"]}
+    return page(visit, q["id"], view_models.now_of(visit.client), ending=ending)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..client.managing import SESSION
-from ..core import access
+from ..client.admin import SESSION
+from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..core.rules import ROLES
 from ..core.settings import SETTINGS, check
+from ..display import person
 from ..http import auth
-from ..view import person
-from . import shape
+from . import view_models
 from .inbox import new_key
-from .visit import Go, Page, Shown, Visit
+from .request import Go, Page, Shown, Visit
 
 THEMES = {"": "As the device says", "light": "Light", "dark": "Dark"}
 URGENCIES = {"high": "High", "normal": "Normal", "low": "Low"}
@@ -46,19 +46,19 @@ SAVED = {
 
 class Session(NamedTuple):
     id: int
-    who: shape.Who
+    who: view_models.Who
     about: str
-    since: shape.Moment
+    since: view_models.Moment
     here: bool
 
 
 class Token(NamedTuple):
     name: str
-    who: shape.Who
+    who: view_models.Who
     role: str
     scopes: str
     maker: str
-    since: shape.Moment
+    since: view_models.Moment
     ends: str
     over: str
 
@@ -77,9 +77,9 @@ def show(visit: Visit) -> Shown:
 def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, status: int = 200) -> Shown:
     """`wrong`: in which section, and what. `secret`: what is shown once."""
     client = visit.client
-    who, now = client.who, shape.now_of(client)
+    who, now = client.who, view_models.now_of(client)
     wishes = client.preferences() if who.is_person else {}
-    admin = access.may(who, "user_set")
+    admin = permissions.may(who, "user_set")
     projects = client.projects() if admin else []
     at = visit.query.get("project", "").upper() or (visit.field("project").upper() if wrong[0] == "projects" else "")
     project = next((p for p in projects if p["key"] == at), projects[0] if projects else None)
@@ -98,7 +98,7 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
             "sessions": _sessions(client, visit.session, now) if who.is_person else [],
             "tokens": _tokens(client, now) if who.is_person else [],
             "roles": PEOPLE,
-            "token_roles": [role for role in ("agent", *PEOPLE) if access.at_most(role, who.role)],
+            "token_roles": [role for role in ("agent", *PEOPLE) if permissions.at_most(role, who.role)],
             "scopes": SCOPES,
             "lasts": LASTS,
             "admin": admin,
@@ -122,7 +122,7 @@ def _url(visit: Visit) -> str:
 def _sessions(client: Client, secret: str, now: int) -> list[Session]:
     mine = client.desk.session(secret)[0] if secret else 0
     return [
-        Session(s["id"], shape.who(s["actor"]), browser(s["about"]), shape.at(s["created_at"], now), s["id"] == mine)
+        Session(s["id"], view_models.who(s["actor"]), browser(s["about"]), view_models.at(s["created_at"], now), s["id"] == mine)
         for s in sorted(client.sessions(), key=lambda s: (s["id"] != mine, -s["id"]))
     ]
 
@@ -152,13 +152,13 @@ def _tokens(client: Client, now: int) -> list[Token]:
             "revoked"
             if t["revoked_at"]
             else "expired"
-            if t["expires_at"] and shape.seconds_until(t["expires_at"], now) <= 0
+            if t["expires_at"] and view_models.seconds_until(t["expires_at"], now) <= 0
             else ""
         )
-        ends = f"until {shape.day(t['expires_at'], now)}" if t["expires_at"] else "does not end"
-        whose, scopes = shape.who(t["actor"]), ", ".join(SCOPES.get(name, name).lower() for name in t["scopes"])
+        ends = f"until {view_models.day(t['expires_at'], now)}" if t["expires_at"] else "does not end"
+        whose, scopes = view_models.who(t["actor"]), ", ".join(SCOPES.get(name, name).lower() for name in t["scopes"])
         maker = person(t["created_by"]) if t["created_by"] else ""
-        since = shape.at(t["created_at"], now)
+        since = view_models.at(t["created_at"], now)
         found.append(Token(t["name"], whose, t["role"], scopes, "" if maker == whose.name else maker, since, ends, over))
     return [t for t in found if not t.over] + [t for t in found if t.over][-5:]
 

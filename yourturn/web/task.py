@@ -6,15 +6,15 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..core import access
+from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..core.model import READY
-from ..screen import length, micros
-from ..view import old_id, person
-from . import asof, drawing, frame, shape, telling, words
+from ..display import old_id, person
+from ..display.terminal import length, micros
+from . import charts, event_text, labels, layout, page_version, view_models
 from .inbox import new_key
-from .moving import did, moves
-from .visit import Data, Go, Page, Part, Shown, Visit
+from .request import Data, Go, Page, Part, Shown, Visit
+from .task_actions import did, moves
 
 #: Lines of the log on the page, and on a page of its own; events on the page.
 LINES, WHOLE, EVENTS = 200, 2000, 8
@@ -36,10 +36,10 @@ class Asked(NamedTuple):
     id: str
     href: str
     text: str
-    kind: shape.Kind
-    who: shape.Who
-    when: shape.Moment
-    time: shape.Time
+    kind: view_models.Kind
+    who: view_models.Who
+    when: view_models.Moment
+    time: view_models.Time
     then: str
     words: str  #: how it ended
     bead: str
@@ -59,8 +59,8 @@ class Step(NamedTuple):
 
 
 class Note(NamedTuple):
-    who: shape.Who
-    when: shape.Moment
+    who: view_models.Who
+    when: view_models.Moment
     text: str
     agent: bool
 
@@ -100,7 +100,7 @@ def _speaker(e: Mapping[str, Any]) -> str:
 def _line(x: Mapping[str, Any], name: str) -> Line:
     return Line(
         x["at"],
-        shape.seconds(x["at"]),
+        view_models.seconds(x["at"]),
         name if x["sort"] == "said" else x["sort"],
         x["text"].rstrip(),
         "err" if x["sort"] in BAD else "",
@@ -110,9 +110,9 @@ def _line(x: Mapping[str, Any], name: str) -> Line:
 def _mark(e: Mapping[str, Any], waiting: set[str]) -> Line:
     """What waits still stands out."""
     open_ = any(q["id"] in waiting for q in e["data"].get("opened", ()))
-    text = telling.sentence(e)
-    who = "" if e["action"] in telling.ALONE else f"{person(e['actor'])} "
-    return Line(e["at"], shape.seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
+    text = event_text.sentence(e)
+    who = "" if e["action"] in event_text.ALONE else f"{person(e['actor'])} "
+    return Line(e["at"], view_models.seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
 
 
 def live(visit: Visit) -> Shown:
@@ -123,7 +123,7 @@ def live(visit: Visit) -> Shown:
     found, seen = lines(visit.client, task, LINES)
     if visit.query.get("seen") == seen:
         return Part("")
-    return Part(frame.part("log.html", "lines", found, seen))
+    return Part(layout.part("log.html", "lines", found, seen))
 
 
 def log(visit: Visit) -> Shown:
@@ -146,7 +146,7 @@ def log(visit: Visit) -> Shown:
 
 def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
     pending = q["status"] == "pending"
-    kind = shape.kind(q)
+    kind = view_models.kind(q)
     rejected = (q["response"] or {}).get("verdict") == "rejected"
     bead, icon = (
         ("now", kind.icon)
@@ -162,11 +162,11 @@ def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
         f"/questions/{q['id']}",
         q["text"],
         kind,
-        shape.who(f"agent:{run}" if run else q["asked_by"]),
-        shape.at(q["asked_at"], now),
-        shape.countdown(q, now),
-        words.silence(q, run, short=True),
-        "" if pending else words.result(q, me),
+        view_models.who(f"agent:{run}" if run else q["asked_by"]),
+        view_models.at(q["asked_at"], now),
+        view_models.countdown(q, now),
+        labels.silence(q, run, short=True),
+        "" if pending else labels.result(q, me),
         bead,
         icon,
         pending,
@@ -190,7 +190,7 @@ def step(s: Mapping[str, Any], now: int) -> Step:
         icon,
         bead,
         word,
-        time if ends else f"{word} {shape.short(took / 1_000_000)}",
+        time if ends else f"{word} {view_models.short(took / 1_000_000)}",
         _about(s, result),
         s["spare"],
     )
@@ -228,7 +228,7 @@ def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
             {"approval": "an approval", "review": "a review", "content": "a look at the text"}.get(t["requires"] or "", ""),
             False,
         ),
-        ("Put aside", f"until {shape.day(t['wake_at'], now)}" if t["wake_at"] else "", False),
+        ("Put aside", f"until {view_models.day(t['wake_at'], now)}" if t["wake_at"] else "", False),
         ("Labels", ", ".join(t["labels"]), False),
     ]
 
@@ -251,7 +251,7 @@ def show(visit: Visit) -> Shown:
 
 def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", status: int = 200) -> Shown:
     client, key = visit.client, t["key"]
-    now, me, run = shape.now_of(client), client.who.name, words.script(t)
+    now, me, run = view_models.now_of(client), client.who.name, labels.script(t)
     questions = [asked(q, now, me, run) for q in t["questions"]]
     finished = client.inbox(task=key) if not any(q.pending for q in questions) else []
     waiting = [q for q in questions if q.pending] + [asked(q, now, me, run) for q in finished if q["id"] == key]
@@ -265,8 +265,8 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
         {
             "here": "tasks",
             "t": t,
-            "tag": shape.state(t["state"]),
-            "worker": shape.holder(t),
+            "tag": view_models.state(t["state"]),
+            "worker": view_models.holder(t),
             "about": t["description"].strip() != t["title"].strip() and t["description"].strip(),
             "facts": [fact for fact in _facts(t, now) if fact[1]],
             "waiting_q": waiting,
@@ -274,23 +274,23 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "lines": found,
             "seen": seen,
             "notes": [
-                Note(shape.who(n["author"]), shape.at(n["at"], now), n["text"], not n["author"].startswith("human:"))
+                Note(view_models.who(n["author"]), view_models.at(n["at"], now), n["text"], not n["author"].startswith("human:"))
                 for n in t["notes"]
             ],
             "steps": [step(s, now) for s in t["steps"]],
             "script": run,
-            "graph": drawing.graph(graph) if graph["edges"] else None,
-            "events": [telling.told(e, now) for e in reversed(events[-EVENTS:])],
-            "created": shape.at(t["created_at"], now),
-            "author": shape.who(t["created_by"]),
+            "graph": charts.graph(graph) if graph["edges"] else None,
+            "events": [event_text.told(e, now) for e in reversed(events[-EVENTS:])],
+            "created": view_models.at(t["created_at"], now),
+            "author": view_models.who(t["created_by"]),
             "old": old_id(t),
-            "wrote": shape.who(writer["actor"] if writer else None),
-            "ended": shape.at(t["ended_at"], now) if t["ended_at"] else None,
+            "wrote": view_models.who(writer["actor"] if writer else None),
+            "ended": view_models.at(t["ended_at"], now) if t["ended_at"] else None,
             "sure": [m for m in doing if m.style == "go"][:1],
             "moves": doing,
-            "as_of": asof.mark(t),
-            "may_note": access.may(client.who, "note"),
-            "may_answer": access.may(client.who, "answer"),
+            "as_of": page_version.mark(t),
+            "may_note": permissions.may(client.who, "note"),
+            "may_answer": permissions.may(client.who, "answer"),
             "working": t["state"] == "working",
             "unattended": client.unattended(task=key) if t["state"] == READY else None,
             "did": did(visit, key),

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import IO
 
-from ..screen import cut, dim, length, one_line
+from ..display.terminal import cut, dim, length, one_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _COLOUR = re.compile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from yourturn.config import connect
-from yourturn.flow import program
-from yourturn.flow.agentcall import Turn
+from yourturn.flow import script as program
+from yourturn.flow.agent_step import Turn
 from yourturn.flow.engine import Ended, Engine
 from yourturn.strict import examine
 

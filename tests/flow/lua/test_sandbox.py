@@ -14,9 +14,9 @@ from lupa import lua54
 
 from tests.conftest import TURN
 from yourturn.flow import lua
-from yourturn.flow.agentcall import Turn
+from yourturn.flow.agent_step import Turn
 from yourturn.flow.engine import Ended
-from yourturn.flow.program import BadScript
+from yourturn.flow.script import BadScript
 
 
 def shut_in(lines: str) -> None:

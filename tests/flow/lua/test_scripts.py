@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from yourturn.core.errors import NotFound
-from yourturn.flow import lua, program
-from yourturn.flow.agentcall import Turn
+from yourturn.flow import lua
+from yourturn.flow import script as program
+from yourturn.flow.agent_step import Turn
 from yourturn.flow.engine import Ended
-from yourturn.flow.program import BadScript
+from yourturn.flow.script import BadScript
 
 NEEDS = Turn("ask", "NEEDS_HUMAN", "Which port?", "input")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from yourturn.worker.gitwork import Workplace, prepare
+from yourturn.worker.git.worktrees import Workplace, prepare
 
 B1, B2, B3 = "turn/PROJ-1-login", "turn/PROJ-2-tests", "turn/PROJ-3-docs"
 

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 from tests.stories.conftest import Turn
 from tests.worker.git.conftest import B1, at
-from yourturn.worker.git import locked
-from yourturn.worker.gitwork import Workplace, clean, finish, prepare, worktrees
-from yourturn.worker.repository import at as at_repo
+from yourturn.worker.git.command import locked
+from yourturn.worker.git.repository import at as at_repo
+from yourturn.worker.git.worktrees import Workplace, clean, finish, prepare, worktrees
 
 
 def test_clean_removes_only_what_is_safe(repo, tmp_path):

@@ -10,8 +10,8 @@ import pytest
 
 from tests.worker.git.conftest import B1, B2, B3, Repo, at, worked
 from yourturn.core.errors import GitTrouble, Invalid, Precondition
-from yourturn.worker import gitwork
-from yourturn.worker.gitwork import finish, patch_of, prepare
+from yourturn.worker.git import worktrees
+from yourturn.worker.git.worktrees import finish, patch_of, prepare
 
 
 # --- merging ------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def test_a_hook_that_leaves_something_running_does_not_hold_us(repo):
 
 
 def test_a_call_that_hangs_is_ended(repo):
-    from yourturn.worker.git import attempt
+    from yourturn.worker.git.command import attempt
 
     repo("config", "alias.hang", f"!echo $$ > '{repo.path}/.git/pid'; sleep 600")
     with pytest.raises(GitTrouble, match="took too long"):
@@ -110,7 +110,7 @@ def test_without_a_name_there_is_still_an_author(repo, tmp_path, monkeypatch):
     config = tmp_path / "home/.gitconfig"
     config.write_text("")
     before = (repo.path / ".git/config").read_text()
-    assert set(gitwork.identity(str(repo.path)).values()) == {"Yourturn", "yourturn@localhost"}
+    assert set(worktrees.identity(str(repo.path)).values()) == {"Yourturn", "yourturn@localhost"}
     done = finish(worked(repo), "x")
     who = repo("log", "-1", "--format=%an <%ae>, %cn <%ce>", done["commit"])
     assert who == "Yourturn <yourturn@localhost>, Yourturn <yourturn@localhost>"

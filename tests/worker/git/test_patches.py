@@ -10,7 +10,7 @@ import pytest
 
 from tests.worker.git.conftest import B1, B2, at, worked
 from yourturn.core.errors import Precondition
-from yourturn.worker.gitwork import finish, patch_of, prepare, roll_back
+from yourturn.worker.git.worktrees import finish, patch_of, prepare, roll_back
 
 
 # --- failing ------------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import pytest
 
 from tests.worker.git.conftest import B1, B2, B3, at, worked
 from yourturn.core.errors import GitTrouble, Invalid, Precondition
-from yourturn.worker.gitwork import Workplace, clean, finish, leave, patch_of, prepare, roll_back
+from yourturn.worker.git.worktrees import Workplace, clean, finish, leave, patch_of, prepare, roll_back
 
 
 # --- a place of its own -------------------------------------------------------------------------------------------------
@@ -241,7 +241,7 @@ exit $code
 """)
     tool.chmod(0o755)
     script = """
-import sys; from pathlib import Path; from yourturn.worker.gitwork import prepare
+import sys; from pathlib import Path; from yourturn.worker.git.worktrees import prepare
 prepare(Path(sys.argv[1]), "PROJ-3", sys.argv[2], needs=[sys.argv[3]], patch=sys.argv[4] or None)
 """
     env = {**os.environ, "PATH": f"{tool.parent}:{os.environ['PATH']}"}
@@ -285,7 +285,7 @@ def test_bad_names_are_refused(repo):
 
 # --- many at once -------------------------------------------------------------------------------------------------------
 def crowd(script: str, root: Path, count: int) -> list[str]:
-    head = "import sys; from pathlib import Path; from yourturn.worker.gitwork import *\n"
+    head = "import sys; from pathlib import Path; from yourturn.worker.git.worktrees import *\n"
     head += "root, n = Path(sys.argv[1]), sys.argv[2]; sys.stdin.read()\n"
     everyone = [
         subprocess.Popen([sys.executable, "-c", head + script, str(root), str(n)], stdin=-1, stdout=-1, stderr=-1, text=True)

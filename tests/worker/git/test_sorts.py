@@ -9,9 +9,9 @@ import pytest
 
 from tests.worker.git.conftest import B1, B2, Repo, at, worked
 from yourturn.core.errors import GitTrouble, Invalid, Precondition
-from yourturn.worker import inplace
-from yourturn.worker.git import git
-from yourturn.worker.gitwork import Workplace, clean, finish, leave, patch_of, prepare, roll_back, worktrees
+from yourturn.worker.git import in_place
+from yourturn.worker.git.command import git
+from yourturn.worker.git.worktrees import Workplace, clean, finish, leave, patch_of, prepare, roll_back, worktrees
 
 
 # --- repositories of all sorts ------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ def test_in_place_one_task_at_a_time(repo):
     at(place, "new").write_text("x")
     assert roll_back(place, "PROJ-2") == "refs/yourturn/failed/PROJ-2-1"
     assert repo.status() == [] and repo("rev-parse", "main") == done["commit"]
-    assert not inplace._held
+    assert not in_place._held
 
 
 def test_in_place_never_takes_a_persons_changes(repo):
@@ -163,7 +163,7 @@ def test_in_place_on_no_branch(repo):
 
 def test_in_place_a_killed_worker_holds_nothing(repo):
     script = """
-import os, sys; from pathlib import Path; from yourturn.worker.gitwork import prepare
+import os, sys; from pathlib import Path; from yourturn.worker.git.worktrees import prepare
 root = Path(sys.argv[1]); prepare(root, "PROJ-1", "turn/PROJ-1", in_place=True); (root / "half").touch(); os.kill(os.getpid(), 9)
 """
     assert subprocess.run([sys.executable, "-c", script, str(repo.path)]).returncode == -9

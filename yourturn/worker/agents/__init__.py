@@ -62,7 +62,7 @@ def make(agent: Agent) -> Adapter:
 
             return Codex(agent)
         case "python":
-            from .call import Call
+            from .function_agent import Call
 
             return Call(agent)
         case "scripted":
@@ -128,7 +128,7 @@ def _checked(name: str, given: Any) -> Agent:
 
 def _gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
     """Nobody may believe that something is gated which is not."""
-    from ..patterns import readable
+    from ..claude.patterns import readable
 
     if patterns and adapter == "codex":
         raise Invalid(f"{where} gate cannot be kept", reason="Codex asks nobody before a tool runs", hint="Use its sandbox.")

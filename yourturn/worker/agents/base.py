@@ -80,7 +80,7 @@ class Run:
     @property
     def ask_wait(self) -> float:
         """How long a question waits for a quick person inside the session."""
-        from ..tool import ask_wait
+        from ..claude.hook_question import ask_wait
 
         return ask_wait(self.env)
 

@@ -18,7 +18,7 @@ import shlex
 import uuid
 from typing import Any
 
-from ..patterns import ASKING
+from ..claude.patterns import ASKING
 from .base import (
     ARGUMENT,
     Agent,

@@ -11,7 +11,7 @@ import json
 import re
 from typing import Any
 
-from ..tool import CLOSED
+from ..claude.hook_question import CLOSED
 from .base import (
     ARGUMENT,
     Agent,

@@ -56,7 +56,7 @@ def perform(
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
     """Run an agent to its end. Never raises for anything that the agent does."""
-    from .call import Inline
+    from .function_agent import Inline
 
     limits = Limits(time_limit, silence_limit, stop or threading.Event(), waiting, grace, clock)
     if isinstance(adapter, Inline):

@@ -30,7 +30,7 @@ class Scripted:
     def _launch(self, run: Run, *more: str) -> Launch:
         place = Path(run.log).parent if run.log else Path(tempfile.gettempdir(), f"yourturn-actors-{os.getuid()}")
         session = run.session_id or f"{run.task}-{run.agent.name}"
-        argv = (sys.executable, "-u", "-m", "yourturn.worker.agents.actor", run.agent.argv[0])
+        argv = (sys.executable, "-u", "-m", "yourturn.worker.agents.scripted_process", run.agent.argv[0])
         words = ("--session", session, "--place", str(place), *more)
         prompt = run.answer_prompt if more and run.answer_prompt else run.prompt
         return Launch(argv + words, environment(run), run.folder, prompt.encode("utf-8", "replace"))

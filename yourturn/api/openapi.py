@@ -1,0 +1,337 @@
+"""The OpenAPI document, drawn from the table of routes and the tables of the core: nobody writes it by hand twice."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+from ..core import permissions
+from ..core.actions import COMPLEXITIES, FAILURES, REQUIRES, TYPES, URGENCIES, VERBS
+from ..core.errors import every_error
+from ..core.model import STATES, VERDICTS
+from ..core.questions import RESPONSE_TYPES
+from ..core.rules import KINDS, REASONS, SILENCE
+from ..version import __version__
+from . import examples, jobs, rpc
+from .handlers import DEEDS
+from .request import MOST, USUAL, Answer, Call
+from .route_table import ALIASES, Row, rows
+
+Schema = dict[str, Any]
+
+
+def show(call: Call) -> Answer:
+    return Answer(document())
+
+
+# --- schemas ----------------------------------------------------------------------------------------------------------
+
+
+def _s(kind: str, **more: Any) -> Schema:
+    return {"type": kind, **more}
+
+
+def _or_null(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+_text, _whole, _flag, _any = _s("string"), _s("integer"), _s("boolean"), Schema()
+_time = _s("string", format="date-time")
+_list_of_text = _s("array", items=_text)
+_object = _s("object")
+
+
+def _words(*words: str) -> Schema:
+    return _s("string", enum=list(words))
+
+
+def _ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _record(required: dict[str, Schema], **optional: Schema) -> Schema:
+    return _s("object", properties={**required, **optional}, required=list(required))
+
+
+def _page(name: str, of: str) -> Schema:
+    cursor = {
+        "anyOf": [_text, _whole, {"type": "null"}],
+        "description": "Send it as `cursor` for the next page; null at the end.",
+    }
+    return _record({name: _s("array", items=_ref(of)), "next_cursor": cursor})
+
+
+#: How the arguments of the verbs look; what is not here is any JSON.
+_FIELDS: dict[str, Schema] = {
+    **dict.fromkeys(("title", "description", "acceptance", "summary", "details", "role", "branch", "worker", "claim"), _text),
+    **dict.fromkeys(("group", "by", "digest", "workflow", "external_id", "parent", "question", "to", "host", "epic"), _text),
+    **dict.fromkeys(("step", "session_id", "reviewer"), _text), **dict.fromkeys(("once", "replace", "hold"), _flag),
+    "text": _text, "reason": _text, "type": _words(*TYPES), "complexity": _words(*COMPLEXITIES), "requires": _words(*REQUIRES),
+    "priority": _s("integer", minimum=0, maximum=4), "labels": _list_of_text, "max_retries": _s("integer", minimum=1, maximum=100),
+    "depends_on": _list_of_text, "needs": _list_of_text, "draft": _flag, "awaiting": _words(*KINDS), "kind": _words(*KINDS),
+    "project": _s("string", pattern="^[A-Za-z][A-Za-z0-9_]{0,19}$"), "blocking": _flag, "multi": _flag, "allow_other": _flag,
+    "urgency": _words(*URGENCIES), "response_type": _words(*RESPONSE_TYPES), "on_timeout": _words(*SILENCE),
+    "context": _object, "metadata": _object, "options": _s("array", items={"anyOf": [_text, _object]}),
+    "confidence": _s("number", minimum=0, maximum=1), "verdict": _words(*VERDICTS), "restart": _flag, "spare": _flag,
+    "failure": _words(*FAILURES), "until": _text, "children": _s("array", items={"anyOf": [_text, _object]}),
+    "issues": _list_of_text, "also": _s("array", items=_object), "steps": _s("array", items=_object), "journal": _whole,
+    "program": _object, "fields": _object, "seat": _object, "signal": _object,
+}  # fmt: skip
+
+
+def _body(names: tuple[str, ...], required: tuple[str, ...] = (), **own: Schema) -> Schema:
+    found = {name: own.get(name) or _FIELDS.get(name, _any) for name in names}
+    return _s("object", properties=found, additionalProperties=False, **({"required": list(required)} if required else {}))
+
+
+def _schemas() -> dict[str, Schema]:
+    question = _record(
+        {
+            "id": _text, "task": _text, "kind": _words(*KINDS), "blocking": _flag, "text": _text, "context": _any,
+            "reason": _or_null(_text), "response_type": _words(*RESPONSE_TYPES), "options": _s("array", items=_ref("Option")),
+            "multi": _flag, "allow_other": _flag, "group": _or_null(_text), "urgency": _words(*URGENCIES), "default": _any,
+            "timeout_at": _or_null(_time), "on_timeout": _words(*SILENCE), "reviewer": _or_null(_text),
+            "confidence": _or_null(_s("number")), "action": _any, "digest": _or_null(_text), "metadata": _any,
+            "status": _words("pending", "answered", "timeout", "cancelled"), "response": _or_null(_ref("Response")),
+            "asked_by": _text, "asked_at": _time, "responded_by": _or_null(_text), "responded_at": _or_null(_time),
+        }
+    )  # fmt: skip
+    task = _record(
+        {
+            "key": _text, "title": _text, "description": _text, "state": _words(*STATES), "priority": _whole, "type": _text,
+            "complexity": _text, "parent": _or_null(_text), "depends_on": _list_of_text, "blocked_by": _list_of_text,
+            "children": _list_of_text, "external_id": _or_null(_text), "requires": _or_null(_text), "role": _or_null(_text), "labels": _list_of_text, "acceptance": _text,
+            "awaiting": _or_null(_words(*KINDS)), "retry_count": _whole, "max_retries": _whole, "branch": _or_null(_text),
+            "session_id": _or_null(_text), "workflow": _or_null(_text), "summary": _text, "failure": _or_null(_text),
+            "reason": _text, "claim": _or_null(_object), "questions": _s("array", items=_ref("Question")),
+            "notes": _s("array", items=_object), "steps": _s("array", items=_object), "created_at": _time, "updated_at": _time,
+            "completed_at": _or_null(_time), "ended_at": _or_null(_time), "version": _whole,
+        },
+        follow_ups=_s("array", items=_ref("FollowUp")),
+    )  # fmt: skip
+    claim = _record({"task": _text, "worker": _text, "epoch": _whole, "token": _text, "expires_at": _time})
+    claimed = _record({"task": _ref("Task"), "claim": claim})
+    response = _record({"type": _words(*jobs.RESPONSE_TYPES), "value": {"type": ["string", "boolean", "number"]}}, text=_text)
+    shown = _record({"type": _text, "value": _any}, text=_text)
+    job_question = _record(
+        {
+            "id": _text, "jobId": _text, "workspaceId": _text, "projectId": _text, "type": _words(*jobs.TYPES), "question": _text,
+            "context": _any, "status": _words("pending", "answered", "timeout", "cancelled"), "responseType": _words(*RESPONSE_TYPES),
+            "options": _s("array", items=_ref("Option")), "response": _or_null(shown), "respondedBy": _or_null(_text),
+            "respondedAt": _or_null(_time), "timeoutAt": _or_null(_time), "defaultResponse": _or_null(shown), "metadata": _any,
+            "createdAt": _time,
+        }
+    )  # fmt: skip
+    option = _record({"label": _text}, id=_text, value={"type": ["string", "boolean", "number"]}, description=_text)
+    codes = sorted({error.code for error in every_error()} | {"usage"})
+    status = _words("pending", "running", "waiting_for_input", "waiting_for_approval", "completed", "failed", "cancelled")
+    return {
+        "Error": _record({"error": _record({"code": _words(*codes), "message": _text, "hint": _text})}),
+        "Option": option,
+        "Response": _record({"type": _text, "value": _any, "text": _or_null(_text), "verdict": _or_null(_text)}),
+        "Question": question,
+        "Task": task,
+        "FollowUp": _record({"task": _text, "from": _words(*STATES), "to": _words(*STATES), "questions": _list_of_text}),
+        "Tasks": _page("tasks", "Task"),
+        "Questions": _page("questions", "Question"),
+        "Event": _record({"seq": _whole, "at": _time, "actor": _text, "action": _text, "task": _or_null(_text), "data": _object}),
+        "Events": _page("events", "Event"),
+        "Lines": _record({"lines": _s("array", items=_object), "next_cursor": _or_null(_whole)}),
+        "NewTask": _body(tuple(n for n in VERBS["create"].args if n != "program"), ("title",)),
+        "NewQuestion": _body((*DEEDS["ask"].takes, "claim"), ("text",), reason=_words(*REASONS)),
+        "Claimed": _or_null(claimed),
+        "Moved": {"anyOf": [_ref("Task"), _ref("Question"), claimed]},
+        "NextClaim": _body(("worker", "project", "epic", "role", "host", "lease"), ("worker",)),
+        "NewAnswer": {
+            "anyOf": [
+                _body(DEEDS["answer"].takes),
+                _s("object", properties={"response": response, "restart": _flag}, required=["response"], additionalProperties=False),
+            ]
+        },
+        "Answered": {"anyOf": [_ref("Question"), _record({"success": _flag, "jobResumed": _flag}, jobStatus=status)]},
+        "Answers": _record({"answers": _s("array", items=_object)}),
+        "Cancel": _body((*DEEDS["withdraw"].takes, "claim")),
+        "Assign": _body(DEEDS["assign"].takes, ("reviewer",)),
+        "Job": _record({"id": _text, "status": status, "projectId": _text}),
+        "JobQuestion": job_question,
+        "JobQuestions": _record({"questions": _s("array", items=_ref("JobQuestion"))}, nextCursor=_or_null(_text)),
+        "JobAsked": _record({"questionId": _text, "timeoutAt": _or_null(_time)}),
+        "NewJobQuestion": _s(
+            "object",
+            properties={
+                "question": _text, "type": _words(*jobs.TYPES), "responseType": _words(*jobs.RESPONSE_TYPES),
+                "options": _s("array", items=option), "context": _object, "timeoutMinutes": _s("number"), "defaultResponse": response,
+                "metadata": _object, "claim": _s("string", description="The token of the job's claim: who asks keeps it."),
+            },
+            required=["question", "type", "responseType"], additionalProperties=False,
+        ),
+        "Cursor": _record({"cursor": _text}),
+        "Projects": _record({"projects": _s("array", items=_object)}),
+        "Workers": _record({"workers": _s("array", items=_ref("Worker")), "unattended": _or_null(_record({"task": _text, "ready": _whole, "workers": _whole, "start": _text}))}),
+        "Worker": _record(
+            {
+                "name": _text, "actor": _text, "host": _text, "agents": _list_of_text, "project": _or_null(_text), "epic": _or_null(_text),
+                "role": _or_null(_text), "runs": _flag, "parallel": _whole, "running": _flag, "tasks": _list_of_text, "started_at": _time,
+                "seen_at": _time,
+            }
+        ),
+        "Me": _record({"actor": _text, "role": _text, "may": _list_of_text, "workspace": _text, "scopes": _or_null(_list_of_text)}),
+        "Stats": _record({"days": _whole, "tasks": _object, "waiting": _object, "questions": _object, "peak": _whole, "kinds": _object, "answer_seconds": _object}),
+        "Method": _s(
+            "object", additionalProperties=False,
+            properties={"args": _s("array"), "fields": _object, "project": _FIELDS["project"], "version": _whole},
+        ),
+        "Result": _record({"result": _any}),
+        "Document": _object,
+    }  # fmt: skip
+
+
+# --- operations -------------------------------------------------------------------------------------------------------
+
+_ERRORS = {
+    "400": "The request makes no sense.", "401": "Who are you?", "403": "You may not.", "404": "There is no such thing.",
+    "405": "Not with this method.", "409": "Not from where it is now; or somebody was faster.",
+    "412": "It has changed since you looked.", "413": "Too much.", "422": "Something in it does not fit.",
+    "429": "Too often. Retry-After says when.", "503": "The database cannot do it now. Nothing was changed.",
+}  # fmt: skip
+_QUERY: dict[str, Schema] = {
+    "limit": _s("integer", minimum=1, maximum=MOST, default=USUAL), "days": _s("integer", minimum=1, maximum=3650, default=30),
+    "priority": _s("integer", minimum=0, maximum=4), "status": _words("pending", "answered", "timeout", "cancelled", "all"),
+    "type": _text, "seconds": _s("number", minimum=0, maximum=30), "format": _words("log"), "urgency": _words(*URGENCIES),
+    "ready": _flag, "mine": _flag,
+}  # fmt: skip
+_ABOUT = {
+    "cursor": "Where the last page ended: its `next_cursor`.", "only": "Names of events, with commas between; `beat`: one after every 15 seconds of silence.",
+    "format": "`log`: only the events of the log themselves, all named log.", "after": "The id of the last event that was seen.",
+    "awaiting": "Kinds of questions, with commas between; empty for any.", "state": "States, with commas between; `open` is all that has not ended.",
+    "mine": "Sent to you, to a role of yours, or to nobody in particular.",
+    "project": "The key of a project.", "workspaceId": "Yours; any other is not found.", "kind": "Kinds, with commas between.",
+}  # fmt: skip
+
+
+def _json(name: str, example: Any = None) -> Schema:
+    found: Schema = {"schema": _ref(name)}
+    if example is not None:
+        found["example"] = example
+    return {"application/json": found}
+
+
+def _operation(row: Row) -> list[tuple[str, str, Schema]]:
+    """(path, method, operation): one for each verb where the path names one."""
+    if "{action}" in row.path:
+        return [(row.path.replace("{action}", name), "post", _one(row, name)) for name in (*DEEDS, *ALIASES)]
+    if "{method}" in row.path:
+        return [(row.path.replace("{method}", name), "post", _one(row, name)) for name in rpc.methods()]
+    return [(row.path, row.method.lower(), _one(row, ""))]
+
+
+def _one(row: Row, what: str) -> Schema:
+    verb = ALIASES.get(what, what)
+    operation = row.operation_for({"action": what, "method": what})
+    need = permissions.NEEDS[operation]
+    scopes = ", ".join(f"`{scope}`" for scope, within in permissions.SCOPES.items() if operation in within)
+    name = f"{row.method} {row.path}".replace("{action}", what).replace("{method}", what)
+    found: Schema = {
+        "operationId": re.sub(r"\W+", "_", name).strip("_").lower(),
+        "summary": VERBS[verb].about if "{action}" in row.path else row.about,
+        "description": "Open to all." if need == "open" else f"Takes `{need}`; of a token that is narrowed, one of: {scopes}.",
+        "tags": [row.path.split("/")[2] if row.path.startswith("/api/") else "server"],
+        "parameters": _parameters(row),
+        "responses": _responses(row, what, need),
+        "security": [] if need == "open" else [{"token": []}, {"session": []}],
+    }
+    if row.method == "POST":
+        found["requestBody"] = _request(row, verb)
+    return found
+
+
+def _request(row: Row, what: str) -> Schema:
+    example = examples.SENT.get(what if "{action}" in row.path else f"{row.method} {row.path}")
+    if "{action}" in row.path:
+        deed = DEEDS[what]
+        own = {"reason": _words(*REASONS)} if what in ("ask", "flag") else {"to": {"type": ["string", "integer"]}}
+        schema = _body((*deed.takes, *(["claim"] if deed.claim else [])), (), **own)
+        content: Schema = {"application/json": {"schema": schema, "example": example or {}}}
+    else:
+        content = _json(row.body, example if example is not None else {})
+    return {"content": content, "required": False}
+
+
+def _parameters(row: Row) -> list[Schema]:
+    found: list[Schema] = [
+        {
+            "name": name,
+            "in": "path",
+            "required": True,
+            "schema": _s("string", minLength=1),
+            "example": "PROJ-1" if name == "key" else "Q1",
+        }
+        for name in re.findall(r"{(\w+)}", row.path)
+        if name not in ("action", "method")
+    ]
+    for name in row.query:
+        about = {"description": _ABOUT[name]} if name in _ABOUT else {}
+        found.append({"name": name, "in": "query", "schema": _QUERY.get(name, _text), **about})
+    if row.method == "POST":
+        found.append(
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "schema": _s("string", minLength=1, maxLength=200),
+                "description": "Said again with the same key, nothing happens twice.",
+            }
+        )
+        if "/{" in row.path:
+            found.append(
+                {"name": "If-Match", "in": "header", "schema": _text, "description": "The ETag that was seen: otherwise 412."}
+            )
+    elif row.stream is None:
+        found.append(
+            {"name": "If-None-Match", "in": "header", "schema": _text, "description": "The ETag that you have: then 304."}
+        )
+    else:
+        found.append({"name": "Last-Event-ID", "in": "header", "schema": _text})
+    return found
+
+
+def _responses(row: Row, what: str, need: str) -> Schema:
+    example = examples.GIVEN.get(f"{row.method} {row.path}")
+    if row.path == "/api/events":
+        content: Schema = {"text/event-stream": {"schema": _text, "example": examples.STREAM}}
+    elif row.gives == "text":
+        content = {"text/plain": {"schema": _text}}
+    else:
+        content = _json(row.gives, example)
+    found: Schema = {str(row.status): {"description": row.about, "content": content}}
+    if row.method == "GET" and row.stream is None:
+        found["304"] = {"description": "You have it already."}
+    for status, words in _ERRORS.items():
+        if need != "open" or status in ("400", "405", "422", "503"):
+            found[status] = {"description": words, "content": _json("Error")}
+    return found
+
+
+@cache
+def document() -> Schema:
+    paths: dict[str, Schema] = {}
+    for row in rows():
+        for path, method, operation in _operation(row):
+            paths.setdefault(path, {})[method] = operation
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Yourturn",
+            "version": __version__,
+            "description": "The desk between coding agents and people. Fields may be sent in snake_case or camelCase; answers are in "
+            "snake_case, but for questions of jobs, which speak camelCase.",
+        },
+        "paths": paths,
+        "components": {
+            "schemas": _schemas(),
+            "securitySchemes": {
+                "token": {"type": "http", "scheme": "bearer", "description": "A token of `turn token create`."},
+                "session": {"type": "apiKey", "in": "cookie", "name": "yourturn", "description": "A browser's; changes also need X-CSRF-Token."},
+            },
+        },
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""Functions that ask a person before they run."""

@@ -1,0 +1,41 @@
+"""Data in and out: everything in one file, and the tasks of other trackers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import IO, Any
+
+from .refs import Names
+
+
+class Moving(Names):
+    def export(self, file: str | IO[str], *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+        """Write everything but secrets, as JSON lines, to a file (packed if its name ends in .gz) or an open stream."""
+        from ..data import archive
+
+        path = file if isinstance(file, str) else None
+        stream = None if isinstance(file, str) else file
+        count = archive.export(self.desk.store, self.who, stream, path, progress)
+        return {"file": path, "rows": count}
+
+    def import_(
+        self,
+        source: str,
+        *,
+        from_: str | None = None,
+        project: str | None = None,
+        dry_run: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> dict[str, Any]:
+        """Bring in an export, or the tasks of ticks, beehive or beads: all of it, or nothing."""
+        from ..data import archive, task_import
+
+        if from_ is None and archive.sort_of(source) == "export":
+            return archive.bring_in(self.desk, source, dry_run, progress)
+        return task_import.bring(self.desk, source, from_, project or self.project, dry_run)
+
+    def backup(self, file: str, *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
+        """Everything, secrets too, as it is now; others may go on writing."""
+        from ..data import archive
+
+        return archive.backup(self.desk.store, self.who, file, progress)

@@ -1,0 +1,282 @@
+"""The one JSON encoding: what programs may rely on. The command, the Python API, HTTP and MCP all use it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..core.model import DONE, ENDED, FINISHED, PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
+from ..core.step_paths import path
+from ..core.time_format import iso
+from ..db.details import Details
+from ..db.event_log import FollowUp
+from ..db.reads import Asked
+
+if TYPE_CHECKING:
+    from ..core.previews import Effect
+    from ..desk.worker_registry import Worker
+
+
+def time(micros: int | None) -> str | None:
+    return None if micros is None else iso(micros)
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else [] if text == "[]" else json.loads(text)
+
+
+#: As json does it by itself; but it makes a new one of these for every value.
+_quickly = (
+    json.encoder.c_make_encoder(  # type: ignore[attr-defined]
+        None, json.JSONEncoder().default, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
+    )
+    if getattr(json.encoder, "c_make_encoder", None)
+    else None
+)
+
+
+def dumps(value: Any) -> str:
+    return "".join(_quickly(value, 0)) if _quickly else json.dumps(value)
+
+
+def task(t: Task, d: Details) -> dict[str, Any]:
+    return {
+        "key": t.key,
+        "title": t.title,
+        "description": t.description,
+        "state": t.state,
+        "priority": t.priority,
+        "type": t.type,
+        "complexity": t.complexity,
+        "parent": d.parent,
+        "depends_on": [ref.key for ref in d.needs],
+        "blocked_by": [] if t.state in ENDED else [ref.key for ref in d.needs if ref.state not in RESOLVED],
+        "children": d.children,
+        "requires": t.requires,
+        "role": t.role,
+        "labels": _json(t.labels),
+        "acceptance": t.acceptance,
+        "awaiting": awaiting(d.questions),
+        "retry_count": t.retry_count,
+        "max_retries": t.max_retries,
+        "branch": t.branch,
+        "session_id": t.session_id,
+        "workflow": t.workflow,
+        "summary": t.summary,
+        "failure": t.failure,
+        "reason": t.reason,
+        "claim": None if t.holder is None else {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)},
+        "questions": [question(q, t.key) for q in d.questions],
+        "notes": [{"author": note.author, "text": note.text, "at": time(note.at)} for note in d.notes],
+        "steps": [step(s) for s in d.steps],
+        "wake_at": time(t.wake_at),
+        "external_id": t.external_id,
+        "created_by": t.created_by,
+        "created_at": time(t.created_at),
+        "updated_at": time(t.updated_at),
+        "completed_at": time(_completed(t, d.questions)),
+        "ended_at": time(t.ended_at),
+        "version": t.version,
+        "extra": _json(t.extra),
+        "host": t.host,
+        "seat": _json(t.seat),
+        "journal": t.journal,
+    }
+
+
+def _completed(t: Task, questions: list[Question]) -> int | None:
+    """When the work was finished: as long as a person is asked to sign it off, the moment at which they were; then its end."""
+    asked = [q.asked_at for q in questions if q.status == PENDING and (q.reason == FINISHED or q.kind == t.requires)]
+    return asked[0] if asked else t.ended_at if t.state == DONE else None
+
+
+def step(s: Step) -> dict[str, Any]:
+    """One call of a run's script. `spare`: it was made before the script was changed, and may be taken over."""
+    return {
+        "index": path(s.place),
+        "name": s.name,
+        "agent": s.agent,
+        "digest": s.digest,
+        "call": _json(s.call),
+        "status": s.status,
+        "session_id": s.session_id,
+        "seat": _json(s.seat),
+        "result": _json(s.result),
+        "started_at": time(s.started_at),
+        "ended_at": time(s.ended_at),
+        "spare": s.place.startswith(SPARE),
+    }
+
+
+def awaiting(questions: list[Question]) -> str | None:
+    """The kind of the oldest open blocking question."""
+    return next((q.kind for q in questions if q.status == PENDING and q.blocking), None)
+
+
+def question(q: Question, key: str) -> dict[str, Any]:
+    return {
+        "id": q.name if q.id > 0 else key,  # owed, but not asked yet: the task's key stands for it
+        "task": key,
+        "kind": q.kind,
+        "blocking": bool(q.blocking),
+        "text": q.text,
+        "context": _json(q.context),
+        "reason": q.reason,
+        "response_type": q.response_type,
+        "options": _json(q.options),
+        "multi": bool(q.multi),
+        "allow_other": bool(q.allow_other),
+        "group": q.grp,
+        "urgency": q.urgency,
+        "default": (_json(q.default_value) or {}).get("value"),
+        "timeout_at": time(q.timeout_at),
+        "on_timeout": q.on_timeout,
+        "reviewer": q.reviewer,
+        "confidence": q.confidence,
+        "action": _json(q.action),
+        "digest": q.digest,
+        "metadata": _json(q.metadata),
+        "status": q.status,
+        "response": _json(q.response),
+        "close_reason": q.close_reason,
+        "asked_by": q.asked_by,
+        "asked_at": time(q.asked_at),
+        "responded_by": q.responded_by,
+        "responded_at": time(q.responded_at),
+        "used_by": q.used_by,
+        "step": path(q.step.partition("/")[2]) if q.step else None,
+        "journal": int(q.step.partition("/")[0]) if q.step else None,
+    }
+
+
+def asked(item: Asked) -> dict[str, Any]:
+    """A question in an inbox also says which task it is about and how many others wait for that."""
+    return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting, "workflow": item.workflow}
+
+
+def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
+    """Questions without their words. There may be thousands."""
+    return [
+        {
+            "id": f"Q{r[0]}", "task": r[1], "project": r[2], "kind": r[3], "response_type": r[4], "blocking": r[5] == 1,
+            "urgency": r[6], "timeout_at": None if r[7] is None else iso(r[7]), "on_timeout": r[8], "reviewer": r[9],
+            "asked_by": r[10], "holds_up": r[11],
+        }
+        for r in rows
+    ]  # fmt: skip
+
+
+def effect(e: Effect) -> dict[str, Any]:
+    """One way to answer a question, and where it would lead."""
+    return {
+        "answer": e.way.name,
+        "label": e.way.label,
+        "verdict": e.way.verdict,
+        "value": e.way.value,
+        "option": e.option,
+        "command": e.way.command,
+        "why": e.way.why,
+        "why_needed": e.way.why_needed,
+        "state": e.state,
+        "worker": e.holder,
+        "cancels": e.cancels,
+        "waits_for": list(e.waits_for),
+    }
+
+
+def follow_ups(found: Iterable[FollowUp]) -> dict[str, Any]:
+    """What a reply says of other tasks that the same commit moved, where it moved some."""
+    moved = [{"task": f.task, "from": f.was, "to": f.state, "questions": list(f.questions)} for f in found]
+    return {"follow_ups": moved} if moved else {}
+
+
+def claim(c: Claim) -> dict[str, Any]:
+    return {"task": c.task, "worker": c.worker, "epoch": c.epoch, "token": c.token, "expires_at": time(c.expires_at)}
+
+
+def worker(w: Worker, running: bool, tasks: list[str]) -> dict[str, Any]:
+    return {
+        "name": w.name, "actor": w.actor, "host": w.host, "agents": w.agents.split(), "project": w.project, "epic": w.epic,
+        "role": w.role, "runs": bool(w.runs), "parallel": w.parallel, "running": running, "tasks": tasks,
+        "started_at": time(w.started_at), "seen_at": time(w.seen_at),
+    }  # fmt: skip
+
+
+def events(found: Iterable[Event], keys: Callable[[set[int]], dict[int, str]]) -> list[dict[str, Any]]:
+    """Events in the words of the contract; `keys` looks up what the tasks that they name by number are called."""
+    told = [(e, json.loads(e.data)) for e in found]
+    numbers = {number for _, data in told for number in _numbers(data)}
+    named = keys(numbers) if numbers else {}
+    return [
+        {
+            "seq": e.seq,
+            "at": time(e.at),
+            "actor": e.actor,
+            "action": e.action,
+            "task": e.task,
+            "data": _data(data, {0: e.task, **named}),
+        }
+        for e, data in told
+    ]
+
+
+def _numbers(data: dict[str, Any]) -> Iterator[int]:
+    """The tasks that an event names by their numbers; 0 is the task that it creates."""
+    for name in _NEEDS:
+        for pair in data.get(name, ()):
+            yield from filter(None, pair)
+    if data.get("set", {}).get("parent_id"):
+        yield data["set"]["parent_id"]
+
+
+_NEEDS = ("needs_added", "needs_removed")
+
+
+def _data(data: dict[str, Any], named: dict[int, Any]) -> dict[str, Any]:
+    """An event's data as it is stored, in the words of the contract."""
+    found = {name: _readable(name, value) for name, value in data.items()}
+    for name in ("opened", "closed"):
+        if name in data:
+            found[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
+    if "steps" in data:
+        found["steps"] = [
+            {k: _readable(k, v) for k, v in item.items() if k not in ("place", "journal")} | {"index": path(item["place"])}
+            for item in data["steps"]
+        ]
+    for name in _NEEDS:
+        if name in data:
+            found[name] = [[named.get(number) for number in pair] for pair in data[name]]
+    if "notes" in data:
+        found["notes"] = [{**note, "at": time(note["at"])} if "at" in note else note for note in data["notes"]]
+    if "set" in data:
+        found["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
+        if "parent_id" in data["set"]:
+            found["set"]["parent"] = named.get(data["set"]["parent_id"])
+    return found
+
+
+def _readable(name: str, value: Any) -> Any:
+    if name.endswith("_at") and isinstance(value, int):
+        return time(value)
+    if name in _STORED_JSON and isinstance(value, str):
+        return json.loads(value)
+    return value
+
+
+_STORED_JSON = frozenset(
+    {"action", "call", "context", "default_value", "extra", "labels", "metadata", "options", "response", "result", "seat"}
+)
+
+
+_TIMED = ("lease", "max_lease", "min_timeout", "max_timeout", "review", "signal_timeout")
+_NO_TIME = {"review": "auto", "signal_timeout": "none"}
+
+
+def settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Lengths of time as seconds, so that programs need not know our unit."""
+    found = {}
+    for name, value in values.items():
+        timed = name.partition(".")[0] in _TIMED and isinstance(value, int) and value != 0
+        found[name] = value / 1_000_000 if timed else _NO_TIME.get(name.partition(".")[0], value) if value == 0 else value
+    return found

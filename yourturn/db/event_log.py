@@ -1,0 +1,143 @@
+"""The event log, read in an order that never skips an event that is committed late."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ..core.model import Event, Note, Question, Step, Task
+from .backend import Store
+
+_EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash"
+
+
+class FollowUp(NamedTuple):
+    """A move of another task that followed in the same commit: where it led, and the questions that it opened."""
+
+    task: str
+    was: str | None
+    state: str
+    questions: tuple[str, ...] = ()
+
+
+def follow_ups(moves: Iterable[tuple[str, str | None, str, list[str]]]) -> tuple[FollowUp, ...]:
+    """From moves of other tasks (key, from, to, questions that were opened): one for each task that is not as it was."""
+    found: dict[str, FollowUp] = {}
+    for key, was, state, opened in moves:
+        before = found.get(key, FollowUp(key, was, ""))
+        found[key] = before._replace(state=state, questions=(*before.questions, *opened))
+    return tuple(one for one in found.values() if one.state != one.was or one.questions)
+
+
+class Left(NamedTuple):
+    """A task as the moves of this transaction left it, and what they made."""
+
+    task: Task
+    alone: bool  #: it has no neighbours; otherwise a move of one could have changed its row since
+    questions: list[Question]  #: the open ones, those that the moves were about, and those that they closed
+    notes: list[Note]
+    steps: list[Step]
+    follow_ups: tuple[FollowUp, ...] = ()
+
+
+class Log:
+    """Somebody who looks, in one transaction."""
+
+    def __init__(self, store: Store, run: Any, workspace: int, left: Left | None = None) -> None:
+        self.store = store
+        self.run = run
+        self.workspace = workspace
+        self.now = 0
+        self.left = left  #: the task of the move that is being made: what is known of it is not read again
+
+    def rows(self, body: str, **args: Any) -> list[Any]:
+        rows: list[Any] = self.run(body, {"workspace": self.workspace, **args}).fetchall()
+        return rows
+
+    def _named(self, name: str, **args: Any) -> list[Any]:
+        rows: list[Any] = self.run(self.store.query[name], {"workspace": self.workspace, **args}).fetchall()
+        return rows
+
+    def log(
+        self,
+        *,
+        task: int | None = None,
+        project: str | None = None,
+        actor: str | None = None,
+        action: str | None = None,
+        after: int | None = None,
+        before: int | None = None,
+        limit: int = 500,
+    ) -> list[Event]:
+        """The newest `limit` events, oldest first; or the newest before `before`; or those that follow `after`."""
+        where, args = ["e.workspace_id = :workspace"], dict[str, Any]()
+        for clause, name, value in (
+            ("e.task_id = :task", "task", task),
+            ("p.key = :project", "project", project),
+            ("e.actor = :actor", "actor", actor),
+            ("e.action = :action", "action", action),
+            ("e.seq > :after", "after", after),
+            ("e.seq < :before", "before", before),
+        ):
+            if value is not None:
+                where.append(clause)
+                args[name] = value
+        order = "ASC" if after is not None else "DESC"
+        rows = self.rows(
+            f"SELECT {_EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task_id LEFT JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY e.seq {order} LIMIT :limit",
+            limit=limit,
+            **args,
+        )
+        found = [Event._make(row) for row in rows]
+        return found if after is not None else found[::-1]
+
+    def horizon(self) -> str:
+        return str(self._named("horizon")[0][0])
+
+    def log_end(self) -> str:
+        """The cursor behind everything that is finished now."""
+        high = self.horizon()
+        newest = self.rows(
+            f"SELECT max(e.seq) FROM events e WHERE e.workspace_id = :workspace AND e.xid < {self.store.words['cast_high']}",
+            high=high,
+        )[0][0]
+        return f"0.{high}.{newest or 0}"
+
+    def log_after(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
+        """A cursor is low.high.seq: the events of transactions low … high are being read, up to number seq.
+
+        Numbers are given out in the order of writing, but become visible in the order of committing. So the log is
+        read in slices of transactions that are all finished; inside a slice, the order of writing is the order of cause.
+        A transaction that waited for another's row can be older than it, but then both finished before the slice
+        was cut. When a slice is empty, the next one begins where it ended.
+        """
+        low, high, seq = _parse_cursor(after) if after else ("0", self.horizon(), 0)
+        while True:
+            rows = self._named("events_after", low=low, high=high, seq=seq, limit=limit)
+            if rows:
+                found = [(f"{low}.{high}.{row[0]}", Event._make(row)) for row in rows]
+                return found, found[-1][0]
+            edge = self.horizon()
+            if edge == high:
+                return [], f"{low}.{high}.{seq}"
+            low, high, seq = high, edge, 0
+
+    def chain(self, seq: int, limit: int = 5000) -> list[Event]:
+        return [Event._make(row) for row in self._named("chain", seq=seq, limit=limit)]
+
+    def heads(self, after: int, limit: int = 5000) -> list[Any]:
+        return self._named("heads", after=after, limit=limit)
+
+    def office_head(self) -> tuple[str, int, str]:
+        name, n, hash = self._named("office_look")[0]
+        return name, n, hash
+
+
+def _parse_cursor(cursor: str) -> tuple[str, str, int]:
+    from ..core.errors import Invalid
+
+    parts = cursor.split(".")
+    if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
+        raise Invalid(f"{cursor[:40]!a} is no cursor", hint="Use one that an event came with.")
+    return parts[0], parts[1], int(parts[2])

@@ -1,0 +1,345 @@
+"""Looking at the desk. Filters become SQL here; every list has a limit and goes on after the key of its last item."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from ..core.model import Case, Question, Task
+from .backend import DESCENDANTS, OF_PROJECT
+from .details import Hanging, listed
+from .sql_loader import ENDED_STATES, QUESTION, TASK, WORKABLE
+
+_QUESTION = len(Question._fields)
+OURS = "FROM tasks t JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
+_RANK = "CASE q.urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END"
+
+
+class Asked(NamedTuple):
+    """A question with the little that an inbox shows of its task."""
+
+    question: Question
+    key: str
+    title: str
+    waiting: int  #: how many tasks wait for this one
+    workflow: str | None  #: the script, where its task is a run
+
+
+class Reader(Hanging):
+    def next_due(self) -> int | None:
+        """When time will move something next."""
+        found = self.rows(
+            "SELECT t.due_at FROM tasks t JOIN projects p ON p.id = +t.project_id WHERE t.due_at IS NOT NULL "
+            "AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1"
+        )
+        return int(found[0][0]) if found else None
+
+    # --- tasks ------------------------------------------------------------------------------------------------------
+
+    def tasks(
+        self,
+        *,
+        states: Iterable[str] = (),
+        project: str | None = None,
+        epic: int | None = None,
+        parent: int | None = None,
+        awaiting: Iterable[str] | None = None,
+        expiring: int | None = None,
+        workable: bool = False,
+        runs: bool = True,
+        only_runs: bool = False,
+        worker: str | None = None,
+        role: str | None = None,
+        label: str | None = None,
+        type: str | None = None,
+        priority: int | None = None,
+        requires: str | None = None,
+        search: str | None = None,
+        ids: Iterable[int] | None = None,
+        after: int | None = None,
+        newest: bool = False,
+        limit: int = 500,
+    ) -> list[Task]:
+        ordered = workable and ids is None  # by its index: what is named is found sooner without
+        if ordered and project is None:
+            return self._best_of_all(locals())
+        where, args = ["p.workspace_id = :workspace"], dict[str, Any]()
+
+        def only(clause: str, **named: Any) -> None:
+            where.append(clause)
+            args.update(named)
+
+        if project is not None:
+            only(OF_PROJECT if ordered or states else f"+{OF_PROJECT}", project=project)
+        if states:
+            only(f"t.state IN ({_words(states)})" + " AND t.state <> 'done'" * ("done" not in states))
+        if epic is not None:
+            only(f"t.parent_id IN ({DESCENDANTS})".format_map(self.store.words), epic=epic)
+        if parent is not None:
+            only("t.parent_id = :parent", parent=parent)
+        if awaiting is not None:
+            kinds = f" AND q.kind IN ({_words(awaiting)})" if awaiting else ""
+            only("t.state IN ('human', 'review')")
+            only(f"EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending' AND q.blocking = 1{kinds})")
+        if expiring is not None:
+            only("t.due_at <= :expiring AND t.lease_expires_at <= :expiring", expiring=expiring)
+        if workable:
+            only(WORKABLE)
+        if not runs:
+            only("t.workflow IS NULL")
+        if only_runs:
+            only("t.workflow IS NOT NULL")
+        if worker is not None:
+            only("t.due_at IS NOT NULL AND t.holder = :worker", worker=worker)
+        if role is not None:
+            only("(t.role IS NULL OR t.role = :role)", role=role)
+        if label is not None:
+            only("t.labels LIKE :label ESCAPE '!'", label=f"%{_like(json.dumps(label))}%")
+        for name, value in (("type", type), ("priority", priority), ("requires", requires)):
+            if value is not None:
+                only(f"t.{name} = :{name}", **{name: value})
+        if search is not None:
+            words = "lower(t.title || ' ' || t.description || ' ' || t.key || ' ' || coalesce(t.external_id, ''))"
+            only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
+        if ids is not None:
+            only(f"t.id {self.store.words['these']}", ids=listed(ids))
+        if after is not None:
+            only("t.id < :after" if newest else _AFTER[workable], after=after)
+        order = "t.id DESC" if newest else "t.priority, t.created_at, t.id" if workable else "t.id"
+        index = self.store.words["by_state"] if ordered else ""
+        rows = self.rows(
+            f"SELECT {TASK} FROM tasks t {index} JOIN projects p ON p.id = {'' if ordered or states else '+'}t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY {order} LIMIT :limit",
+            limit=limit,
+            **args,
+        )
+        return [Task._make(row) for row in rows]
+
+    def _best_of_all(self, asked: dict[str, Any]) -> list[Task]:
+        """What can be worked on in any project: each has an index in the right order, so their first pages are merged."""
+        filters = {name: value for name, value in asked.items() if name not in ("self", "project", "ordered")}
+        found = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
+        return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
+
+    def case(self, number: int, question: int | None = None) -> Case:
+        """A task as a decision sees it, but not locked; with the question that is named, also a closed one."""
+        from .unit_of_work import Tx
+
+        return Tx(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0], question)
+
+    def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
+        """(task, what it waits for): of all that wait for these, and all that these wait for."""
+        numbers, these = listed(ids), self.store.words["these"]
+        rows = self.rows(
+            f"SELECT d.task_id, d.needs_id FROM deps d WHERE d.task_id {these} "
+            f"UNION SELECT d.task_id, d.needs_id FROM deps d WHERE d.needs_id {these}",
+            ids=numbers,
+        )
+        return [(row[0], row[1]) for row in rows]
+
+    def keys(self, numbers: Iterable[int]) -> dict[int, str]:
+        """What the tasks with these numbers are called."""
+        return dict(self.rows(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=listed(numbers)))
+
+    def holds_up(self, ids: Iterable[int]) -> dict[int, list[str]]:
+        """Who waits for these: keys of open tasks."""
+        numbers = listed(ids)
+        found: dict[int, list[str]] = {}
+        if numbers:
+            for needs, key in self.rows(
+                f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id "
+                f"WHERE d.needs_id {self.store.words['these']} AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id",
+                ids=numbers,
+            ):
+                found.setdefault(needs, []).append(key)
+        return found
+
+    def counts(self, project: str | None = None, workable: bool = False) -> dict[str, int]:
+        """state -> how many. What is done is in no index: it is what is left of all. `workable`: of the ready ones, only work."""
+        ours = f"{OURS} {'AND p.key = :project' * bool(project)}"
+        args = {"project": project} if project else {}
+        found = dict(self.rows(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
+        if workable and "ready" in found:
+            found["ready"] = self.count_ready(project)
+        done = self.rows(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
+        return {**found, "done": done} if done else found
+
+    # --- questions --------------------------------------------------------------------------------------------------
+
+    def inbox(
+        self,
+        *,
+        project: str | None = None,
+        kinds: Iterable[str] = (),
+        reviewer: str | None = None,
+        urgency: str | None = None,
+        blocking: bool | None = None,
+        mine: Iterable[str] | None = None,
+        status: str = "pending",
+        task: int | None = None,
+        only: Iterable[int] | None = None,
+        after: int | None = None,
+        limit: int = 500,
+    ) -> list[Asked]:
+        """`mine`: sent to nobody in particular, or to one of these."""
+        where, args = ["q.workspace_id = :workspace"], dict[str, Any]()
+        if mine is not None:
+            clause, args = _sent_to(mine)
+            where.append(clause)
+        if blocking is not None:
+            where.append(f"q.blocking = {int(blocking)}")
+        if only is not None:
+            where.append(f"q.id {self.store.words['these']}")
+            args["ids"] = listed(only)
+        if status != "all":
+            where.append(f"q.status = '{status}'" if status == "pending" else "q.status = :status")
+            args.update({"status": status} if status != "pending" else {})
+        if project is not None:
+            where.append("p.key = :project")
+            args["project"] = project
+        if kinds:
+            where.append(f"q.kind IN ({_words(kinds)})")
+        for name, value in (("reviewer", reviewer), ("urgency", urgency), ("task_id", task)):
+            if value is not None:
+                where.append(f"q.{name} = :{name}")
+                args[name] = value
+        if after is not None:
+            inner = _RANK.replace("q.", "z.")
+            where.append(
+                f"({_RANK}, q.id) > (SELECT {inner}, z.id FROM questions z WHERE z.workspace_id = :workspace AND z.id = :after)"
+            )
+            args["after"] = after
+        rows = self.rows(
+            f"SELECT {QUESTION}, t.key, t.title, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
+            f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})), t.workflow "
+            f"FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY {_RANK}, q.id LIMIT :limit",
+            limit=limit,
+            **args,
+        )
+        return [Asked(Question._make(row[:_QUESTION]), *row[_QUESTION:]) for row in rows]
+
+    def waits(self, project: str | None, mine: Iterable[str] | None, soon: int) -> tuple[int, int, int]:
+        """How many questions wait for a person: all, those that are sent to one of `mine` or to nobody in particular, and those
+        of them whose time is up before `soon`."""
+        ours, args = _sent_to(mine) if mine is not None else ("1 = 0", dict[str, Any]())
+        within = " AND p.key = :project" if project else ""
+        args |= {"project": project} if project else {}
+        late = f"{ours} AND q.on_timeout <> 'keep' AND q.timeout_at < :soon"
+        rows = self.rows(
+            f"SELECT count(*), count(CASE WHEN {ours} THEN 1 END), count(CASE WHEN {late} THEN 1 END) FROM questions q "
+            "JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
+            f"WHERE q.workspace_id = :workspace AND q.status = 'pending'{within}",
+            soon=soon,
+            **args,
+        )
+        return rows[0][0], rows[0][1], rows[0][2]
+
+    def waiting(self, project: str | None = None, search: str | None = None) -> list[Any]:
+        """Everything that waits, without its words: id, key, project, kind, form, blocking, urgency, until, then, for, by, how
+        many wait for its task."""
+        where, args = ["q.workspace_id = :workspace AND q.status = 'pending'"], dict[str, Any]()
+        if project is not None:
+            where.append("p.key = :project")
+            args["project"] = project
+        if search is not None:
+            found = (
+                "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id || ' ' "
+                "|| coalesce(t.external_id, ''))"
+            )
+            where.append(f"{found} LIKE :search ESCAPE '!'")
+            args["search"] = f"%{_like(search.lower())}%"
+        return self.rows(
+            "SELECT q.id, t.key, p.key, q.kind, q.response_type, q.blocking, q.urgency, q.timeout_at, q.on_timeout, q.reviewer, "
+            "q.asked_by, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
+            f"WHERE d.needs_id = t.id AND o.state NOT IN ({ENDED_STATES})) "
+            "FROM questions q JOIN tasks t ON t.id = q.task_id JOIN projects p ON p.id = t.project_id "
+            f"WHERE {' AND '.join(where)} ORDER BY {_RANK}, q.id",
+            **args,
+        )
+
+    def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
+        """task, kind, status, asked, responded, blocking: questions that were open at some time since then; of closed ones the
+        newest."""
+        ours = " AND p.key = :project" if project else ""
+        asked = (
+            "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at, q.blocking "
+            "FROM questions q JOIN tasks t ON t.id = q.task_id "
+            f"JOIN projects p ON p.id = t.project_id WHERE q.workspace_id = :workspace{ours} AND "
+        )
+        args = {"project": project} if project else {}
+        closed = f"{asked} q.responded_at >= :since ORDER BY q.responded_at DESC LIMIT :most"
+        return self.rows(f"{asked} q.status = 'pending'", **args) + self.rows(closed, since=since, most=most, **args)
+
+    def closed(self, after: int, until: int) -> list[Any]:
+        """kind, status, how many, how long they waited together: questions that were closed in that time."""
+        return self.rows(
+            "SELECT q.kind, q.status, count(*), CAST(sum(q.responded_at - q.asked_at) AS {big}) FROM questions q "
+            "WHERE q.workspace_id = :workspace AND q.responded_at > :after AND q.responded_at <= :until GROUP BY q.kind, q.status"
+            .format_map(self.store.words),
+            after=after,
+            until=until,
+        )  # fmt: skip
+
+    # --- the office -------------------------------------------------------------------------------------------------
+
+    def project_keys(self) -> list[str]:
+        return [row[0] for row in self._named("project_keys")]
+
+    def projects(self) -> list[Any]:
+        return self._named("projects")
+
+    def users(self) -> list[Any]:
+        return self._named("users")
+
+    def tokens(self) -> list[Any]:
+        return self._named("tokens")
+
+    # --- workers ----------------------------------------------------------------------------------------------------
+
+    def workers(self, since: int) -> list[Any]:
+        return self._named("workers", since=since)
+
+    def held(self) -> list[Any]:
+        """actor, worker, key: who holds which task."""
+        return self._named("held")
+
+    def worked_on(self, project: str | None, since: int) -> bool:
+        """Is a task worked on by who is no worker that was seen since?"""
+        return bool(self._named("worked_on", project=project, since=since))
+
+    def count_ready(self, project: str | None) -> int:
+        return int(self._named("count_ready", project=project)[0][0])
+
+    # --- people -----------------------------------------------------------------------------------------------------
+
+    def sessions(self) -> list[Any]:
+        return self._named("logins", now=self.now)
+
+    def prefs(self, actor: str) -> Any:
+        rows = self._named("prefs", actor=actor)
+        return json.loads(rows[0][0]) if rows else {}
+
+
+_AFTER = {
+    False: "t.id > :after",
+    True: "(t.priority, t.created_at, t.id) > (SELECT z.priority, z.created_at, z.id FROM tasks z WHERE z.id = :after)",
+}
+
+
+def _sent_to(names: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Questions that are sent to one of these, or to nobody in particular."""
+    args = {f"mine{at}": name for at, name in enumerate(sorted(names))}
+    return f"(q.reviewer IS NULL OR q.reviewer IN ({', '.join(f':{name}' for name in args)}))", args
+
+
+def _words(words: Iterable[str]) -> str:
+    """Words of ours, checked by the caller against a table."""
+    found = list(words)
+    assert all(word.replace("_", "").isalnum() for word in found)
+    return ", ".join(f"'{word}'" for word in found)
+
+
+def _like(text: str) -> str:
+    return text.replace("!", "!!").replace("%", "!%").replace("_", "!_")

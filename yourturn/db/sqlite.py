@@ -1,0 +1,428 @@
+"""SQLite: the embedded desk. One file, no server.
+
+Write-ahead log with full sync: an acknowledged move survives a power cut. Every write begins IMMEDIATE, so writers queue
+instead of failing in the middle. Each thread has a connection of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import lru_cache
+from json import JSONDecodeError
+from operator import itemgetter
+from types import TracebackType
+from typing import Any
+
+from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
+from .backend import NEAR, PARAMETER, Again, NotNow, Store, T
+from .per_thread import PerThread
+
+_APPEND_ONLY = """
+;;
+CREATE TRIGGER events_fixed BEFORE UPDATE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+;;
+CREATE TRIGGER events_kept BEFORE DELETE ON events BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+;;
+CREATE TRIGGER events_new BEFORE INSERT ON events
+WHEN EXISTS (SELECT 1 FROM events WHERE seq = NEW.seq)
+  OR EXISTS (SELECT 1 FROM events WHERE task_id = NEW.task_id AND n = NEW.n)
+  OR EXISTS (SELECT 1 FROM events WHERE NEW.task_id IS NULL AND task_id IS NULL AND workspace_id = NEW.workspace_id AND n = NEW.n)
+BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
+;;
+"""
+
+
+#: The last two are rows, or words of SQLite's own, made of bytes that nobody wrote.
+_TROUBLE = (sqlite3.Error, UnicodeDecodeError, JSONDecodeError)
+#: What pays everybody's debts, for good or as if.
+_MUCH = ("", "reconcile")
+_LIST = re.compile(r"(\w+) IN \(([^()]*)\)")
+
+
+def _chain(found: re.Match[str]) -> str:
+    return f"({' OR '.join(f'{found[1]} = {word.strip()}' for word in found[2].split(','))})"
+
+
+class _Local(threading.local):
+    """What a thread has. Nobody asks the system which process this is before every look: a fork says that it was one."""
+
+    fork = -1
+    connection: sqlite3.Connection
+    patient: sqlite3.Connection
+    hasty: sqlite3.Connection | None = None
+    hurried = False
+
+
+_forks = 0
+
+
+def _forked() -> None:
+    global _forks
+    _forks += 1
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
+class SqliteStore(Store):
+    dialect = "sqlite"
+    words = {
+        "id": "INTEGER PRIMARY KEY",
+        "big": "INTEGER",
+        "real": "REAL",
+        "strict": "STRICT",
+        "xid": "INTEGER",
+        "this_xid": "0",
+        "slot": "0",
+        "before": "",
+        "after": "",
+        "sure": "",
+        "office_slot": "0",
+        "append_only": _APPEND_ONLY,
+        "fit": "",
+        "drop_checks": "",
+        "now": "0",
+        "moment": "0",
+        "near": NEAR,
+        "near_picked": NEAR,
+        "materialized": "",
+        "new_id": "NULL",
+        "these": "IN (SELECT value FROM json_each('[' || :ids || ']'))",
+        "lock": "",
+        "lock_task": "",
+        "lock_project": "",
+        "skip_locked": "",
+        "by_state": "INDEXED BY tasks_state",
+        "xid_index": "",
+        "drop_xid_index": "DROP INDEX events_xid;",
+        "of_workspace": "REFERENCES workspaces (id)",
+        "of_task": "REFERENCES tasks (id)",
+        "drop_references": "",
+        "take_numbers": "SELECT coalesce(max(id), 0) + 1 FROM questions WHERE workspace_id = :workspace",
+        "cast_from": ":from",
+        "cast_epic": ":epic",
+        "cast_low": "CAST(:low AS INTEGER)",
+        "cast_high": "CAST(:high AS INTEGER)",
+        "horizon": "'1'",
+        "bytewise": "",
+        "raze": "",
+    }
+    #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
+    glance, pulse = 0.5, 0.015
+    singly = hurries = True
+
+    def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
+        super().__init__()
+        self.path = path
+        self.url = path
+        self._busy = busy
+        self._create = create
+        self._local = _Local()
+        self._all = PerThread()
+        self._fork = _forks
+        self.queue = threading.Lock()  # threads of this process queue here: SQLite lets the others sleep, and wakes them late
+        if sqlite3.sqlite_version_info < (3, 37):
+            raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
+        if path != ":memory:" and not create and not os.path.exists(path):  # noqa: PTH110
+            raise NoDesk(f"There is no desk at {path}", hint="Make one with: turn init")
+        if os.path.isdir(path):  # noqa: PTH112
+            raise BadDatabase(f"{path} is a folder, not a database")
+
+    def connection(self) -> sqlite3.Connection:
+        local = self._local
+        if local.fork != _forks:
+            if self._fork != _forks:  # whoever stood in the queue when we were forked is not here
+                self._fork, self.queue = _forks, threading.Lock()
+            with trouble(self.path):
+                local.connection = local.patient = self._connect(self._busy)
+            local.fork, local.hasty, local.hurried = _forks, None, False
+        return local.connection
+
+    def stamp(self) -> Any:
+        """A connection is told when anybody else has written; what we have, we know."""
+        db = self.connection()
+        try:
+            return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed
+        except _TROUBLE as error:
+            raise self.told(error) from error
+
+    def hurried(self, function: Callable[..., T], *args: Any) -> T:
+        """With a connection that waits for nobody. After its first commit it is in no hurry any more: that stands."""
+        self.connection()
+        local = self._local
+        if local.hasty is None:
+            with trouble(self.path):
+                local.hasty = self._connect(0)
+        local.connection, local.hurried = local.hasty, True
+        try:
+            return function(*args)
+        finally:
+            self._calm()
+
+    def _calm(self) -> None:
+        self._local.connection, self._local.hurried = self._local.patient, False
+
+    def _connect(self, patience: float) -> sqlite3.Connection:
+        """The connection of a thread that has ended, or a new one."""
+        taken: sqlite3.Connection | None = self._all.take_over(patience)
+        if taken is not None:
+            if taken.in_transaction:
+                taken.execute("ROLLBACK")
+            return taken
+        db = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256)
+        try:
+            db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's own knows only ASCII
+            db.execute("PRAGMA page_size = 2048")  # of a new file: a move writes few small rows on many pages
+            db.execute("PRAGMA wal_autocheckpoint = 4000")
+            db.execute("PRAGMA foreign_keys = ON")
+            db.execute("PRAGMA recursive_triggers = ON")
+            db.execute("PRAGMA synchronous = FULL")
+            if db.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                self._try_wal(db)
+        except BaseException:
+            db.close()
+            raise
+        self._all.add(db, patience)
+        return db
+
+    def _try_wal(self, db: sqlite3.Connection) -> None:
+        """Ours, or about to become ours: somebody else's file stays as it is. SQLite does not queue for this lock, so we do."""
+        tables = self.tables(db.execute)
+        if "schema_version" not in tables and (tables or not self._create):
+            return
+        ends = time.monotonic() + self._busy
+        while True:
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "readonly" in str(error) or "unable to open" in str(error):
+                    return
+                if "locked" not in str(error) or time.monotonic() > ends:
+                    raise
+                time.sleep(0.01)
+
+    def begin(self, what: str = "", *, write: bool = True) -> _Transaction:
+        if write and what in _MUCH and self._local.hurried:
+            raise NotNow
+        return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
+
+    def reading(self) -> _Look:
+        return _Look(self)
+
+    def told(self, error: Exception) -> BaseException:
+        """sqlite3's error in our words; who is in a hurry comes again."""
+        found = _in_our_words(self.path, error)
+        return NotNow() if self._local.hurried and isinstance(found, Busy) else found
+
+    def script(self, run: Any, statements: list[str]) -> None:
+        """SQLite makes a little table of every IN list, each time that it checks a row; a chain of ORs costs nothing."""
+        for statement in statements:
+            run(_LIST.sub(_chain, statement) if statement.startswith("CREATE TABLE") else statement)
+
+    def stream(self, run: Any, body: str) -> Iterator[Any]:
+        yield from run(body)
+
+    def copy(self, path: str) -> bool:
+        from urllib.parse import quote
+
+        with trouble(self.path):
+            self.connection().execute("VACUUM INTO ?", (path,))
+        with trouble(path), closing(sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)) as db:
+            wrong = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+            wrong += [f"{row[0]} refers to a missing row" for row in db.execute("PRAGMA foreign_key_check")]
+        if wrong:
+            raise BadDatabase(f"The copy of {self.path} is not sound", reason="; ".join(wrong), hint="See: turn doctor")
+        return True
+
+    def tables(self, run: Any) -> set[str]:
+        return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
+
+    def wait(self, seconds: float) -> bool:
+        """Until somebody else commits, or the time is over. What counts is a number in the file's header.
+
+        Where the system tells of a write to the log, nobody looks before; then often, because the commit follows soon.
+        """
+        local = self._local
+        db, ripple = self.connection(), self._ripple(local)
+        with trouble(self.path):
+            last, deadline, hurry = getattr(local, "data_version", None), time.monotonic() + seconds, 0.0
+            while True:
+                version = db.execute("PRAGMA data_version").fetchone()[0]
+                if version != last:
+                    local.data_version = version
+                    return True
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                if not ripple.works:
+                    time.sleep(min(self.pulse, left))
+                elif hurry:
+                    time.sleep(min(hurry, left))
+                    hurry = hurry * 1.5 if hurry < 0.1 else 0.0
+                elif ripple.wait(min(self.glance, left)):
+                    hurry = 0.0005
+
+    def _ripple(self, local: Any) -> Any:
+        found = getattr(local, "ripple", None)
+        if found is None:
+            from .file_watch import Ripple
+
+            found = local.ripple = Ripple(f"{self.path}-wal")
+            self._all.add(found)
+        return found
+
+    def check(self) -> list[str]:
+        with self.reading() as run:
+            wrong = self._unguarded(row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'trigger'"))
+            wrong += [str(row[0]) for row in run("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            wrong += [f"{row[0]} row {row[1]} refers to a missing row of {row[2]}" for row in run("PRAGMA foreign_key_check")]
+        return wrong
+
+    def close(self) -> None:
+        self._all.close()
+        self._local = _Local()
+
+
+class _Transaction:
+    """`with` one of these, the thread's connection is in a transaction; at the end it is committed, or rolled back."""
+
+    __slots__ = ("begin", "queued", "run", "store")
+
+    def __init__(self, store: SqliteStore, begin: str) -> None:
+        self.store = store
+        self.begin = begin
+        self.queued = False
+
+    def __enter__(self) -> _Run:
+        self.run = run = _Run(self.store.connection())
+        hurried = self.store._local.hurried
+        if self.begin.endswith("IMMEDIATE"):
+            self.queued = self.store.queue.acquire(timeout=0 if hurried else self.store._busy)
+            if hurried and not self.queued:
+                raise NotNow
+        try:
+            run.execute(self.begin)
+        except BaseException as error:
+            self._next()
+            if isinstance(error, _TROUBLE):
+                raise self.store.told(error) from error
+            raise
+        return run
+
+    def _next(self) -> None:
+        if self.queued:
+            self.queued = False
+            self.store.queue.release()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        try:
+            self._end(error)
+        finally:
+            self._next()
+
+    def _end(self, error: BaseException | None) -> None:
+        if error is None:
+            try:
+                self.run.execute("COMMIT")
+            except _TROUBLE as trouble:
+                self._undo()
+                raise _in_our_words(self.store.path, trouble) from trouble
+            if self.queued:
+                self.store._calm()
+        else:
+            self._undo()
+            if isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
+                raise self.store.told(error) from error
+
+    def _undo(self) -> None:
+        if self.run.db.in_transaction:
+            self.run.execute("ROLLBACK")
+
+
+class _Look:
+    """`with` one of these, each statement sees what is there at its own moment."""
+
+    __slots__ = ("store",)
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.store = store
+
+    def __enter__(self) -> _Run:
+        return _Run(self.store.connection())
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        if error is not None and isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
+            raise self.store.told(error) from error
+
+
+class _Run:
+    """One connection: what PostgreSQL sends later and together, SQLite simply does."""
+
+    __slots__ = ("db", "execute")
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.execute = db.execute
+
+    def __call__(self, text: str, args: Any = None) -> sqlite3.Cursor:
+        """SQLite looks up names one after the other, each time; Python knows them."""
+        if not args:
+            return self.execute(text)
+        text, values = _numbered(text)
+        return self.execute(text, values(args))
+
+    def later(self, text: str, args: Any = None) -> None:
+        self(text, args)
+
+    def must(self, text: str, args: Any = None) -> None:
+        if self(text, args).rowcount != 1:
+            raise Again
+
+    def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
+        return [self(text, args).fetchall() for text, args in asked]
+
+    def flush(self) -> None:
+        pass
+
+
+@lru_cache(1024)
+def _numbered(text: str) -> tuple[str, Callable[[Any], Sequence[Any]]]:
+    """The text with ?, and what takes the values that go there."""
+    names = PARAMETER.findall(text)
+    values = itemgetter(*names) if len(names) > 1 else lambda args: [args[name] for name in names]
+    return PARAMETER.sub("?", text), values
+
+
+@contextmanager
+def trouble(path: str) -> Iterator[None]:
+    """sqlite3's errors in our words."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except _TROUBLE as error:
+        raise _in_our_words(path, error) from error
+
+
+def _in_our_words(path: str, error: Exception) -> Exception:
+    words = str(error)
+    if isinstance(error, ValueError) or "malformed" in words or "Could not decode" in words:
+        hint = "See how far it goes with: turn doctor --strict, and restore a backup."
+        return BadDatabase(f"{path} is damaged", reason=words, hint=hint)
+    if "locked" in words or "busy" in words:
+        return Busy(f"{path} is locked", reason="another program holds it", hint="Nothing was changed. Try again.")
+    if "readonly" in words:
+        return ReadOnly(f"{path} cannot be written", reason=words, hint="Nothing was changed.")
+    if "not a database" in words:
+        return BadDatabase(f"{path} is not a Yourturn database", reason=words)
+    if "unable to open" in words:
+        return BadDatabase(f"{path} cannot be opened", reason=words, hint="Is the folder there, and may you write to it?")
+    full = "full" in words or "disk I/O" in words
+    return StoreTrouble(f"{path}: {words}", hint="Nothing was changed." + " Is the disk full?" * full)

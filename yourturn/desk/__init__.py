@@ -1,0 +1,1 @@
+"""The desk: the one write path, its reads, and what is stored beside tasks."""

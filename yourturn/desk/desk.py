@@ -1,0 +1,436 @@
+"""The door.
+
+Every change to anything goes through `Desk.do(action)`:
+
+    begin ─ load the case ─ make what the system owes it ─ decide ─ save rows and event ─ follow up ─ commit
+
+in one transaction, or not at all. Follow-ups are moves of other tasks that this one causes (children are created,
+dependents unblocked, a container completed, somebody told that what they wait for failed): they are decided by the same
+table, as the system, and committed together.
+
+*Owed moves.* A lease that ran out, a question that nobody answered, a date that came: `due(case, now)` says what the
+system owes. The door pays a case's debts before it decides anything about it, so a late writer is refused even if nobody
+has reconciled. `reconcile()` pays everybody's. A read shows the state as if they were paid: when something is due, it pays
+inside a transaction that it then rolls back. So nothing depends on a daemon.
+
+*Losing a race* (`Again`) leaves nothing behind, and the whole move runs again on fresh rows. A move of a task that this
+process has just moved is decided on what it remembers (db/case_cache.py), and loses the race if that was old.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
+
+from ..core import law
+from ..core.errors import Busy, ClaimLost, KeyReused, NotFound, StoreTrouble
+from ..core.model import Action, Case, Claim, Decision, Who
+from ..db.backend import Again, Store
+from ..db.reads import Reader
+from ..db.unit_of_work import Tx
+from .lookups import Clock, Lookout
+
+T = TypeVar("T")
+
+_ATTEMPTS = 12
+#: Said of a task's key, these may come too late for its last question.
+_MAY_BE_LATE = frozenset({"answer", "approve", "reject", "withdraw"})
+#: What a person says to a question.
+_ANSWERS = frozenset({"answer", "approve", "reject", "accept"})
+#: These bring neighbours in, or ask about them: they look at the rows themselves.
+_NEIGHBOURLY = frozenset({"dep_add", "dep_remove", "decompose", "reopen", "rewind"})
+
+
+class Done(NamedTuple):
+    """What a move left behind."""
+
+    task: int | None = None
+    question: int | None = None
+    claim: Claim | None = None
+    state: str | None = None  #: of the task then; None where the move was made before, and only its reply is given again
+    at: int = 0
+
+
+class _Undo(Exception):
+    """Leaves a transaction without a trace."""
+
+
+class _Owed(Exception):
+    """Something is due: what comes next can only be told after that."""
+
+
+class Desk(Lookout):
+    """One workspace in one database, seen by one actor."""
+
+    def __init__(self, store: Store, who: Who, *, workspace: str = "default", clock: Clock | None = None) -> None:
+        self.store = store
+        self.who = who
+        self.clock = clock
+        self.workspace_name = workspace
+        with store.reading() as run:
+            row = run(store.query["workspace"], {"name": workspace}).fetchone()
+        if row is None:
+            raise NotFound(f"There is no workspace {workspace}", hint="Make one with: turn init")
+        self.workspace: int = row[0]
+
+    def new_secret(self) -> str:
+        """Of a claim that is taken here: what only its holder knows."""
+        return os.urandom(16).hex()
+
+    def as_(self, who: Who) -> Desk:
+        """The same desk for somebody else."""
+        other = object.__new__(Desk)
+        other.__dict__.update(self.__dict__, who=who)
+        return other
+
+    # --- changes ----------------------------------------------------------------------------------------------------
+
+    def do(self, action: Action, look: Callable[[Reader, Done], Any] | None = None, then: Action | None = None) -> Any:
+        """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction.
+
+        `then` is a second action about the same task, in the same commit: both are made, or neither.
+        """
+        if action.verb in law.OFFICE:
+            law.check(action.who, action.verb)
+            done = self._transact(action.verb, lambda tx: self._office(tx, action))
+            self.store.managed += 1
+            return done
+        for each in (action,) if then is None else (action, then):
+            law.may_ever(each.verb, each.who)
+            if each.who.scopes is not None:
+                law.check_scope(each.who, each.verb)
+        return self._transact(action.verb, lambda tx: self._seen(tx, self._moves(tx, action, then), look))
+
+    def _moves(self, tx: Tx, action: Action, then: Action | None) -> Done:
+        done = self._move(tx, action)
+        return done if then is None else self._move(tx, then._replace(task=done.task))
+
+    def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
+        if look is None:
+            return done
+        tx.write()
+        return look(Reader(self.store, tx.run, self.workspace, tx.left(done.task)), done)
+
+    def claim_next(
+        self,
+        worker: str,
+        *,
+        project: str | None = None,
+        epic: int | None = None,
+        role: str | None = None,
+        host: str | None = None,
+        lease: Any = None,
+        runs: bool = False,
+        first: Action | None = None,
+        key: str | None = None,
+        look: Callable[[Reader, Done], Any] | None = None,
+    ) -> Any:
+        """Take the next ready task, or None. Two workers never get the same one.
+
+        With `first`, that is done before, in the same commit: who hands in one task takes the next. If it is refused, nothing
+        is taken.
+        """
+        action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
+        request = "" if key is None else law.digest([_request(action), project, epic, role, host, runs])
+        law.may_ever("claim", self.who)
+        if self.who.scopes is not None:
+            law.check_scope(self.who, "claim")
+            runs = runs and law.in_scope(self.who, "step")  # what it may not take is not offered to it
+
+        unpaid = 0  # what cannot be paid holds up nobody else
+
+        def move(tx: Tx) -> Any:
+            if key is not None:
+                self.store.lock_key(tx.run, self.workspace, key)
+                before = self._replay(tx, action, request)
+                if before is not None:
+                    return self._seen(tx, before, look)
+            wanted = (self._given(), project, epic, role, host, runs)
+            if first is not None:
+                if key is None and first.key is None:
+                    tx.pick_ahead(first, *wanted)
+                self._move(tx, first)
+                if not tx.picked_ahead():
+                    tx.write()
+            owed, found = tx.pick(*wanted)
+            if owed and not unpaid:
+                raise _Owed
+            if found is None:
+                return None
+            case, database = found
+            assert case.task is not None
+            now = self.now(database)
+            done = self._decide(tx, case, action._replace(task=case.task.id), now, database)
+            if key is not None:
+                tx.remember(action, request, done.task, None, done.claim.epoch if done.claim else None, done.at)
+            return self._seen(tx, done, look)
+
+        for _ in range(_ATTEMPTS):
+            try:
+                return self._transact("claim_next", move)
+            except _Owed:
+                if first is not None:  # it waits for nobody's debts
+                    self.do(first)
+                    first = None
+                unpaid = self.reconcile()["failed"]
+        raise Busy("The desk cannot keep up with what is due", hint="Nothing was changed. Try again.")
+
+    def _transact(self, what: str, move: Callable[[Tx], T]) -> T:
+        recent = self.store.recent
+        for attempt in range(_ATTEMPTS):
+            tx = None
+            try:
+                with self.store.begin(what) as run:
+                    tx = Tx(self.store, run, self.workspace, recent=True)
+                    done = move(tx)
+                    tx.write()
+                    if tx.limited:
+                        self._spend(tx)
+            except Exception as error:
+                recalled = tx.recalled if tx is not None else 0
+                recent.forget(recalled)
+                if isinstance(error, StoreTrouble) and not isinstance(error, Again):
+                    raise  # it may even have been made
+                if not recalled:  # what was remembered may be old: look before anybody is refused
+                    if not isinstance(error, Again):
+                        raise
+                    time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
+            else:
+                tx.learned()
+                return done
+        raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
+
+    def _spend(self, tx: Tx) -> None:
+        """Agents ask and create only so often, whichever way they come."""
+        from .rate_limits import spend
+
+        spend(tx)
+
+    def _move(self, tx: Tx, action: Action) -> Done:
+        request = ""
+        if action.key is not None:
+            request = _request(action)
+            self.store.lock_key(tx.run, self.workspace, action.key)
+            before = self._replay(tx, action, request)
+            if before is not None:
+                return before
+        case, database = self._case(tx, action)
+        done = self._decide(tx, case, action, self.now(database), database)
+        if action.key is not None:
+            epoch = done.claim.epoch if done.claim else None
+            tx.remember(action, request, done.task, done.question, epoch, done.at)
+        return done
+
+    def _case(self, tx: Tx, action: Action) -> tuple[Case, int]:
+        if action.task is None:
+            return self._new_case(tx, action)
+        if tx.final and (own := tx.final[-1])[0].alone and own[0].task is not None and own[0].task.id == action.task:
+            return own[0], own[1]  # this transaction has just moved it
+        if action.verb == "dep_add":
+            self.store.lock_graph(tx.run, self.workspace)
+            start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)
+            action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
+        if action.verb not in _NEIGHBOURLY and not action.args.get("restart"):
+            recalled = tx.recall(action.task, action.question, action.verb in _MAY_BE_LATE)
+            if recalled is not None:
+                return recalled
+        case, database = tx.case(action.task, action.question)
+        if case.parent is not None and (action.verb in ("reopen", "rewind") or action.args.get("restart")):
+            case = case._replace(parent=tx.refs([case.parent.id], lock=True)[0])
+        if action.question is None and action.verb in _MAY_BE_LATE and not case.questions:
+            case = tx.latest(case)
+        return case, database
+
+    def _with_steps(self, tx: Tx, case: Case, action: Action) -> Case:
+        """With the steps that are about to be written."""
+        places = [law.place(step["path"]) for step in action.args.get("steps", ())]
+        if action.args.get("signal"):
+            places += [q.step.partition("/")[2] for q in case.questions if q.step]
+        return tx.with_steps(case, places) if places and case.task is not None else case
+
+    def _new_case(self, tx: Tx, action: Action) -> tuple[Case, int]:
+        parent, needs = action.args.get("parent"), action.args.get("depends_on") or ()
+        if parent is not None and needs:
+            self.store.lock_graph(tx.run, self.workspace)
+            action.args["circle"] = [ref for ref in tx.refs(needs) if ref.id == parent or tx.reaches(ref.id, parent)]
+        return tx.new_case(action.args["project"], parent, needs)
+
+    def _decide(self, tx: Tx, case: Case, action: Action, now: int, database: int) -> Done:
+        touched: set[int] = set()
+        known = tx.known
+        if case.task is not None:
+            case = self._pay(tx, case, now, touched)
+        if action.args.get("steps") or action.args.get("signal"):
+            case = self._with_steps(tx, case, action)
+        decision = self._save(tx, case, action, now)
+        after = self._follow(tx, decision, now, touched)
+        tx.final.append((after, database, known))
+        number = decision.opened[0].id if decision.opened else action.question
+        if action.verb in _ANSWERS and decision.closed and not action.args.get("signal"):
+            number = decision.closed[0].id  # also where the answer led to another question
+        if number is None and decision.closed:
+            number = decision.closed[0].id
+        if number is None and action.verb in _MAY_BE_LATE and case.questions:
+            number = case.questions[-1].id
+        state = after.task.state if after.task is not None and not decision.after else None
+        return Done(decision.task.id, number, decision.claim, state, decision.now)
+
+    def _save(self, tx: Tx, case: Case, action: Action, now: int) -> Decision:
+        decision = tx.save(law.decide(case, action, now))
+        tx.decided.append(decision)
+        return decision
+
+    def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
+        """Make the moves that the system owes this case."""
+        while (owed := law.due(case, now)) is not None:
+            decision = self._save(tx, case, owed, now)
+            touched.update(decision.touch)
+            case = decision.case
+        return case
+
+    def _follow(self, tx: Tx, decision: Decision, now: int, touched: set[int]) -> Case:
+        """The moves that this one causes. Returns the case as it is then."""
+        touched.update(decision.touch)
+        case = decision.case
+        for action in decision.after:
+            if action.task is None:
+                child = action._replace(args={"project": case.project.key, **action.args})
+                follows = self._save(tx, self._new_case(tx, child)[0], child, now)
+            else:
+                follows = self._save(tx, tx.case(action.task)[0], action, now)
+            touched.update(follows.touch)
+        if not decision.after:  # a parent whose children were just created is loaded again, because they touch it
+            case = self._pay(tx, case, now, touched)
+        self._settle(tx, touched, now)
+        return case
+
+    def _settle(self, tx: Tx, touched: set[int], now: int) -> None:
+        """Pay the neighbours, and whom that touches, until nobody is owed anything."""
+        while touched:
+            task = min(touched)
+            touched.remove(task)
+            self._pay(tx, tx.case(task)[0], now, touched)
+
+    def _replay(self, tx: Tx, action: Action, request: str) -> Done | None:
+        row = tx.reply(action)
+        if row is None:
+            return None
+        before, task, question, epoch, at = row
+        if before != request:
+            raise KeyReused(
+                f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request."
+            )
+        return Done(task, question, None if epoch is None else self._same_claim(tx, action, task, epoch), at=at)
+
+    def _same_claim(self, tx: Tx, action: Action, task: int, epoch: int) -> Claim:
+        """The claim that this key took, if it still holds. Its token is not stored, so it gets a new one."""
+        case, database = tx.case(task)
+        held = case.task
+        assert held is not None
+        if held.epoch != epoch or held.lease_expires_at is None or held.lease_expires_at <= self.now(database):
+            raise ClaimLost(f"The claim on {held.key} is over", reason=f"it is '{held.state}' (epoch {held.epoch})")
+        token = f"{held.key}.{epoch}.{action.args['secret']}"
+        tx.renew_claim(held, law.claim_hash(token, bool(held.workflow)))
+        return Claim(held.key, str(held.holder), epoch, token, held.lease_expires_at)
+
+    def _office(self, tx: Tx, action: Action) -> Done:
+        from .admin import manage
+
+        now, request = self.now(tx.run(tx.q["now"]).fetchone()[0]), ""
+        if action.key is not None:
+            request = _request(action)
+            self.store.lock_key(tx.run, self.workspace, action.key)
+            if self._replay(tx, action, request) is not None:
+                return Done()
+        manage(tx, action, now)
+        if action.key is not None:
+            tx.remember(action, request, None, None, None, now)
+        return Done()
+
+    # --- clockwork --------------------------------------------------------------------------------------------------
+
+    def reconcile(self, batch: int = 200) -> dict[str, int]:
+        """Pay what the system owes everybody. Says how many tasks moved, and which could not. Running it twice is harmless."""
+        moved, failed = 0, 0
+        seen: set[int] = set()
+        while True:
+            with self.store.reading() as run:
+                tx = Tx(self.store, run, self.workspace)
+                now, something = tx.anything_due(self._given())
+                ids = [task for task in tx.due(now, batch + len(seen)) if task not in seen] if something else []
+            if not ids:
+                return {"moved": moved, "failed": failed}
+            for task in ids:
+                seen.add(task)
+                try:
+                    moved += self._transact("reconcile", lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
+                except Exception:  # whatever keeps one from being paid holds up nobody else
+                    failed += 1
+
+    def _pay_one(self, tx: Tx, task: int) -> int:
+        case, database = tx.case(task)
+        touched: set[int] = set()
+        now = self.now(database)
+        before = case
+        after = self._pay(tx, case, now, touched)
+        self._settle(tx, touched, now)
+        return int(after is not before)
+
+    def _given(self) -> int | None:
+        """The time, if the database is not the one to ask."""
+        if self.clock is not None:
+            return self.clock()
+        return time.time_ns() // 1000 if self.store.dialect == "sqlite" else None
+
+    # --- reads ------------------------------------------------------------------------------------------------------
+
+    def look(self, look: Callable[[Reader], T]) -> T:
+        """Look at what is written."""
+        with self.store.begin(write=False) as run:
+            reader = Reader(self.store, run, self.workspace)
+            reader.now = Tx(self.store, run, self.workspace).anything_due(self._given())[0]
+            return look(reader)
+
+    def read(self, look: Callable[[Reader], T]) -> T:
+        """Look at the desk as it truly is now, without writing."""
+        with self.store.begin(write=False) as run:
+            reader = Reader(self.store, run, self.workspace)
+            reader.now, something = Tx(self.store, run, self.workspace).anything_due(self._given())
+            if not something:
+                return look(reader)
+        try:
+            return self._as_if_paid(look)
+        except Exception:  # it cannot be paid now, or never: then the rows as they are
+            return self.look(look)
+
+    def _as_if_paid(self, look: Callable[[Reader], T]) -> T:
+        for _ in range(_ATTEMPTS):
+            try:
+                with self.store.begin() as run:
+                    tx, reader = Tx(self.store, run, self.workspace, virtual=True), Reader(self.store, run, self.workspace)
+                    reader.now = tx.anything_due(self._given())[0]
+                    for task in tx.due(reader.now, 1_000_000):
+                        self._pay_one(tx, task)
+                    tx.write()
+                    seen = look(reader)
+                    raise _Undo
+            except _Undo:
+                return seen
+            except Again:
+                continue
+        raise Busy("Too many others change the same thing")
+
+    def close(self) -> None:
+        self.store.close()
+
+
+_NEW_EACH_TIME = frozenset({"secret", "claim", "needs", "circle", "proof", "until"})
+
+
+def _request(action: Action) -> str:
+    """What an idempotency key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
+    args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
+    needs = sorted(ref.id for ref in action.args.get("needs", ()))
+    return law.digest([action.verb, action.task, action.question, args, needs])

@@ -1,0 +1,130 @@
+"""Which workers run, what each of them takes, and which ready task none of them takes.
+
+A worker registers when it starts, renews its row every `RENEW`, and removes it when it ends. One that was killed does none of
+that any more, and counts as gone after `GONE`. Nothing is decided by these rows and no event tells of them, so they do not go
+through the table of moves. A worker's rows are its own actor's: nobody can renew or remove another's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from shlex import quote
+from typing import Any, NamedTuple
+
+from ..core.model import DAY, MINUTE, SECOND, Task
+from ..db.reads import Reader
+from ..db.unit_of_work import Tx
+from .desk import Desk
+
+#: How often a worker renews its row, and after which time without that it counts as gone.
+RENEW, GONE = 90 * SECOND, 3 * MINUTE
+#: How many ready tasks are looked at: those that are taken next.
+FIRST = 200
+#: How long the row of a killed worker is kept, and how many of them for one actor.
+KEPT, MOST = 30 * DAY, 1000
+
+
+class Worker(NamedTuple):
+    actor: str
+    name: str
+    host: str
+    agents: str  #: words, with spaces between
+    project_id: int | None
+    project: str | None
+    epic_id: int | None
+    epic: str | None
+    role: str | None
+    runs: int
+    parallel: int
+    started_at: int
+    seen_at: int
+
+    @property
+    def takes_everything(self) -> bool:
+        return (self.project_id, self.epic_id, self.role) == (None, None, None) and bool(self.agents and self.runs)
+
+    def takes(self, task: Task, below: Mapping[int, frozenset[int]]) -> bool:
+        """Would `claim_next` give it this task? `below`: an epic, and which of the tasks are below it."""
+        return (
+            self.project_id in (None, task.project_id)
+            and (self.epic_id is None or task.id in below[self.epic_id])
+            and (task.role is None or self.role in (None, task.role))
+            and bool(self.runs if task.workflow else self.agents)
+        )
+
+
+class Unattended(NamedTuple):
+    """A ready task that no worker takes."""
+
+    task: Task
+    ready: int  #: how many are ready in all
+    workers: int  #: how many run, and take other tasks
+    start: str  #: the command that starts a worker for it
+
+
+def register(desk: Desk, name: str, **takes: Any) -> None:
+    """A worker begins: a new row, or that of an earlier worker of the same name."""
+    whose = {"workspace": desk.workspace, "actor": desk.who.name}
+
+    def move(tx: Tx) -> None:
+        now = _now(desk, tx)
+        tx.run(tx.q["register_worker"], {**whose, "name": name, "now": now, **takes})
+        tx.run(tx.q["trim_workers"], {**whose, "before": now - KEPT, "kept": MOST - 1})
+
+    desk._transact("presence", move)
+
+
+def renew(desk: Desk, name: str) -> bool:
+    """A worker is still there. False: its row is not, so it has to register again."""
+    args = {"workspace": desk.workspace, "actor": desk.who.name, "name": name}
+    return bool(desk._transact("presence", lambda tx: tx.run(tx.q["renew_worker"], {**args, "now": _now(desk, tx)}).rowcount))
+
+
+def remove(desk: Desk, name: str) -> None:
+    """A worker ends."""
+    args = {"workspace": desk.workspace, "actor": desk.who.name, "name": name}
+    desk._transact("presence", lambda tx: tx.run.later(tx.q["remove_worker"], args))
+
+
+def workers(reader: Reader, since: int = -1) -> list[Worker]:
+    """Who was seen since then, the last one seen first."""
+    return [Worker._make(row) for row in reader.workers(since)]
+
+
+def unattended(reader: Reader, project: str | None, task: int | None = None) -> Unattended | None:
+    """The first ready task that no worker takes: of a project, of all, or this one.
+
+    Who works on a task without being registered (a script of one's own, a session) may take the next one as well: then
+    nobody knows, and nothing is said.
+    """
+    since = reader.now - GONE
+    running = workers(reader, since)
+    if any(w.takes_everything for w in running):
+        return None
+    ids = None if task is None else [task]
+    ready = reader.tasks(workable=True, project=project, ids=ids, limit=FIRST if running else 1)
+    found = [t.id for t in ready]
+    epics = {w.epic_id for w in running if w.epic_id is not None}
+    below = {epic: frozenset(t.id for t in reader.tasks(epic=epic, ids=found, limit=FIRST)) for epic in epics}
+    untaken = next((t for t in ready if not any(w.takes(t, below) for w in running)), None)
+    if untaken is None:
+        return None
+    project = project if task is None else _project(untaken)
+    if reader.worked_on(project, since):
+        return None
+    start = _start(untaken, reader.project_keys(), bool(running))
+    return Unattended(untaken, reader.count_ready(project), len(running), start)
+
+
+def _start(task: Task, projects: Iterable[str], others: bool) -> str:
+    """Among other workers, one for exactly this project and role; where none runs, one that takes all of the project."""
+    only = f" -p {_project(task)}" if len(list(projects)) > 1 else ""
+    return f"turn work{only}" + (f" --agent {quote(task.role)}" if others and task.role else "")
+
+
+def _project(task: Task) -> str:
+    return task.key.rpartition("-")[0]
+
+
+def _now(desk: Desk, tx: Tx) -> int:
+    return desk.now(tx.run(tx.q["now"]).fetchone()[0])

@@ -1,0 +1,52 @@
+"""Words for people: how tasks and questions are written on a terminal.
+
+Takes the plain values of client/serialize.py, returns lines. Everything that somebody wrote goes through `safe` or `one_line` first:
+no text can move the cursor, change colours or hide behind invisible signs.
+"""
+
+from __future__ import annotations
+
+from .commands import answers, goes_on, hint, hints, next_steps, then, unattended, ways
+from .history import events, history, output
+from .labels import ICONS, WORDS, person, quoted
+from .lists import GROUPS, SOON, awaiting, grouped, inbox, inbox_groups, inbox_rows, more, old_id, task_rows, tasks, tree
+from .questions import context_lines, option_lines, question, result, silence
+from .task import followed, task, tries
+
+__all__ = [
+    "GROUPS",
+    "ICONS",
+    "SOON",
+    "WORDS",
+    "answers",
+    "awaiting",
+    "context_lines",
+    "events",
+    "followed",
+    "goes_on",
+    "grouped",
+    "hint",
+    "hints",
+    "history",
+    "inbox",
+    "inbox_groups",
+    "inbox_rows",
+    "more",
+    "next_steps",
+    "old_id",
+    "option_lines",
+    "output",
+    "person",
+    "question",
+    "quoted",
+    "result",
+    "silence",
+    "task",
+    "task_rows",
+    "tasks",
+    "then",
+    "tree",
+    "tries",
+    "unattended",
+    "ways",
+]

@@ -1,0 +1,1 @@
+"""Checks of a desk: `turn doctor` and `turn audit`."""

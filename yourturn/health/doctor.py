@@ -1,0 +1,195 @@
+"""Is the desk well?
+
+Each check is a row of `CHECKS`: a name, a function that looks and returns what it finds wrong in words, how bad that
+is, what to say when nothing is wrong, and what to do otherwise. `examine` runs them all, each in a transaction of its
+own that it never writes in; a check that cannot even look, because the database is damaged, is reported as bad with the
+reason. It never raises: whoever calls a doctor is in trouble already.
+
+The invariants are the promises of the desk. The table in core/rules.py keeps them and the schema's CHECKs guard most of
+them; the doctor looks at the rows all the same, because files are restored, copied and edited by hand.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from ..client import Client
+from ..db import integrity_queries, schema
+from ..db.reads import Reader
+from .audit import verify
+
+_SHOWN = 5
+_RESTORE = "The rows were changed behind the desk's back: compare with a backup."
+
+
+class Check(NamedTuple):
+    name: str
+    look: Callable[[Client], Iterable[str]]  #: what is wrong, in words
+    status: str  #: what it means if something is: warn or bad
+    well: str  #: what to say if nothing is
+    hint: str
+
+
+def examine(client: Client, strict: bool = False) -> list[dict[str, str]]:
+    """One line per check: check, status (ok, warn, bad), words, hint. Strict, every event is heard and judged too."""
+    assert client.desk.store  # what is elsewhere cannot be examined from here, and says so
+    found = [*(_examined(client, check) for check in CHECKS), _workers(client)]
+    if strict:
+        from ..strict import report
+
+        found += [_line(f"strict {c['check']}", "bad", c["wrong"], c["well"], c["hint"]) for c in report(client)]
+    return found
+
+
+def _examined(client: Client, check: Check) -> dict[str, str]:
+    status = check.status
+    try:
+        wrong = list(check.look(client))
+    except Exception as trouble:  # a doctor reports, whatever it meets
+        wrong, status = [f"cannot look: {trouble or type(trouble).__name__}"], "bad"
+    return _line(check.name, status, wrong, check.well, check.hint)
+
+
+def _line(name: str, status: str, wrong: list[str], well: str, hint: str) -> dict[str, str]:
+    if not wrong:
+        return {"check": name, "status": "ok", "words": well, "hint": ""}
+    words = "; ".join(wrong[:_SHOWN]) + (f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+    return {"check": name, "status": status, "words": words, "hint": hint}
+
+
+# --- the database -----------------------------------------------------------------------------------------------------
+
+
+def _schema(client: Client) -> Iterable[str]:
+    found = schema.version_of(client.desk.store)
+    return [] if found == schema.VERSION else [f"schema {found}, and this program works with {schema.VERSION}"]
+
+
+def _database(client: Client) -> Iterable[str]:
+    return client.desk.store.check()
+
+
+def _held_back(client: Client) -> Iterable[str]:
+    return client.desk.store.held_back()
+
+
+def _history(client: Client) -> Iterable[str]:
+    return [f"{p['chain']} event {p['n']} {p['what']}" for p in verify(client)["problems"]]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+def _read(look: Callable[[Reader], Iterable[str]]) -> Callable[[Client], Iterable[str]]:
+    """A check that reads rows as they are, without the moves that are owed."""
+
+    def run(client: Client) -> Iterable[str]:
+        desk = client.desk
+        with desk.store.begin(write=False) as execute:
+            reader = Reader(desk.store, execute, desk.workspace)
+            reader.now = desk.now(execute(desk.store.query["now"]).fetchone()[0])
+            return list(look(reader))
+
+    return run
+
+
+def _overdue(reader: Reader) -> Iterable[str]:
+    late = integrity_queries.overdue(reader)
+    return [f"{late} task{'s' * (late != 1)} should have moved by now"] if late else []
+
+
+def _odd(name: str, words: str) -> Callable[[Client], Iterable[str]]:
+    """A check that is one query: it finds the keys of rows that should not be."""
+    return _read(lambda reader: [f"{key} {words}" for key in integrity_queries.odd(reader, name)])
+
+
+def _acyclic(reader: Reader) -> Iterable[str]:
+    """Take away whoever waits for nobody, until nobody is left, or only circles are."""
+    waits: dict[str, set[str]] = {}
+    holds: dict[str, set[str]] = {}
+    for task, needs in integrity_queries.edges(reader):
+        waits.setdefault(task, set()).add(needs)
+        waits.setdefault(needs, set())
+        holds.setdefault(needs, set()).add(task)
+    free = [task for task, needs in waits.items() if not needs]
+    while free:
+        gone = free.pop()
+        del waits[gone]
+        for task in holds.get(gone, ()):
+            waits[task].discard(gone)
+            if not waits[task]:
+                free.append(task)
+    return [f"{task} waits for itself, by way of {', '.join(sorted(needs))}" for task, needs in sorted(waits.items())]
+
+
+def _epochs(reader: Reader) -> Iterable[str]:
+    """Each claim's epoch is higher than the one before, and the row's is not lower than the last."""
+    last: dict[str, int] = {}
+    for key, now, data in integrity_queries.claims(reader):
+        epoch = json.loads(data)["set"]["epoch"]
+        if epoch <= last.get(key, 0):
+            yield f"{key} was claimed with epoch {epoch} after {last[key]}"
+        elif epoch > now:
+            yield f"{key} has epoch {now}, and was claimed with {epoch}"
+        last[key] = epoch
+
+
+def _log(reader: Reader) -> Iterable[str]:
+    """The last event of a task says the state that its row has."""
+    for key, state, data in integrity_queries.last_words(reader):
+        said = json.loads(data).get("to")
+        if said != state:
+            yield f"{key} is '{state}', and its last event says '{said}'"
+
+
+# --- workers ----------------------------------------------------------------------------------------------------------
+
+
+def _workers(client: Client) -> dict[str, str]:
+    """Who runs, or who was seen last: no promise, so nothing about it is wrong."""
+    try:
+        found = client.workers()
+    except Exception as trouble:  # a doctor reports, whatever it meets
+        return _line("workers", "bad", [f"cannot look: {trouble or type(trouble).__name__}"], "", "")
+    running = [w for w in found if w["running"]]
+    if running:
+        told = [f"{_worker(w)}: {', '.join(w['tasks'][:_SHOWN]) or 'idle'}" for w in running[:_SHOWN]]
+        more = [f"and {len(running) - _SHOWN} more"] if len(running) > _SHOWN else []
+        return _line("workers", "ok", [], f"{len(running)} run{'s' * (len(running) == 1)}: {'; '.join(told + more)}", "")
+    last = f"; the last one, {_worker(found[0])}, was seen at {found[0]['seen_at']}" if found else ""
+    return _line("workers", "ok", [], f"none runs{last}", "")
+
+
+def _worker(w: dict[str, Any]) -> str:
+    takes = [w["project"], w["epic"] and f"below {w['epic']}", ", ".join(w["agents"]) or "runs only"]
+    return f"{w['name']} on {w['host']} ({', '.join(filter(None, takes))})"
+
+
+_UPGRADE = "Upgrade the database with: turn init --upgrade, or the program with pip."
+_BACKUP = "Restore a backup; keep this file for a closer look."
+_HOLDER = "End that transaction: until then, watchers see nothing newer."
+_TRIES = "Give it back with: turn update KEY --max-retries N, or cancel it."
+_REVOKE = "Revoke it at once: turn token revoke NAME"
+
+CHECKS: tuple[Check, ...] = (
+    Check("schema", _schema, "bad", f"schema {schema.VERSION}", _UPGRADE),
+    Check("database", _database, "bad", "the database finds nothing wrong with itself", _BACKUP),
+    Check("rows", _odd("orphan", "refers to a row that is gone"), "bad", "no row refers to a missing one", _RESTORE),
+    Check("history", _history, "bad", "every chain of events verifies", "See all with: turn audit verify"),
+    Check("log", _read(_log), "bad", "the last event of every task says its state", _RESTORE),
+    Check("readers", _held_back, "warn", "no transaction holds event readers back", _HOLDER),
+    Check("overdue", _read(_overdue), "warn", "nothing is overdue", "Make the moves with: turn reconcile"),
+    Check("working", _odd("unclaimed", "is 'working' without a claim"), "bad", "working tasks are claimed", _RESTORE),
+    Check("claims", _odd("stray_claim", "has a claim it should not have"), "bad", "no other task is claimed", _RESTORE),
+    Check("human", _odd("unasked", "is 'human' without an open question"), "bad", "whoever waits has asked", _RESTORE),
+    Check("asked", _odd("unheld", "has a blocking question and goes on"), "bad", "whoever has asked waits", _RESTORE),
+    Check("ended", _odd("left_open", "has ended with an open question"), "bad", "ended tasks ask nothing", _RESTORE),
+    Check("ready", _odd("too_early", "is 'ready' before what it needs"), "bad", "ready tasks need nothing", _RESTORE),
+    Check("blocked", _odd("too_late", "is 'blocked' by nothing"), "bad", "blocked tasks wait for something", _RESTORE),
+    Check("circles", _read(_acyclic), "bad", "nobody waits for themselves", "Break it with: turn dep remove KEY NEEDS"),
+    Check("epochs", _read(_epochs), "bad", "epochs only grow", _RESTORE),
+    Check("retries", _odd("exhausted", "ran out of tries, and nobody knows"), "warn", "nobody is stuck unsaid", _TRIES),
+    Check("secrets", _odd("in_clear", "holds a secret in clear"), "bad", "secrets are stored as hashes only", _REVOKE),
+)

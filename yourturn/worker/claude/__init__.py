@@ -1,0 +1,1 @@
+"""The permission gate of Claude Code."""

@@ -1,0 +1,1 @@
+"""Git for agents: repositories, worktrees, branches, commits."""

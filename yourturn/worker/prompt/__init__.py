@@ -1,0 +1,1 @@
+"""What an agent is told: brief, instructions, quoted text."""

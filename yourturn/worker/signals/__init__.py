@@ -1,0 +1,1 @@
+"""What an agent's last message means."""
