@@ -15,17 +15,15 @@ ROOT = Path(yourturn.__file__).parent
 #: From the ground up. A name stands for a module or a whole folder; what stands on one line may import each other.
 SURFACES = ("cli", "tui", "web", "api", "mcp")
 LAYERS = (
-    ("version", "core", "screen"),
-    ("store",),
-    ("desk", "lookout", "office", "archive", "intake", "papers", "presence", "trackers", "passwords", "rates", "stats", "graph"),
-    ("wire", "view", "runs"),
-    ("client",),
-    ("config", "founding", "restoring", "audit", "doctor", "fold", "judge", "strict", "approval", "calls", "remote"),
+    ("version", "core"),
+    ("display", "db"),
+    ("desk",),
+    ("client", "data", "config"),
+    ("health", "fold", "judge", "strict", "approval"),
     ("worker", "flow", "notify", "demo", "http"),
     ("testing",),
     SURFACES,
     ("server",),  # all surfaces that speak HTTP, in one
-    ("printed",),  # the docs, drawn from everybody's tables
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 
@@ -74,7 +72,7 @@ def test_imports_point_down(path):
         assert LEVEL[name] <= LEVEL[home], f"{path} reaches up to {name}"
         if home in SURFACES:
             assert name == home or name not in SURFACES, f"{path} imports another surface, {name}"
-            assert name not in ("store", "desk", "office"), f"{path} goes round the client, to {name}"
+            assert name not in ("db", "desk"), f"{path} goes round the client, to {name}"
 
 
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] == "core"], ids=str)
@@ -83,9 +81,9 @@ def test_the_core_is_pure(path):
     assert _neighbours(path) <= {"core"}
 
 
-def test_only_the_store_speaks_to_databases():
+def test_only_db_talks_to_databases():
     for path in MODULES:
-        if path.parts[0] != "store":
+        if path.parts[0] != "db":
             assert not {name[0] for name in _imports(path)} & {"sqlite3", "psycopg"}, path
 
 

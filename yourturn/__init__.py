@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 __all__ = ["Client", "__version__", "approved", "approved_async", "connect", "requires_approval", "restore"]
 
 _HOMES = {
-    "Client": "client", "approved": "approval", "approved_async": "approval", "connect": "config",
-    "requires_approval": "approval", "restore": "config",
+    "Client": "client", "approved": "approval.decorator", "approved_async": "approval.decorator", "connect": "config",
+    "requires_approval": "approval.decorator", "restore": "config",
 }  # fmt: skip
 
 

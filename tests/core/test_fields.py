@@ -136,7 +136,11 @@ NOT_JSON = [
 
 @pytest.mark.parametrize("value", NOT_JSON, ids=lambda v: type(v).__name__)
 def test_what_json_cannot_say_exactly_is_refused(value):
-    for checker in (canonical_json.check, lambda v, what: fields.anything(what, v), lambda v, what: fields.mapping(what, {"x": v})):
+    for checker in (
+        canonical_json.check,
+        lambda v, what: fields.anything(what, v),
+        lambda v, what: fields.mapping(what, {"x": v}),
+    ):
         with pytest.raises(Invalid, match="metadata"):
             checker(value, "metadata")
 

@@ -251,7 +251,9 @@ class Watched(Desk):
         told, seen = r.details([task])[done.task], sight.details([row])[done.task]
         self._same("the task that the move tells of", (task, serialize.task(task, told)), (row, serialize.task(row, seen)))
         if done.question is not None:
-            self._same("its question", serialize.question(*r.question(done.question)), serialize.question(*sight.question(done.question)))
+            self._same(
+                "its question", serialize.question(*r.question(done.question)), serialize.question(*sight.question(done.question))
+            )
         return done
 
     def _heard(self, done: Done) -> None:

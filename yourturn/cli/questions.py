@@ -131,7 +131,8 @@ def ask(a: Namespace) -> int:
         if not q["blocking"]:
             return [f"Asked {q['id']}. Go on with {display.quoted(q['default'])}; a later answer will reach you."]
         return [
-            f"Asked {q['id']} about {q['task']}: {', '.join(filter(None, (terminal.left(q['timeout_at']), display.silence(q))))}.",
+            f"Asked {q['id']} about {q['task']}: "
+            f"{', '.join(filter(None, (terminal.left(q['timeout_at']), display.silence(q))))}.",
             f"Next: turn show {q['id']}",
         ]
 

@@ -63,7 +63,9 @@ class Managing(Names):
 
     def users(self) -> list[dict[str, Any]]:
         self._may("users")
-        return self.desk.read(lambda r: [{"name": n, "role": role, "created_at": serialize.time(at)} for n, role, at in r.users()])
+        return self.desk.read(
+            lambda r: [{"name": n, "role": role, "created_at": serialize.time(at)} for n, role, at in r.users()]
+        )
 
     def set_user(self, name: str, role: str = "member", *, key: str | None = None) -> dict[str, Any]:
         self.do("user_set", key=key, user=name, role=role)
@@ -141,7 +143,9 @@ class Managing(Names):
         self._may("sessions")
         names = ("id", "actor", "role", "about", "created_at", "expires_at")
         rows = self.desk.look(lambda r: r.sessions())
-        return [dict(zip(names, [*row[:4], *map(serialize.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])]
+        return [
+            dict(zip(names, [*row[:4], *map(serialize.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])
+        ]
 
     def logout(self, session: str) -> None:
         """End the session with this secret."""

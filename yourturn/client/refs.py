@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from ..core import law
+from ..core.actions import say
 from ..core.errors import NotFound
 from ..core.fields import project_key
 from ..core.model import Action, Task, Who
@@ -124,7 +124,7 @@ class Names:
 
     def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Action | None = None, **args: Any) -> Any:
         """Say any verb; returns what `look` sees right after it (and after `then`), in the same transaction."""
-        return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look, then)
+        return self.desk.do(say(verb, self.who, key=key, version=self._version, **args), look, then)
 
     def _may(self, operation: str) -> None:
         """Looks that are not for everybody ask the table, like the verbs do."""
@@ -145,7 +145,9 @@ class Names:
     def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
         """What a move answers: the task, its open questions, and what the move made. The whole history is for `show`."""
         assert done.task is not None
-        return serialize.task(*r.reply(done.task, done.question, done.at)) | serialize.follow_ups(r.follow_ups(done.task, done.at))
+        return serialize.task(*r.reply(done.task, done.question, done.at)) | serialize.follow_ups(
+            r.follow_ups(done.task, done.at)
+        )
 
     def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
         assert done.claim is not None

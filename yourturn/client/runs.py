@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..core import law
+from ..core.actions import say
+from ..core.canonical_json import digest
 from ..core.model import Action, Program
 from ..db.reads import Reader
 from . import serialize
@@ -57,8 +58,8 @@ class Runs(Names):
         return found
 
     def _claiming(self, worker: str, lease: Any, key: str | None) -> Action:
-        own = None if key is None else law.digest([key, "claim"])
-        return law.say("claim", self.who, key=own, task=0, worker=worker, lease=lease, secret=self.desk.new_secret())
+        own = None if key is None else digest([key, "claim"])
+        return say("claim", self.who, key=own, task=0, worker=worker, lease=lease, secret=self.desk.new_secret())
 
     def rewind(
         self,

@@ -54,7 +54,8 @@ class Presence(Names):
             for actor, name, key in r.held():
                 held.setdefault((actor, name), []).append(key)
             return [
-                serialize.worker(w, w.seen_at > r.now - worker_registry.GONE, held.get((w.actor, w.name), [])) for w in worker_registry.workers(r)
+                serialize.worker(w, w.seen_at > r.now - worker_registry.GONE, held.get((w.actor, w.name), []))
+                for w in worker_registry.workers(r)
             ]
 
         return self.desk.read(look)

@@ -320,7 +320,7 @@ def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-#: Names that are no arguments of a verb; `look` and `then` are parameters of the client's `do`.
+#: What an action names beside the arguments of its verb; `look` is the client's, who says it.
 ABOUT = frozenset({"task", "question_id", "key", "version", "look", "then"})
 assert not [verb for verb, about in VERBS.items() if ABOUT & about.args.keys()]
 

@@ -24,9 +24,14 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from ..core import law
+from ..core.actions import say
+from ..core.canonical_json import claim_hash, digest
+from ..core.decide import decide, due, may_ever
 from ..core.errors import Busy, ClaimLost, KeyReused, NotFound, StoreTrouble
 from ..core.model import Action, Case, Claim, Decision, Who
+from ..core.permissions import check, check_scope, in_scope
+from ..core.rules import OFFICE
+from ..core.step_paths import place
 from ..db.backend import Again, Store
 from ..db.reads import Reader
 from ..db.unit_of_work import Tx
@@ -92,15 +97,15 @@ class Desk(Lookout):
 
         `then` is a second action about the same task, in the same commit: both are made, or neither.
         """
-        if action.verb in law.OFFICE:
-            law.check(action.who, action.verb)
+        if action.verb in OFFICE:
+            check(action.who, action.verb)
             done = self._transact(action.verb, lambda tx: self._office(tx, action))
             self.store.managed += 1
             return done
         for each in (action,) if then is None else (action, then):
-            law.may_ever(each.verb, each.who)
+            may_ever(each.verb, each.who)
             if each.who.scopes is not None:
-                law.check_scope(each.who, each.verb)
+                check_scope(each.who, each.verb)
         return self._transact(action.verb, lambda tx: self._seen(tx, self._moves(tx, action, then), look))
 
     def _moves(self, tx: Tx, action: Action, then: Action | None) -> Done:
@@ -132,12 +137,12 @@ class Desk(Lookout):
         With `first`, that is done before, in the same commit: who hands in one task takes the next. If it is refused, nothing
         is taken.
         """
-        action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
-        request = "" if key is None else law.digest([_request(action), project, epic, role, host, runs])
-        law.may_ever("claim", self.who)
+        action = say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
+        request = "" if key is None else digest([_request(action), project, epic, role, host, runs])
+        may_ever("claim", self.who)
         if self.who.scopes is not None:
-            law.check_scope(self.who, "claim")
-            runs = runs and law.in_scope(self.who, "step")  # what it may not take is not offered to it
+            check_scope(self.who, "claim")
+            runs = runs and in_scope(self.who, "step")  # what it may not take is not offered to it
 
         unpaid = 0  # what cannot be paid holds up nobody else
 
@@ -245,7 +250,7 @@ class Desk(Lookout):
 
     def _with_steps(self, tx: Tx, case: Case, action: Action) -> Case:
         """With the steps that are about to be written."""
-        places = [law.place(step["path"]) for step in action.args.get("steps", ())]
+        places = [place(step["path"]) for step in action.args.get("steps", ())]
         if action.args.get("signal"):
             places += [q.step.partition("/")[2] for q in case.questions if q.step]
         return tx.with_steps(case, places) if places and case.task is not None else case
@@ -278,13 +283,13 @@ class Desk(Lookout):
         return Done(decision.task.id, number, decision.claim, state, decision.now)
 
     def _save(self, tx: Tx, case: Case, action: Action, now: int) -> Decision:
-        decision = tx.save(law.decide(case, action, now))
+        decision = tx.save(decide(case, action, now))
         tx.decided.append(decision)
         return decision
 
     def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
         """Make the moves that the system owes this case."""
-        while (owed := law.due(case, now)) is not None:
+        while (owed := due(case, now)) is not None:
             decision = self._save(tx, case, owed, now)
             touched.update(decision.touch)
             case = decision.case
@@ -332,7 +337,7 @@ class Desk(Lookout):
         if held.epoch != epoch or held.lease_expires_at is None or held.lease_expires_at <= self.now(database):
             raise ClaimLost(f"The claim on {held.key} is over", reason=f"it is '{held.state}' (epoch {held.epoch})")
         token = f"{held.key}.{epoch}.{action.args['secret']}"
-        tx.renew_claim(held, law.claim_hash(token, bool(held.workflow)))
+        tx.renew_claim(held, claim_hash(token, bool(held.workflow)))
         return Claim(held.key, str(held.holder), epoch, token, held.lease_expires_at)
 
     def _office(self, tx: Tx, action: Action) -> Done:
@@ -433,4 +438,4 @@ def _request(action: Action) -> str:
     """What an idempotency key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
     args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
-    return law.digest([action.verb, action.task, action.question, args, needs])
+    return digest([action.verb, action.task, action.question, args, needs])

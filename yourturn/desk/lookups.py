@@ -6,10 +6,12 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core import law
+from ..core.canonical_json import secret_hash
 from ..core.errors import NotKnown
 from ..core.model import Event, Who
+from ..core.permissions import scopes_of
 from ..core.references import parse
+from ..core.rules import ROLES
 from ..db.backend import Store
 from ..db.case_loader import Docket
 from ..db.details import RunJournal
@@ -66,7 +68,7 @@ class Lookout:
 
     def identify(self, token: str) -> Who:
         """Whose token is this?"""
-        return self.holder(law.secret_hash(token))[0]
+        return self.holder(secret_hash(token))[0]
 
     def holder(self, known: str) -> tuple[Who, int | None]:
         """Whose token has this hash, and until when?"""
@@ -78,11 +80,11 @@ class Lookout:
             raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotKnown(f"The token {name} has expired")
-        return Who(actor, _limited(role, *now), scopes=law.scopes_of(scopes.split(), role)), expires
+        return Who(actor, _limited(role, *now), scopes=scopes_of(scopes.split(), role)), expires
 
     def session(self, secret: str) -> tuple[int, Who, int]:
         """Whose session is this? Its number, who, and when it ends."""
-        row = self.credential("login", hash=law.secret_hash(secret))
+        row = self.credential("login", hash=secret_hash(secret))
         if row is None or row[4] is not None or row[3] <= self.now(row[-1]):
             raise NotKnown("The session is over", hint="Log in again.")
         return row[0], Who(row[1], _limited(row[2], *row[5:7])), row[3]
@@ -142,4 +144,4 @@ def _now(role: str, removed: int | None) -> str:
 
 def _limited(role: str, person: str | None, removed: int | None) -> str:
     """Never more than the person is now, if somebody has said what that is."""
-    return role if person is None else min(role, _now(person, removed), key=list(law.ROLES).index)
+    return role if person is None else min(role, _now(person, removed), key=list(ROLES).index)

@@ -1,7 +1,7 @@
-"""Words for people: how tasks and questions are written on a terminal.
+"""Plain text for people: tasks, questions, runs and history as a terminal shows them.
 
-Takes the plain values of client/serialize.py, returns lines. Everything that somebody wrote goes through `safe` or `one_line` first:
-no text can move the cursor, change colours or hide behind invisible signs.
+Takes the plain values of client/serialize.py, returns lines. All text from people and agents goes through `safe` or
+`one_line` first: it cannot move the cursor, change colours or hide invisible characters.
 """
 
 from __future__ import annotations

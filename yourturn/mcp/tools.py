@@ -166,7 +166,9 @@ class Tools(Seat):
         name, given_input = given["tool_name"], given["input"]
         if name.startswith(_OURS) and name.removeprefix(_OURS) in TOOLS:
             return _decision({"behavior": "allow", "updatedInput": given_input})
-        about = permission_gate.Call(*self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder)
+        about = permission_gate.Call(
+            *self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder
+        )
         task = self.task(None) or self.own_task(permission_gate.describe(about), f"hook/{about.by}/task")
         token = self.proof(task)
         granted = self._granted(task, about, token)

@@ -43,7 +43,11 @@ def rows() -> list[Row]:
         Row("GET", "/tasks/{key}/log", "output", task.log),
         Row("GET", "/tasks/{key}/live", "output", task.live),
         Row("POST", "/tasks/{key}/note", "note", task.note),
-        *(Row("GET", f"/tasks/{{key}}/{name}", name, task_actions.asking(name)) for name, w in task_actions.WORDS.items() if w.asks),
+        *(
+            Row("GET", f"/tasks/{{key}}/{name}", name, task_actions.asking(name))
+            for name, w in task_actions.WORDS.items()
+            if w.asks
+        ),
         *(Row("POST", f"/tasks/{{key}}/{name}", name, task_actions.making(name)) for name in task_actions.WORDS),
         Row("GET", "/activity", "events", activity.show),
         Row("GET", "/stats", "stats", stats.show),

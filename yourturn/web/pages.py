@@ -108,7 +108,10 @@ def page(visit: Visit, found: Page) -> str:
     context: dict[str, Any] = {"csrf": visit.csrf, "boot": visit.boot, "after": visit.after}
     context["follows"] = visit.looks and found.context.get("here") in LIVE
     if visit.session or visit.client.who.is_person:
-        context |= {"me": view_models.who(visit.client.who.name, visit.client.who.role), "workspace": visit.client.desk.workspace_name}
+        context |= {
+            "me": view_models.who(visit.client.who.name, visit.client.who.role),
+            "workspace": visit.client.desk.workspace_name,
+        }
         context["identity"] = visit.client.desk.identity()
         context |= view_models.wishes(visit.client) | {"drawn": view_models.now_of(visit.client) // 1000}
         if "waiting" not in found.context:

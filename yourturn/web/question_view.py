@@ -141,7 +141,8 @@ def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING,
     default = labels.label(q, q["default"]) if q["default"] is not None else ""
     name = labels.name(q["asked_by"])
     return Article(
-        q["id"], q["id"].lower(), place, view_models.kind(q), q["task"], task["title"], title, more.strip(), view_models.who(q["asked_by"]),
+        q["id"], q["id"].lower(), place, view_models.kind(q), q["task"], task["title"], title, more.strip(),
+        view_models.who(q["asked_by"]),
         view_models.at(q["asked_at"], now), labels.why_waits(q), q["blocking"], tuple(client.holds_up(q["task"])),
         view_models.countdown(q, now), labels.silence(q, run) or "it keeps waiting",
         q["response_type"], q["multi"], q["allow_other"], _options(q, draft), it, changed, q["used_by"] or "",

@@ -43,9 +43,7 @@ WORDS: dict[str, Words] = {
         field="until",
         sure="Put {key} aside",
     ),
-    "close": Words(
-        "Close as done…", "whatever its state", asks="Why? (optional)", sure="Close {key} as done", over=("resolve",)
-    ),
+    "close": Words("Close as done…", "whatever its state", asks="Why? (optional)", sure="Close {key} as done", over=("resolve",)),
     "stop": Words("Stop as stuck…", "ends {key} as failed", "end", asks="Why? (optional)", sure="Stop {key}"),
     "cancel": Words("Cancel task…", "ends {key}", "end", asks="Why? (optional)", sure="Cancel task {key}"),
 }
@@ -128,7 +126,9 @@ def making(name: str) -> Callable[[Visit], Shown]:
             return Page("move.html", _context(visit, name, task, "Say what should change."), 422)
         more = {w.field: given} if given else {}
         try:
-            reply = page_version.move(visit, task["key"], lambda client: getattr(client, name)(task["key"], key=visit.key, **more))
+            reply = page_version.move(
+                visit, task["key"], lambda client: getattr(client, name)(task["key"], key=visit.key, **more)
+            )
         except Changed as error:
             told = {"title": error.message, "text": f"{error.reason}. Nothing was done.".lstrip(". "), "hint": error.hint}
             return Page("notice.html", {"here": "tasks", **told, "back": f"/tasks/{task['key']}"}, error.http_status)

@@ -1,4 +1,4 @@
-"""View models: what a template shows, as plain values. Takes the values of client/serialize.py and the time; returns small tuples."""
+"""View models: what a template shows, as plain values. Input: values of client/serialize.py and the time. Output: tuples."""
 
 from __future__ import annotations
 
@@ -240,9 +240,7 @@ class Row(NamedTuple):
     key: str
 
 
-def row(
-    q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "", effects: Sequence[Mapping[str, Any]] = ()
-) -> Row:
+def row(q: Mapping[str, Any], now: int, me: str, run: str = "", key: str = "", effects: Sequence[Mapping[str, Any]] = ()) -> Row:
     pending = q["status"] == "pending"
     proof, wrong = _proof(q)
     waits = f"waits {short(max(0, -seconds_until(q['asked_at'], now)))}"
@@ -306,9 +304,7 @@ def quick(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str) 
         send = {"approved": _sends(yes, q), "rejected": said.no.verb}
         return tuple(Choice(_brief_verb(say), _sentence(say.effect, name_), v, "", send[v]) for say, v in both)
     if q["response_type"] == "boolean":
-        return tuple(
-            Choice(s.verb, _sentence(s.effect, name_), "approved", s.value, f"Send “{s.verb}”") for s in said.yes
-        )
+        return tuple(Choice(s.verb, _sentence(s.effect, name_), "approved", s.value, f"Send “{s.verb}”") for s in said.yes)
     if q["response_type"] == "choice" and not q["multi"] and len(q["options"]) == 2:
         labels = [str(o["label"]) for o in q["options"]]
         if all(len(one) <= BRIEF and one.isprintable() for one in labels):

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 GRACE = 5.0  #: seconds that a script has to come to its next call
 PACKAGE = str(Path(__file__).parents[1])
 _LUA = str(Path(PACKAGE, "flow", "lua.py"))  #: where our own code runs a script's
-_STEP = (str(Path(PACKAGE, "flow", "durable.py")), "_outcome")  #: and where it calls the function of a step()
+_STEP = (str(Path(PACKAGE, "flow", "api.py")), "_outcome")  #: and where it calls the function of a step()
 
 
 class _Script(Engine):

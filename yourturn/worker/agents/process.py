@@ -39,7 +39,7 @@ DRAIN = 2.0
 CHUNK = 1 << 16
 ERRORS = 64 * 1024
 SHOWN = 4000
-LEASH = str(Path(__file__).with_name("leash.py"))
+LEASH = str(Path(__file__).with_name("kill_with_parent.py"))
 
 
 def perform(
