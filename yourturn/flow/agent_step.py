@@ -1,8 +1,8 @@
 """One `run()` of an agent inside a script, from its first turn to its final signal.
 
 The host runs the agent's turns (`Host.turns`) and returns their outcome, in the terms of worker/signals/outcomes.py. This module
-decides what the outcome means for the run: a result is returned to the script; a question suspends the run, and the answer goes to
-the same session, which takes its next turns. One call of the script is one step, however many questions the agent asks.
+decides what the outcome means for the run: a result is returned to the script; a question suspends the run, and the answer goes
+to the same session, which takes its next turns. One call of the script is one step, however many questions the agent asks.
 
     the answer to what it asked        | goes
     -----------------------------------+----------------------------------------------------

@@ -37,7 +37,7 @@ class Stuck(ScriptExit):
 
 
 class Diverged(ScriptExit):
-    """The script was changed: its call differs from the recorded step, or a step may belong to another call (align.py)."""
+    """The script was changed: its call differs from the recorded step, or a step may belong to another call (alignment.py)."""
 
     def __init__(
         self, path: str, expected: dict[str, Any] | None, actual: dict[str, Any] | None, doubts: Sequence[Any] = ()

@@ -2,7 +2,7 @@
 
 `feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The current file is run;
 where there is none, on another machine for example, the source that was recorded with the run is. A Python file is executed in a
-module of its own (modules.py), in which the functions of durable.py are defined without an import.
+module of its own (script_modules.py), in which the functions of api.py are defined without an import.
 """
 
 from __future__ import annotations
