@@ -1,4 +1,4 @@
-"""How fast the desk is: `make bench`, or `python -m bench [a b c d e f g h] [--quick]`.
+"""How fast the desk is: `make bench`, or `python -m bench [a b c d e f g h i] [--quick]`.
 
 Every figure is a ratio, or stands next to what it was compared with: a machine is fast or slow, busy or not, and an
 absolute number says more about it than about the desk. So what is compared takes turns in short slices, in one run; each
@@ -12,6 +12,7 @@ pair of slices gives one ratio, and the median of these counts.
     (f) agents   what the worker adds to the time of its agents
     (g) runs     what a waiting workflow costs, how soon it goes on, what its journal costs
     (h) served   the desk over HTTP, against awaithumans and a bare endpoint; answers while a thousand watch
+    (i) round_trip  a workflow from its start over a person's answer to its end, against LangGraph
 
 A part is a row of PARTS; its module has `run(place) -> list[Figure]`. It is no test: the bounds are printed with what was
 found, and nothing fails if they do not hold.
@@ -37,4 +38,5 @@ PARTS = (
     Part("f", "agents", "the worker"),
     Part("g", "runs", "workflows"),
     Part("h", "served", "over HTTP"),
+    Part("i", "round_trip", "the round trip of a workflow"),
 )

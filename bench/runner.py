@@ -59,10 +59,10 @@ class Host:
         pass
 
     @contextmanager
-    def beside(self, path: str, branches: int) -> Iterator[None]:
+    def fork(self, path: str, branches: int) -> Iterator[None]:
         yield
 
-    def together(self, path: str, branches: int) -> None:
+    def join(self, path: str, branches: int) -> None:
         pass
 
 

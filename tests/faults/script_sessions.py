@@ -145,10 +145,10 @@ class Session:
         pass
 
     @contextmanager
-    def beside(self, path: str, branches: int) -> Iterator[None]:
+    def fork(self, path: str, branches: int) -> Iterator[None]:
         yield
 
-    def together(self, path: str, branches: int) -> None:
+    def join(self, path: str, branches: int) -> None:
         self.reaper.reached("together", "before")
 
 

@@ -34,10 +34,10 @@ class Host:
     def say(self, text):
         pass
 
-    def beside(self, path, n):
+    def fork(self, path, n):
         return nullcontext()
 
-    def together(self, path, n):
+    def join(self, path, n):
         pass
 
 

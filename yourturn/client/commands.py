@@ -11,9 +11,6 @@ from ..core.canonical_json import digest as digest_of
 from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble
 from ..core.fields import duration
 from ..core.model import Ref
-from ..db.reads import Reader
-from ..desk.desk import Done
-from . import serialize
 from .refs import Named, Names
 
 
@@ -142,10 +139,6 @@ class Saying(Names):
             look=self._claimed,
         )  # fmt: skip
         return found
-
-    def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
-        assert done.claim is not None
-        return {"task": self._moved(r, done), "claim": serialize.claim(done.claim)}
 
     def heartbeat(
         self, claim: Named, *, worker: str | None = None, proof: str | None = None, key: str | None = None

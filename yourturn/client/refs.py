@@ -11,7 +11,7 @@ from typing import Any
 from ..core.actions import say
 from ..core.errors import NotFound
 from ..core.fields import project_key
-from ..core.model import Task, Who
+from ..core.model import Action, Task, Who
 from ..core.references import QUESTION
 from ..db.reads import Reader
 from ..desk.desk import Desk, Done
@@ -122,9 +122,9 @@ class Names:
 
     # --- saying -----------------------------------------------------------------------------------------------------
 
-    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
-        """Say any verb; returns what `look` sees right after it, in the same transaction."""
-        return self.desk.do(say(verb, self.who, key=key, version=self._version, **args), look)
+    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Action | None = None, **args: Any) -> Any:
+        """Say any verb; returns what `look` sees right after it (and after `then`), in the same transaction."""
+        return self.desk.do(say(verb, self.who, key=key, version=self._version, **args), look, then)
 
     def _may(self, operation: str) -> None:
         """Looks that are not for everybody ask the table, like the verbs do."""
@@ -148,6 +148,10 @@ class Names:
         return serialize.task(*r.reply(done.task, done.question, done.at)) | serialize.follow_ups(
             r.follow_ups(done.task, done.at)
         )
+
+    def _claimed(self, r: Reader, done: Done) -> dict[str, Any]:
+        assert done.claim is not None
+        return {"task": self._moved(r, done), "claim": serialize.claim(done.claim)}
 
     def show(self, named: Named) -> dict[str, Any]:
         """A task with everything that hangs on it; or a question."""

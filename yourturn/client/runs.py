@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.actions import say
+from ..core.canonical_json import digest
+from ..core.model import Action, Program
 from ..db.reads import Reader
 from . import serialize
 from .commands import _proof
@@ -23,6 +26,40 @@ class Runs(Names):
     ) -> None:
         """Write down how far a script's calls are: `path`, `name`, `call`, `status`, `result` … of each. The holder's word."""
         self.do("step", key=key, steps=list(steps) or None, program=program, **self._hold(claim, worker))
+
+    def start(
+        self, title: str, worker: str, *, project: str | None = None, lease: Any = None, key: str | None = None, **fields: Any
+    ) -> dict[str, Any]:
+        """Create a task, usually a run, and claim it in the same commit. Returns what `claim` does.
+
+        `fields` as in `create`, but for a parent and dependencies: a task that has to wait cannot be claimed.
+        """
+        then = self._claiming(worker, lease, key)
+        found: dict[str, Any] = self.do(
+            "create", key=key, title=title, project=project or self.project, look=self._claimed, then=then, **fields
+        )
+        return found
+
+    def answer_and_claim(
+        self,
+        question: Named,
+        worker: str,
+        value: Any = None,
+        text: str = "",
+        verdict: str | None = None,
+        *,
+        lease: Any = None,
+        key: str | None = None,
+    ) -> dict[str, Any]:
+        """Answer what a task waits for and claim the task in the same commit: no other worker takes it in between."""
+        then = self._claiming(worker, lease, key)
+        args = {"value": value, "text": text, "verdict": verdict, **self._about(question)}
+        found: dict[str, Any] = self.do("answer", key=key, look=self._claimed, then=then, **args)
+        return found
+
+    def _claiming(self, worker: str, lease: Any, key: str | None) -> Action:
+        own = None if key is None else digest([key, "claim"])
+        return say("claim", self.who, key=own, task=0, worker=worker, lease=lease, secret=self.desk.new_secret())
 
     def rewind(
         self,
@@ -53,7 +90,19 @@ class Runs(Names):
     def program(self, run: Named) -> dict[str, Any] | None:
         """The source that a run was begun or last gone on with: `file`, `body`, `digest`."""
         task = self._task(run)
-        found = self.desk.look(lambda r: r.program(task))
-        if found is None:
-            return None
-        return {**{name: getattr(found, name) for name in ("file", "digest", "body", "journal")}, "at": serialize.time(found.at)}
+        return _program(self.desk.look(lambda r: r.program(task)))
+
+    def journal(self, run: Named) -> dict[str, Any]:
+        """All that a script's holder needs to go on, in one read: `questions` and `steps` as in `show`, and the `program`."""
+        journal = self.desk.journal(self._task(run))
+        return {
+            "questions": [serialize.question(q, journal.key) for q in journal.questions],
+            "steps": [serialize.step(s) for s in journal.steps],
+            "program": _program(journal.program),
+        }
+
+
+def _program(source: Program | None) -> dict[str, Any] | None:
+    if source is None:
+        return None
+    return {**{name: getattr(source, name) for name in ("file", "digest", "body", "journal")}, "at": serialize.time(source.at)}

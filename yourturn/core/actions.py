@@ -321,7 +321,7 @@ def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
 
 
 #: What an action names beside the arguments of its verb; `look` is the client's, who says it.
-ABOUT = frozenset({"task", "question_id", "key", "version", "look"})
+ABOUT = frozenset({"task", "question_id", "key", "version", "look", "then"})
 assert not [verb for verb, about in VERBS.items() if ABOUT & about.args.keys()]
 
 

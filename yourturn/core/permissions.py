@@ -89,12 +89,14 @@ NEEDS: dict[str, str] = {
 #: Client method -> operation, where the names differ.
 METHODS: dict[str, str] = {
     **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up", "moves", "graph"), "tasks"),
-    **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for", "workers", "unattended"), "tasks"),
+    **dict.fromkeys(("journal", "steps", "program", "patch", "now", "claim_is_for", "workers", "unattended"), "tasks"),
     **dict.fromkeys(("inbox", "waiting", "waits", "wait_for", "effects", "lands"), "questions"),
     **dict.fromkeys(("history", "log", "events", "watch", "follow", "desk_cursor", "sleep_until_due"), "events"),
     "check_question": "trial",
     "totals": "stats",
     "claim_next": "claim",
+    "start": "create",
+    "answer_and_claim": "answer",
     "await_person": "flag",
     "respond": "answer",
     "depend": "dep_add",

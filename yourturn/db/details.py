@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..core.errors import NotFound
 from ..core.model import Note, Program, Question, Ref, Step, Task
 from .event_log import FollowUp, Log, follow_ups
-from .sql_loader import QUESTION, STEP
+from .sql_loader import PROGRAM, QUESTION, STEP
 
 _TASK = len(Task._fields)
 
@@ -24,6 +24,15 @@ class Details(NamedTuple):
     parent: str | None
     steps: list[Step]
     children: list[str]  #: keys; a child is also a need
+
+
+class RunJournal(NamedTuple):
+    """What a script needs to go on."""
+
+    key: str
+    questions: list[Question]
+    steps: list[Step]
+    program: Program | None
 
 
 class Hanging(Log):
@@ -113,6 +122,13 @@ class Hanging(Log):
     def steps(self, task: int, journal: int) -> list[Step]:
         return [Step._make(row) for row in self._named("steps", task=task, journal=journal)]
 
+    def journal(self, task: int) -> RunJournal:
+        """All questions and steps of a run and its source, asked for in one go."""
+        rows = self._hanging(questions=str(task), steps=str(task), source=str(task))
+        questions, steps = [*map(Question._make, rows["questions"])], [*map(Step._make, rows["steps"])]
+        key, *source = rows["source"][0]
+        return RunJournal(key, questions, steps, None if source[0] is None else Program._make(source))
+
     def program(self, task: int) -> Program | None:
         """The source that a run was last gone on with."""
         rows = self._named("program", task=task)
@@ -138,6 +154,11 @@ def _texts(these: str, bytewise: str) -> dict[str, str]:
         ),
         "steps": steps.format(""),
         "open_steps": steps.format("AND s.status <> 'completed' "),
+        "source": (
+            f"SELECT t.key, {PROGRAM} FROM tasks t "
+            "LEFT JOIN programs m ON m.id = (SELECT max(x.id) FROM programs x WHERE x.task_id = t.id) "
+            f"WHERE t.id {these}"
+        ),
         "parents": f"SELECT id, key FROM tasks WHERE id {these}",
     }
 

@@ -169,6 +169,12 @@ class SqliteStore(Store):
         self._local.connection, self._local.hurried = self._local.patient, False
 
     def _connect(self, patience: float) -> sqlite3.Connection:
+        """The connection of a thread that has ended, or a new one."""
+        taken: sqlite3.Connection | None = self._all.take_over(patience)
+        if taken is not None:
+            if taken.in_transaction:
+                taken.execute("ROLLBACK")
+            return taken
         db = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's own knows only ASCII
@@ -182,7 +188,7 @@ class SqliteStore(Store):
         except BaseException:
             db.close()
             raise
-        self._all.add(db)
+        self._all.add(db, patience)
         return db
 
     def _try_wal(self, db: sqlite3.Connection) -> None:

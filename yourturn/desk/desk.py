@@ -92,17 +92,25 @@ class Desk(Lookout):
 
     # --- changes ----------------------------------------------------------------------------------------------------
 
-    def do(self, action: Action, look: Callable[[Reader, Done], Any] | None = None) -> Any:
-        """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction."""
+    def do(self, action: Action, look: Callable[[Reader, Done], Any] | None = None, then: Action | None = None) -> Any:
+        """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction.
+
+        `then` is a second action about the same task, in the same commit: both are made, or neither.
+        """
         if action.verb in OFFICE:
             check(action.who, action.verb)
             done = self._transact(action.verb, lambda tx: self._office(tx, action))
             self.store.managed += 1
             return done
-        may_ever(action.verb, action.who)
-        if action.who.scopes is not None:
-            check_scope(action.who, action.verb)
-        return self._transact(action.verb, lambda tx: self._seen(tx, self._move(tx, action), look))
+        for each in (action,) if then is None else (action, then):
+            may_ever(each.verb, each.who)
+            if each.who.scopes is not None:
+                check_scope(each.who, each.verb)
+        return self._transact(action.verb, lambda tx: self._seen(tx, self._moves(tx, action, then), look))
+
+    def _moves(self, tx: Tx, action: Action, then: Action | None) -> Done:
+        done = self._move(tx, action)
+        return done if then is None else self._move(tx, then._replace(task=done.task))
 
     def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
         if look is None:
@@ -223,6 +231,8 @@ class Desk(Lookout):
     def _case(self, tx: Tx, action: Action) -> tuple[Case, int]:
         if action.task is None:
             return self._new_case(tx, action)
+        if tx.final and (own := tx.final[-1])[0].alone and own[0].task is not None and own[0].task.id == action.task:
+            return own[0], own[1]  # this transaction has just moved it
         if action.verb == "dep_add":
             self.store.lock_graph(tx.run, self.workspace)
             start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)

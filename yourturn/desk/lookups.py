@@ -14,6 +14,7 @@ from ..core.references import parse
 from ..core.rules import ROLES
 from ..db.backend import Store
 from ..db.case_loader import Docket
+from ..db.details import RunJournal
 from ..db.reads import Reader
 
 Clock = Callable[[], int]
@@ -54,6 +55,11 @@ class Lookout:
         with self.store.reading() as run:
             found = Docket(self.store, run, self.workspace).named(name)
         return found.task, found.question
+
+    def journal(self, task: int) -> RunJournal:
+        """All questions and steps of a run, and its source."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).journal(task)
 
     def credential(self, sort: str, **named: Any) -> Any:
         """The row of a token, login, link or password, by its hash or whose it is; None where there is none."""

@@ -1,4 +1,4 @@
-"""Durable workflows: scripts that wait for people for days and cost nothing while they wait.
+"""Durable workflows: scripts that wait for people, for days if need be, and use no process while they wait.
 
     from yourturn.flow import pause, run, stuck, workflow
 

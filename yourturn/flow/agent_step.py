@@ -1,12 +1,12 @@
 """One `run()` of an agent inside a script, from its first turn to its final signal.
 
-The host lets the agent take its turns (`Host.turns`) and says what came of them, in the words of worker/signals/outcomes.py. What
-that means for the run is decided here: a result is returned to the script; a question suspends the run, and the answer goes
-to the same session, which takes its next turns; so one call of the script is one step, however often people had to help.
+The host runs the agent's turns (`Host.turns`) and returns their outcome, in the terms of worker/signals/outcomes.py. This module
+decides what the outcome means for the run: a result is returned to the script; a question suspends the run, and the answer goes
+to the same session, which takes its next turns. One call of the script is one step, however many questions the agent asks.
 
     the answer to what it asked        | goes
     -----------------------------------+----------------------------------------------------
-    approved, of a kind that ends work | to the script, as DONE: the person has signed it off
+    approved, of a kind that ends work | to the script, as DONE: the person accepted the work
     rejected, of a kind that cancels   | to the script, as REJECTED
     anything else                      | to the agent's session
 """
@@ -22,49 +22,49 @@ from .results import Released, Signal, refusal
 
 if TYPE_CHECKING:
     from ..client import Client
-    from .journal import Entry, Scope
+    from .journal import Branch, Entry
 
 
 class Turn(NamedTuple):
-    """What came of an agent's turns."""
+    """The outcome of an agent's turns."""
 
-    what: str  #: done, failed, ask, waiting (it has asked by itself, and ended its session), said (a status of its own), broken
+    what: str  #: done, failed, ask, waiting (the agent asked by itself and ended its session), said (a status of its own), broken
     status: str = ""
     text: str = ""
     kind: str = ""
     reason: str | None = None
     context: dict[str, Any] = {}
-    fields: dict[str, Any] = {}  #: how the question is asked, and `also`: the other ones
+    fields: dict[str, Any] = {}  #: options of the question; `also`: further questions
 
 
 class Host(Protocol):
-    """Where a run runs: the worker, or a test."""
+    """The process that runs a script: the worker, or a test."""
 
-    stop: threading.Event  #: set when it is time to go: the next call that would do something suspends the run
+    stop: threading.Event  #: set when the process stops: the next call with an effect suspends the run
 
     def turns(self, call: AgentCall) -> Turn:
-        """Let the agent work until it has something to say. May raise Released, Suspended('stop') or ClaimLost."""
+        """Run the agent until it returns an outcome. May raise Released, Suspended('stop') or ClaimLost."""
 
     def leave(self) -> None:
-        """The run is about to be let go: keep what lies in its folder."""
+        """The run is about to be parked: save the work in its folder."""
 
     def say(self, text: str) -> None:
-        """For whoever watches."""
+        """Show a line of the script's log."""
 
-    def beside(self, path: str, branches: int) -> AbstractContextManager[None]:
-        """Several go on side by side: prepare their folders."""
+    def fork(self, path: str, branches: int) -> AbstractContextManager[None]:
+        """Branches start in parallel: prepare their folders."""
 
-    def together(self, path: str, branches: int) -> None:
-        """All of them have ended well: bring their work together. May raise Suspended."""
+    def join(self, path: str, branches: int) -> None:
+        """All branches have succeeded: merge their work. May raise Suspended."""
 
 
 class AgentCall:
-    def __init__(self, scope: Scope, entry: Entry, agent: str, prompt: str | None, patience: dict[str, Any]) -> None:
-        self.scope, self.entry, self.agent, self.prompt, self.patience = scope, entry, agent, prompt, patience
-        self.journal = scope.journal
+    def __init__(self, branch: Branch, entry: Entry, agent: str, prompt: str | None, patience: dict[str, Any]) -> None:
+        self.branch, self.entry, self.agent, self.prompt, self.patience = branch, entry, agent, prompt, patience
+        self.journal = branch.journal
         self.session_id: str | None = (entry.step or {}).get("session_id")
         self.seat: dict[str, Any] = entry.seat
-        self.desk: Client | None = None  #: the agent's own, where the host knows it
+        self.desk: Client | None = None  #: the agent's own client, if the host set one
 
     @property
     def path(self) -> str:
@@ -72,44 +72,45 @@ class AgentCall:
 
     @property
     def begun(self) -> bool:
-        """There is a session that can be gone on with, perhaps."""
+        """The step was recorded before, so that there may be a session to resume."""
         return self.entry.step is not None
 
     def questions(self) -> list[dict[str, Any]]:
         return self.journal.questions(self.entry)
 
     def remember(self, session_id: str | None, **seat: Any) -> None:
-        """Where the session sits, before anything can go wrong with it."""
+        """Record the agent's session before it can fail."""
         self.session_id, self.seat = session_id, {**self.seat, **seat}
         self.journal.write(self.entry, "running", session_id=session_id, seat=self.seat)
         self.entry.step = {**(self.entry.step or {}), "status": "running", "seat": self.seat, "session_id": session_id}
 
 
-def conduct(call: AgentCall, human: bool) -> Signal:
+def run_agent_step(call: AgentCall, human: bool) -> Signal:
     settled = _settled(call)
     if settled is not None:
         return settled
     try:
         turn = call.journal.host.turns(call)
-    except Released as way_out:
-        raise call.journal.leave(way_out) from None
+    except Released as script_exit:
+        raise call.journal.leave(script_exit) from None
     if turn.what == "waiting":
         raise _wait(call)
     if turn.what in ("ask", "broken") and human:
         call.journal.host.leave()
-        patience = {name: value for name, value in call.patience.items() if value is not None}  # the script's word comes first
+        # options of the script take precedence
+        patience = {name: value for name, value in call.patience.items() if value is not None}
         fields = {"context": turn.context or None, **turn.fields, **patience}
         if "also" in fields:
             fields["also"] = [{**question, **patience} for question in fields["also"]]
         raise call.journal.ask(
-            call.scope, call.entry, turn.text, turn.kind or "escalation", reason=turn.reason,
+            call.branch, call.entry, turn.text, turn.kind or "escalation", reason=turn.reason,
             seat={**call.seat, "by_signal": True}, session_id=call.session_id, desk=call.desk, **fields,
         )  # fmt: skip
     return signal_of(turn)
 
 
 def _settled(call: AgentCall) -> Signal | None:
-    """Did the answer to its signal end the call?"""
+    """The signal that ends the call, if the answer to the agent's own signal does."""
     asked = call.questions()
     if not call.entry.waiting or not asked or not call.seat.get("by_signal"):
         return None
@@ -126,15 +127,15 @@ def _settled(call: AgentCall) -> Signal | None:
 
 
 def _wait(call: AgentCall) -> BaseException:
-    """It asked through a tool, and its session has ended: the question is open already."""
+    """The agent asked through a tool, and its session has ended: the question is open already."""
     journal = call.journal
     journal.host.leave()
     journal.write(call.entry, "waiting", session_id=call.session_id, seat={**call.seat, "by_signal": False})
-    return call.scope.suspend("person")
+    return call.branch.suspend("person")
 
 
 def signal_of(turn: Turn) -> Signal:
-    """As the script sees it. Words that mean that the work is done are one word here."""
+    """The outcome as the script sees it. All statuses that mean success become DONE."""
     if turn.what == "done":
         return Signal({**turn.context, "status": "DONE", "summary": turn.text})
     if turn.what == "failed":
@@ -147,9 +148,9 @@ def signal_of(turn: Turn) -> Signal:
 
 
 def _asks(turn: Turn) -> str:
-    """NEEDS_HUMAN, as the script calls it, for everything that asks for information; else the kind's own word."""
+    """NEEDS_HUMAN for every kind that asks for information; otherwise the kind's own status."""
     words = KINDS[turn.kind].signals
     return "NEEDS_HUMAN" if turn.kind in ("input", "escalation") else words[0]
 
 
-__all__ = ["AgentCall", "Host", "Released", "Turn", "conduct", "signal_of"]
+__all__ = ["AgentCall", "Host", "Released", "Turn", "run_agent_step", "signal_of"]

@@ -1,17 +1,18 @@
-"""After a change of the script: which of its calls are those that the older script made.
+"""After a change of the script: which of its calls match recorded steps of the older script.
 
-The older calls lie aside, from the call at which the scripts differ. They are aligned with the new ones in order, one line of
-calls with one line of calls, as a diff aligns lines of text:
+From the call at which the scripts differ, the older steps are superseded. They are aligned with the new calls in order, branch
+by branch, as a diff aligns lines of text:
 
-    run, step, sleep            the next older call that is the same. If the only one in the journal stood elsewhere, a deed
-                                (run, step) is taken over from there: a deed is not done again because two lines were swapped
-    pause, ask                  the next older one, if it is the only one that is the same and stands directly behind the call
-                                that it stood behind. An answer is never moved to another question: else it is asked again
-    step(lambda: …)             the next older one, if it stands directly behind the call that it stood behind
-    now, random, uuid           directly behind the call that it stood behind
+    run, step, sleep            the next older step with the same call. If the only such step stood elsewhere, a run or step is
+                                reused from there: swapping two lines does not repeat an effect
+    pause, ask                  the next older step, if it is the only one with the same call and follows the same call as before.
+                                An answer is never moved to another question; otherwise the question is asked again
+    step(lambda: …)             the next older step, if it follows the same call as before
+    now, random, uuid           the step that follows the same call as before
 
-What fits call by call may still belong to another call (`doubts`): a question that is asked twice behind the same deed, if one of
-them is deleted or another one written before it; a function without a name, if it is another one now. A person decides.
+Steps that match call by call may still belong to another call (`doubts`): a question that is asked twice after the same effect,
+if one of the two is deleted or another one is inserted before it; an anonymous function, if it is a different one now. A person
+decides.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from ..core.canonical_json import dumps
 from ..core.journal import call_digest
 
 Step = dict[str, Any]
-#: Calls that do nothing outside.
+#: Calls without an effect outside the run.
 QUIET = ("now", "random", "uuid", "log")
-#: Calls of which a script may have more or fewer: neither their number nor their place says which call another one is.
+#: Calls that a script may add or remove freely: neither their number nor their position identifies other calls.
 LOOSE = ("now", "log")
 ASKS = ("pause", "ask")
-#: How long a person has, who is asked, and how urgently. Not what is asked.
+#: Options about how a person is asked, not about what is asked.
 PATIENCE = ("timeout", "on_timeout", "urgency", "reviewer")
-#: What functions are called that have no name: in Python, and in Lua.
+#: Names of anonymous functions, in Python and in Lua.
 NAMELESS = ("lambda", "partial", "function")
-SHORT = 12  #: characters that tell one mark from another
+SHORT = 12  #: characters of a digest that identify a call
 
 
 def bare(call: Any) -> Any:
@@ -40,7 +41,7 @@ def bare(call: Any) -> Any:
 
 
 def same(step: Step, name: str, call: Any, digest: str) -> bool:
-    """Is that the call of this step?"""
+    """Whether this is the call that the step recorded."""
     if step["name"] != name:
         return False
     return bool(name == "log" or step["digest"] == digest) or dumps(bare(step["call"])) == dumps(bare(call))
@@ -51,7 +52,7 @@ def mark(step: Step) -> str:
 
 
 def nameless(name: str, call: Any) -> bool:
-    """A step() of a lambda, say: nothing tells it from another one."""
+    """A step() of an anonymous function: its name does not identify it."""
     return name == "step" and str(call["function"]).rpartition(".")[2] in NAMELESS
 
 
@@ -68,7 +69,7 @@ def line_of(path: str) -> str:
 
 
 class Doubt(NamedTuple):
-    """Calls that are the same, and whose records may be each other's in the script as it is now."""
+    """Equal calls whose recorded steps may be swapped in the changed script."""
 
     mark: str
     step: Step
@@ -80,54 +81,54 @@ class Doubt(NamedTuple):
 
 
 def doubts(steps: Mapping[str, Step], new: Step | None = None) -> list[Doubt]:
-    """`steps` by place: what was recorded; `new`: the call that the changed script makes now. The first place comes first."""
+    """`steps`: recorded, by path; `new`: the call that the changed script makes now. Ordered by first path."""
     calls = [*steps.items(), *([(new["path"], new)] if new is not None and new["name"] in ASKS else [])]
-    found: dict[tuple[str, str], Doubt] = {}
-    deeds: dict[str, str] = {}  #: the last one of each line
+    candidates: dict[tuple[str, str], Doubt] = {}
+    effects: dict[str, str] = {}  #: the last call with an effect, by branch
     for path, step in sorted(calls, key=lambda call: place(call[0])):
         if step["name"] in QUIET:
             continue
         asks, own, line = step["name"] in ASKS, mark(step), line_of(path)
         if asks or nameless(step["name"], step["call"]):
-            found.setdefault((own, deeds.get(line, "") if asks else ""), Doubt(own, step, [])).places.append(path)
+            candidates.setdefault((own, effects.get(line, "") if asks else ""), Doubt(own, step, [])).places.append(path)
         if not asks:
-            deeds[line] = own
-    return [doubt for doubt in found.values() if len(doubt.places) > 1 or doubt.step["name"] not in ASKS]
+            effects[line] = own
+    return [doubt for doubt in candidates.values() if len(doubt.places) > 1 or doubt.step["name"] not in ASKS]
 
 
 def place_in_doubt(steps: list[Step], at: int) -> int:
-    """From which call on to align, if the scripts differ at `at`: an answer before it may belong to a later question.
+    """The call from which to align, if the scripts differ at `at`: an answer before it may belong to a later question.
 
-    The calls before `at` fit the first calls of the older script. Where they fit later ones as well, an answer has more than one
-    place, and everything from there on is aligned anew.
+    The calls before `at` match the first calls of the older script. Where they match later ones as well, an answer has more than
+    one possible place, and everything from there on is aligned again.
     """
     own = [s for s in steps if s["index"].isdigit() and not s["spare"]]
     asked = {s["index"].partition(".")[0] for s in steps if s["name"] in ASKS and not s["spare"]}
     own.sort(key=lambda s: int(s["index"]))
     marks = [mark(s) for s in own]
-    latest, found = len(own), at
+    latest, first = len(own), at
     for here in range(sum(int(s["index"]) < at for s in own) - 1, -1, -1):
         latest = next(n for n in range(latest - 1, -1, -1) if marks[n] == marks[here])
         if latest != here and own[here]["index"] in asked:
-            found = int(own[here]["index"])
-    return found
+            first = int(own[here]["index"])
+    return first
 
 
-class Spares:
-    """What the older script called and the new one may call again."""
+class Superseded:
+    """Steps of the older script that calls of the new one may reuse."""
 
     def __init__(self, steps: list[Step], journal: int, without: str = "", again: tuple[str, ...] = ()) -> None:
-        """`without`: this call, and those behind it in its line, are to be made again; `again`: so are calls with these marks."""
+        """`without`: this call and the later ones of its branch are made again; `again`: so are calls with these digests."""
         self.journal, self.again = journal, again
-        spares = [s for s in steps if s["spare"] and not _behind(s["index"], without)]
+        reusable = [s for s in steps if s["spare"] and not _behind(s["index"], without)]
         own = [s for s in steps if not s["spare"]]
         self.first = min((int(s["index"].partition(".")[0]) for s in steps if s["spare"]), default=0)
         self.taken = {old for s in own if (old := self.old(s["index"], s)) and (s["seat"] or {}).get("spare")}
         self.marks: dict[str, list[Step]] = {}
-        self.lines: dict[str, list[tuple[int, str]]] = {}  #: the calls of each line that do something outside
-        for step in spares:
+        self.lines: dict[str, list[tuple[int, str]]] = {}  #: calls with effects, by branch
+        for step in reusable:
             self.marks.setdefault(mark(step), []).append(step)
-        for step in [*(s for s in own if self._kept(s["index"])), *spares]:
+        for step in [*(s for s in own if self._kept(s["index"])), *reusable]:
             if step["name"] not in QUIET:
                 self.lines.setdefault(line_of(step["index"]), []).append((number(step["index"]), step["index"]))
 
@@ -135,31 +136,31 @@ class Spares:
         return int(path.partition(".")[0]) < self.first
 
     def old(self, path: str, step: Step | None) -> str:
-        """Where this call stood in the older script, if it was made there."""
-        known = ((step or {}).get("seat") or {}).get("spare")
-        if known and known[0] == self.journal:
-            return str(known[1])
+        """The path of this call in the older script, if that made it."""
+        reused = ((step or {}).get("seat") or {}).get("spare")
+        if reused and reused[0] == self.journal:
+            return str(reused[1])
         return path if self._kept(path) else ""
 
     def find(self, name: str, call: Any, line: str | None, cursor: int, behind: str | None) -> Step | None:
-        """`line`: the older line of calls, if there is one; `cursor`: how far it is; `behind`: where the call before stood."""
+        """`line`: the older branch, if there is one; `cursor`: its position; `behind`: the older path of the previous call."""
         wanted = call_digest(name, bare(call))
-        known = self.marks.get(wanted, [])
-        here = [s for s in known if line_of(s["index"]) == line and number(s["index"]) > cursor and s["index"] not in self.taken]
+        equal = self.marks.get(wanted, [])
+        here = [s for s in equal if line_of(s["index"]) == line and number(s["index"]) > cursor and s["index"] not in self.taken]
         here.sort(key=lambda s: number(s["index"]))
         if name in ASKS or nameless(name, call):
-            unsure = wanted[:SHORT] in self.again or (name in ASKS and len(known) > 1)
+            unsure = wanted[:SHORT] in self.again or (name in ASKS and len(equal) > 1)
             return here[0] if here and not unsure and self.in_place(here[0]["index"], behind) else None
         if name in QUIET:
             return next((s for s in here if number(s["index"]) == cursor + 1), None)
         if here:
             return here[0]
-        moved = name in ("run", "step") and len(known) == 1 and known[0]["index"] not in self.taken
-        return known[0] if moved else None
+        moved = name in ("run", "step") and len(equal) == 1 and equal[0]["index"] not in self.taken
+        return equal[0] if moved else None
 
     def in_place(self, path: str, behind: str | None) -> bool:
-        """Did the older call at this place stand directly behind that one, or as that one at the beginning?"""
-        earlier = [found for found in self.lines.get(line_of(path), ()) if found[0] < number(path)]
+        """Whether the older call at this path directly followed `behind` (or, like it, came first)."""
+        earlier = [call for call in self.lines.get(line_of(path), ()) if call[0] < number(path)]
         return (max(earlier)[1] if earlier else "") == behind
 
 

@@ -1,6 +1,6 @@
-"""What a script can call: every effect and every wait goes through one of these, and is written into the run's journal.
+"""The functions that a script calls: every effect and every wait goes through one of them and is recorded in the run's journal.
 
-They find the run that they belong to by the thread they are called in. Lua scripts call the same functions (lua.py).
+They find their run by the thread in which they are called. Lua scripts call the same functions (lua.py).
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ..core.actions import VERBS
 from ..core.errors import Invalid, Usage
 from ..core.fields import duration
 from ..display.runs import no_waiting
-from .agent_step import AgentCall, conduct
+from .agent_step import AgentCall, run_agent_step
 from .error_text import failure
-from .journal import Entry, Scope, plain, recorded, scope
-from .results import Answer, Halted, Pause, Signal, StepFailed, Stuck, Suspended, WayOut, refusal
+from .journal import Branch, Entry, current_branch, plain, recorded
+from .results import Answer, Halted, Pause, ScriptExit, Signal, StepFailed, Stuck, Suspended, refusal
 from .script_modules import loading
 from .script_thread import ScriptThread
 
 T = TypeVar("T")
 P = ParamSpec("P")
 
-#: What silence does: the words of scripts, and the desk's.
+#: Timeout policies: names in scripts, and the desk's names.
 _ON_TIMEOUT = {"notify_again": "remind"}
 DAY = 24 * 3600
-#: What a script may say about a question.
+#: Options of a question that a script may set.
 ASKED = VERBS["ask"].args.keys() - VERBS["heartbeat"].args.keys() - {"text", "blocking", "step"}
 
 
 class Config:
-    """What `config(…)` can say, and what holds without it."""
+    """The settings of `config(…)`, with their defaults."""
 
     def __init__(self) -> None:
         self.human_escalation = True
@@ -44,29 +44,29 @@ class Config:
         self.notify_on_waiting: list[str] = []
 
 
-def _here(name: str) -> Scope:
-    found = scope.get()
-    if found is None or found.thread != threading.get_ident():
+def _here(name: str) -> Branch:
+    branch = current_branch.get()
+    if branch is None or branch.thread != threading.get_ident():
         raise Usage(
             f"{name}() was called outside of a workflow",
             hint="Call it in the function that `turn run` runs, in its own thread, and not inside a step().",
         )
-    return found
+    return branch
 
 
 def config(**settings: Any) -> None:
-    """Decide how this run waits: human_escalation, human_timeout ('2d', or None), on_timeout, notify_on_waiting."""
-    known = loading.get() or _here("config").journal.config
+    """Set how this run waits: human_escalation, human_timeout ('2d', or None), on_timeout, notify_on_waiting."""
+    current = loading.get() or _here("config").journal.config
     for name, value in settings.items():
-        if not hasattr(known, name):
-            raise Invalid(f"config() knows no {name[:40]!a}", hint=f"It knows: {', '.join(vars(known))}.")
+        if not hasattr(current, name):
+            raise Invalid(f"config() knows no {name[:40]!a}", hint=f"It knows: {', '.join(vars(current))}.")
         if name == "human_timeout" and value is not None:
             duration(value, name)
         if name == "on_timeout":
             value = _silence(value)
         if name == "notify_on_waiting":
             value = [value] if isinstance(value, str) else list(value or ())
-        setattr(known, name, value)
+        setattr(current, name, value)
 
 
 def _silence(word: str) -> str:
@@ -79,14 +79,14 @@ def _silence(word: str) -> str:
 
 
 def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options: Any) -> Signal:
-    """Let an agent work, and return its signal. If it needs a person, the run waits, and the agent goes on with the answer.
+    """Run an agent and return its signal. If the agent needs a person, the run waits, and the agent continues with the answer.
 
-    human=False: what it wants to ask is returned as its signal instead. timeout, on_timeout: for whoever is asked.
+    human=False: a question of the agent is returned as its signal instead. timeout, on_timeout: of the agent's questions.
     """
     here = _here("run")
     if not isinstance(agent, str) or not agent.strip():
         raise Invalid("run() needs the name of an agent", hint='Like: run("coder")')
-    if isinstance(prompt, Signal):  # what another agent said
+    if isinstance(prompt, Signal):  # the signal of another agent
         prompt = prompt.summary or prompt.message or prompt.reason
     if isinstance(prompt, dict) and not options and human is None:  # as Lua has it
         options = dict(prompt)
@@ -94,15 +94,15 @@ def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options:
     unknown = set(options) - {"timeout", "on_timeout", "urgency", "reviewer"}
     if unknown:
         raise Invalid(f"run() takes no {min(unknown)!a}", hint="It takes: human, timeout, on_timeout, urgency, reviewer.")
-    said = {"agent": agent, "prompt": None if prompt is None else str(prompt), **_given(human=human, **options)}
-    entry = here.call("run", plain(said, "run"), agent)
+    arguments = {"agent": agent, "prompt": None if prompt is None else str(prompt), **_given(human=human, **options)}
+    entry = here.call("run", plain(arguments, "run"), agent)
     if entry.done:
         return Signal(entry.result)
     asking = here.journal.config.human_escalation if human is None else human
-    call = AgentCall(here, entry, agent, said["prompt"], _patience(here, options))
-    said_last = dict(conduct(call, human=bool(asking)))
+    call = AgentCall(here, entry, agent, arguments["prompt"], _patience(here, options))
+    final = dict(run_agent_step(call, human=bool(asking)))
     try:
-        signal = recorded(plain(said_last, "run"))
+        signal = recorded(plain(final, "run"))
         here.journal.complete(entry, signal)
     except Invalid as error:
         signal = {"status": "ERROR", "reason": f"what {agent} said cannot be recorded: {error}"}
@@ -114,19 +114,19 @@ def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _patience(here: Scope, options: dict[str, Any]) -> dict[str, Any]:
-    """How long a person has, and what silence does."""
-    known = here.journal.config
-    fields = {"timeout": options.get("timeout", known.human_timeout), "on_timeout": known.on_timeout}
+def _patience(here: Branch, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a question: timeout, timeout policy and notifications."""
+    config = here.journal.config
+    fields = {"timeout": options.get("timeout", config.human_timeout), "on_timeout": config.on_timeout}
     if options.get("on_timeout") is not None:
         fields["on_timeout"] = _silence(options["on_timeout"])
-    if known.notify_on_waiting:
-        fields["metadata"] = {"notify": known.notify_on_waiting}
+    if config.notify_on_waiting:
+        fields["metadata"] = {"notify": config.notify_on_waiting}
     return fields | {name: value for name, value in options.items() if name not in fields}
 
 
 def pause(message: str, *, kind: str = "checkpoint", **options: Any) -> Pause:
-    """Wait until a person lets the run go on, or stops it there."""
+    """Wait until a person approves that the run goes on, or rejects it."""
     if options.get("on_timeout") == "default" or "default" in options:
         hint = "Use ask() for what may go on by itself."
         raise Invalid("pause() takes no default", reason="silence never approves anything", hint=hint)
@@ -134,18 +134,18 @@ def pause(message: str, *, kind: str = "checkpoint", **options: Any) -> Pause:
         why = "it is answered with yes or no"
         raise Invalid(f"pause() takes no {min(unknown)!a}", reason=why, hint="Use ask() for anything else.")
     q = _asked("pause", message, kind, options, response_type="approval")
-    words = q["text"]
+    text = q["text"]
     if q["status"] == "answered" and q["verdict"] == "approved" and q["value"] is not False:
-        return Pause(True, "", words, q["by"])
-    return Pause(False, words or q["why"] or refusal(q["by"], message), words, q["by"])
+        return Pause(True, "", text, q["by"])
+    return Pause(False, text or q["why"] or refusal(q["by"], message), text, q["by"])
 
 
-#: What makes a question one that yes and no do not answer.
+#: Options that turn a question into one that yes or no does not answer.
 _CHOICE = {"options", "response_type", "multi", "allow_other", "default"}
 
 
 def ask(text: str, options: Iterable[Any] = (), *, kind: str = "input", **fields: Any) -> Answer:
-    """Ask a person, and wait for the answer. With `default` and on_timeout="default", silence answers."""
+    """Ask a person and wait for the answer. With on_timeout="default", the `default` is the answer after the timeout."""
     if unknown := fields.keys() - ASKED:
         raise Invalid(f"ask() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASKED))}.")
     q = _asked("ask", text, kind, {**fields, **({"options": list(options)} if options else {})})
@@ -153,7 +153,7 @@ def ask(text: str, options: Iterable[Any] = (), *, kind: str = "input", **fields
 
 
 def _asked(name: str, text: str, kind: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A question's end, in plain data."""
+    """Ask, or return the outcome of the question, as plain data."""
     here = _here(name)
     entry = here.call(name, plain({"text": str(text), "kind": kind, **options}, name), "_checkpoint" if name == "pause" else None)
     journal, wanted = here.journal, _type(kind, {**options, **more})
@@ -169,7 +169,7 @@ def _asked(name: str, text: str, kind: str, options: dict[str, Any], **more: Any
 
 
 def _type(kind: str, options: dict[str, Any]) -> str:
-    """What answers it."""
+    """The response type of the question."""
     from ..core.rules import KINDS
 
     own = KINDS[kind].response_type if kind in KINDS else ""
@@ -177,17 +177,17 @@ def _type(kind: str, options: dict[str, Any]) -> str:
 
 
 def _settled(signal: dict[str, Any], wanted: str) -> dict[str, Any]:
-    """A signal in the place of an answer: somebody said CONTINUE or STOP."""
+    """The outcome of a question that was settled by a signal (CONTINUE or STOP) instead of an answer."""
     from ..core.answers import signalled
 
-    words = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
+    text = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
     verdict = "rejected" if signalled(signal.get("status", "")) is False else "approved"
-    value = signal.get("value", verdict == "approved" if wanted == "boolean" else words if verdict == "approved" else None)
-    return {"status": "answered", "verdict": verdict, "value": value, "text": words, "by": str(signal.get("by") or ""), "why": ""}
+    value = signal.get("value", verdict == "approved" if wanted == "boolean" else text if verdict == "approved" else None)
+    return {"status": "answered", "verdict": verdict, "value": value, "text": text, "by": str(signal.get("by") or ""), "why": ""}
 
 
 def closed(q: dict[str, Any]) -> dict[str, Any]:
-    """What came of a question."""
+    """The outcome of a closed question."""
     response = q["response"] or {}
     return {
         "status": q["status"], "verdict": response.get("verdict"), "value": response.get("value"), "type": q["response_type"],
@@ -196,16 +196,17 @@ def closed(q: dict[str, Any]) -> dict[str, Any]:
 
 
 def stuck(reason: str = "") -> NoReturn:
-    """Give up: the run ends here, with this reason."""
+    """End the run as stuck, with this reason."""
     here = _here("stuck")
-    here.stay()
+    here.check_exit()
     raise here.journal.leave(Stuck(str(reason)))
 
 
 def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function once, and remember what it returned: for every effect and everything that is not the same twice.
+    """Call a function once and record its result: for every effect and everything that is not deterministic.
 
-    A crash between the call and its record calls it again. If it raises, StepFailed is raised, on every replay the same.
+    After a crash between the call and its record the function is called again. If it raises, StepFailed is raised, and the same
+    one on every replay.
     """
     here = _here("step")
     if not callable(function):
@@ -216,38 +217,38 @@ def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     call = plain({"function": name, "args": list(args), **({"kwargs": kwargs} if kwargs else {})}, "step")
     entry = here.call("step", call)
     if entry.done:
-        found = entry.result
+        outcome = entry.result
     else:
         here.journal.flush()
-        found = _outcome(here, function, args, kwargs, name)
+        outcome = _outcome(here, function, args, kwargs, name)
         try:
-            here.journal.complete(entry, found)
-        except Invalid as error:  # too large, say: the deed is done, and its record says so
-            found = failure(Invalid(f"what {name} returned cannot be recorded", reason=str(error)))
-            here.journal.complete(entry, found)
-    if "error" in found:
-        raise StepFailed(**found, step=entry.path)
-    value: T = found["value"]
+            here.journal.complete(entry, outcome)
+        except Invalid as error:  # too large, for example: the function has run, so a failure is recorded
+            outcome = failure(Invalid(f"what {name} returned cannot be recorded", reason=str(error)))
+            here.journal.complete(entry, outcome)
+    if "error" in outcome:
+        raise StepFailed(**outcome, step=entry.path)
+    value: T = outcome["value"]
     return value
 
 
-def _outcome(here: Scope, function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
-    outside, waits = scope.set(None), no_waiting.set(Misplaced)
+def _outcome(here: Branch, function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
+    outside, waits = current_branch.set(None), no_waiting.set(Misplaced)
     try:
         return {"value": recorded(plain(function(*args, **kwargs), name))}
-    except (Misplaced, WayOut):
-        raise  # nothing came of it: so nothing stands in the way of a script that asks elsewhere, or of the next worker
-    except BaseException as error:  # also an interrupt: that it is time to go is said by the worker, and nobody else
+    except (Misplaced, ScriptExit):
+        raise  # nothing is recorded: the next replay calls the function again
+    except BaseException as error:  # also an interrupt, unless the worker itself stops
         if isinstance(error, KeyboardInterrupt) and here.journal.host.stop.is_set():
             raise
         return failure(error)
     finally:
-        scope.reset(outside)
+        current_branch.reset(outside)
         no_waiting.reset(waits)
 
 
 class Misplaced(Usage):
-    """Something waits for a person inside of a step: the run would hold its worker up, for as long as that takes."""
+    """A function of a step() waits for a person, which would block the worker for as long as that takes."""
 
     def __init__(self, tool: str) -> None:
         before = f'if pause("Run {tool}?", kind="approval"): step({tool.rpartition(".")[2]}.__wrapped__, …)'
@@ -255,7 +256,7 @@ class Misplaced(Usage):
 
 
 def sleep(length: Any) -> None:
-    """Sleep for so long: seconds, or like '2d'. Nothing runs meanwhile."""
+    """Suspend the run for a length of time: seconds, or like '2d'."""
     here = _here("sleep")
     micros = duration(length.total_seconds() if isinstance(length, timedelta) else length, "sleep()")
     entry = here.call("sleep", {"seconds": micros / 1_000_000})
@@ -272,15 +273,15 @@ def sleep(length: Any) -> None:
     raise journal.sleep(here, entry, until.isoformat())
 
 
-def _once(name: str, make: Callable[[Scope], Any]) -> Any:
-    """Something that is not the same twice, and costs nothing."""
+def _once(name: str, make: Callable[[Branch], Any]) -> Any:
+    """A value that is not deterministic and costs nothing to compute."""
     here = _here(name)
     entry = here.call(name, None)
     return entry.result if entry.done else here.journal.keep(entry, make(here))
 
 
 def now() -> datetime:
-    """The time, as it was when the script first asked."""
+    """The time of the first call, the same on every replay."""
     return datetime.fromisoformat(_once("now", lambda here: here.journal.desk.now()))
 
 
@@ -299,7 +300,7 @@ def uuid() -> str:
 
 
 def log(*words: Any) -> None:
-    """Say something to whoever watches, once."""
+    """Show a line to people who watch the run, once."""
     here = _here("log")
     text = " ".join(map(str, words))
     entry = here.call("log", {"text": plain(text, "log")})
@@ -309,27 +310,27 @@ def log(*words: Any) -> None:
 
 
 def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
-    """Do several things side by side, each a function without arguments; returns what they return, in their order.
+    """Run functions without arguments in parallel; returns their results, in their order.
 
-    A branch that has to wait does not stop the others. The run goes on when all of them have ended.
+    A branch that waits does not stop the others. The run goes on when all branches have ended.
     """
     here, todo = _here("parallel"), list(branches)
     if not all(callable(branch) for branch in todo):
         raise Invalid("parallel() needs functions", hint='Like: parallel([lambda: run("a"), lambda: run("b")])')
     entry = here.call("parallel", {"branches": len(todo)})
-    older = here.journal.spares.old(entry.path, entry.step)
+    older = here.journal.superseded.old(entry.path, entry.step)
     behind = "" if entry.in_place else None
-    scopes = [Scope(here.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None, behind) for n in range(len(todo))]
+    forked = [Branch(here.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None, behind) for n in range(len(todo))]
     if entry.step is None:
         here.journal.write(entry, "running")
-    ends: list[tuple[bool, Any]] = [(False, Halted())] * len(todo)  # one that says nothing of its end was hit by that
+    ends: list[tuple[bool, Any]] = [(False, Halted())] * len(todo)  # of a branch whose thread was stopped by that exception
 
     def go(number: int) -> None:
-        scope.set(scopes[number])
-        scopes[number].thread = threading.get_ident()
+        current_branch.set(forked[number])
+        forked[number].thread = threading.get_ident()
         try:
             ends[number] = (True, todo[number]())
-            scopes[number].ended()
+            forked[number].ended()
         except BaseException as error:
             ends[number] = (False, error)
 
@@ -337,7 +338,7 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
         for number in range(len(todo)):
             copy_context().run(go, number)
     else:
-        with here.journal.host.beside(entry.path, len(todo)):
+        with here.journal.host.fork(entry.path, len(todo)):
             name = threading.current_thread().name
             threads = [ScriptThread(partial(go, n), f"{name}/{n}") for n in range(len(todo))]
             for thread in threads:
@@ -346,14 +347,14 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
                 thread.wait()
                 if thread.left is not None:
                     ends[number] = (False, thread.left)
-    return _together(here, entry, scopes, ends)
+    return _joined(here, entry, forked, ends)
 
 
-def _together(here: Scope, entry: Entry, scopes: list[Scope], ends: list[tuple[bool, Any]]) -> list[Any]:
-    """What the branches came to: whatever is not a result goes further up, the gravest first."""
+def _joined(here: Branch, entry: Entry, forked: list[Branch], ends: list[tuple[bool, Any]]) -> list[Any]:
+    """The results of the branches. If there are exceptions instead, raise the most severe one."""
     errors = [error for ok, error in ends if not ok]
-    left = [each.left for each in scopes if each.left is not None] + [e for e in errors if isinstance(e, Suspended)]
-    grave = [e for e in (here.journal.out, *errors) if e is not None and not isinstance(e, (Exception, Suspended))]
+    left = [each.left for each in forked if each.left is not None] + [e for e in errors if isinstance(e, Suspended)]
+    grave = [e for e in (here.journal.exit, *errors) if e is not None and not isinstance(e, (Exception, Suspended))]
     if grave:
         raise grave[0]
     if left:
@@ -365,12 +366,12 @@ def _together(here: Scope, entry: Entry, scopes: list[Scope], ends: list[tuple[b
             here.journal.complete(entry, None)
         raise errors[0]
     if not entry.done:
-        here.journal.host.together(entry.path, len(ends))
+        here.journal.host.join(entry.path, len(ends))
         here.journal.complete(entry, None)
     return [value for _, value in ends]
 
 
-#: What scripts find without importing it.
+#: The functions that a script has without an import.
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     function.__name__: function for function in (run, pause, ask, stuck, config, step, sleep, now, random, uuid, log, parallel)
 }

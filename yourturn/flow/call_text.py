@@ -1,4 +1,4 @@
-"""A call as a script would write it; and of two that differ, where they differ."""
+"""Calls as text, as a script would write them, and where two calls differ."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from .alignment import ASKS, PATIENCE, Doubt
 
 LONG = 60
 Step = dict[str, Any]
-#: What is said first, without its name.
+#: Arguments that are shown first, without their names.
 _FIRST = {
     "run": ("agent", "prompt"), "pause": ("text",), "ask": ("text",), "sleep": ("seconds",), "log": ("text",),
     "parallel": ("branches",),
 }  # fmt: skip
-#: What is not worth a word.
+#: Default values, which are not shown.
 _USUAL = {("pause", "kind"): "checkpoint", ("ask", "kind"): "input"}
 
 
@@ -33,7 +33,7 @@ def shown_call(step: Step | None, cut: bool = True) -> str:
 
 
 def in_doubt(doubt: Doubt) -> str:
-    """Why nobody can know what belongs to a call."""
+    """Why a recorded step cannot be assigned to a call with certainty."""
     call, places = shown_call(doubt.step), doubt.places
     several = len(places) > 1
     named = f"Steps {', '.join(places[:-1])} and {places[-1]} are" if several else f"Step {places[0]} is"
@@ -43,7 +43,7 @@ def in_doubt(doubt: Doubt) -> str:
 
 
 def calls(expected: Step | None, actual: Step | None) -> tuple[str, str]:
-    """Both, so that the difference is in sight."""
+    """Both calls, cut so that the difference is visible."""
     old, new = shown_call(expected), shown_call(actual)
     if old != new:
         return old, new

@@ -1,14 +1,14 @@
 """One claimed run, from its first line to where it waits or ends.
 
-    the person's word about changed code ─ load the script ─ replay and go on ─ waits | done | stuck | failed | asks for recovery
+    the decision about changed code ─ load the script ─ replay and go on ─ waits | done | stuck | failed | asks for recovery
 
-A run that waits is nothing but rows: the journal, and the question that was written in the same commit. Whoever claims it
-next begins here again. So nothing has to be kept in memory, and nothing is lost with a process.
+A waiting run is only rows: the journal, and the question that was written in the same commit. The next holder of the claim starts
+here again. So no process keeps anything in memory for it, and a crash loses nothing.
 
-When the script calls something else than the journal says, it was changed while the run waited, or it is not the same twice.
-Nobody can know what was meant, so a person is asked: the run goes on with the new script from there (what it calls again in
-the same way and order is not done again), goes back to a step, tries again, or stops. The answer that the run was waiting for
-stays where it is. A script that fails asks in the same way: it is tried again from the call that failed, or ends.
+When the script makes another call than the journal recorded, it was changed while the run waited, or it is not deterministic. The
+engine cannot know which calls were meant, so it asks a person: the run goes on with the new script from there (equal calls in the
+same order are reused), goes back to a step, tries again, or stops. The answer that the run waited for is kept. A script that
+fails asks in the same way: it is tried again from the call that failed, or ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .alignment import SHORT, place, place_in_doubt
 from .api import Config
 from .call_text import calls, in_doubt, shown_call
 from .error_text import failure
-from .journal import Entry, Journal, Scope, scope
+from .journal import Branch, Entry, Journal, current_branch
 from .results import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
 from .script_modules import setting
 from .script_thread import ScriptThread
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from .agent_step import Host
 
 _FROM = re.compile(r"(?:from|back to|step)?[ :-]*(?:step )?(\d{1,6})(?:[.\d]*)", re.I)
-SHOWN = 12  #: steps that are offered to go back to
+SHOWN = 12  #: how many steps are offered to go back to
 SWALLOWED = (
     "caught what suspends or ends it, with a bare except:, except BaseException: or a return in finally:. "
     "It got no further than its next durable call, and nothing is lost. Catch Exception instead."
@@ -48,41 +48,48 @@ SWALLOWED = (
 class Ended(NamedTuple):
     what: str  #: done, stuck, failed, waiting, asleep, stopped, released, lost
     words: str = ""
-    person: bool = False  #: somebody is asked, because there are no tries left
+    person: bool = False  #: a person is asked, because no tries are left
 
 
 class Engine:
-    def __init__(self, desk: Client, got: dict[str, Any], host: Host, root: Path) -> None:
+    def __init__(self, desk: Client, claimed: dict[str, Any], host: Host, root: Path) -> None:
         self.desk, self.host, self.root = desk, host, root
-        self.task: dict[str, Any] = got["task"]
-        self.claim: dict[str, Any] = got["claim"]
+        self.task: dict[str, Any] = claimed["task"]
+        self.claim: dict[str, Any] = claimed["claim"]
         self.key: str = self.task["key"]
         self.ref = str(self.task["workflow"])
         self.file = script.split(self.ref)[0]
         self.changed = False
-        self.doubtful = False  #: and that says more than other comments
-        self.where = ""  #: the script's file, as tracebacks name it
-        self.not_understood = ""  #: what a person said about it, and nobody can act on
+        self.doubtful = False  #: and the change is more than comments and layout
+        self.where = ""  #: the script's file name in tracebacks
+        self.not_understood = ""  #: a person's answer that is none of the options
 
     def go(self) -> Ended:
-        """In a thread of its own: a script that cannot be left is left behind in it."""
-        thread = ScriptThread(self._go, f"{threading.current_thread().name}/script")
+        """Run the script in a thread of its own, which is abandoned if the script cannot be ended."""
+        thread = ScriptThread(self.go_here, f"{threading.current_thread().name}/script")
         thread.start()
         thread.wait()
         if (left := thread.left) is not None:
-            return self._lost_or(lambda: self._way_out(left, None))
+            return self._lost_or(lambda: self._exited(left, None))
         raised, thread.raised = thread.raised, None
         if raised is not None:
             raise raised
-        found: Ended = thread.value
-        return found
+        ended: Ended = thread.value
+        return ended
 
-    def _go(self) -> Ended:
+    def go_here(self) -> Ended:
+        """Run the script in the calling thread, which returns only if the script does."""
         return self._lost_or(self._gone_on)
 
     def _gone_on(self) -> Ended:
-        self.task = self.desk.show(self.key)  # a claim tells nothing of steps, answers and notes
+        self._read_journal(self.task)
         return self._recover() or self._run()
+
+    def _read_journal(self, task: dict[str, Any]) -> None:
+        """Read steps, questions and source; `task` is the reply of the last move, which lacks them."""
+        journal = self.desk.journal(self.key)
+        self.recorded: dict[str, Any] | None = journal.pop("program")
+        self.task = {**task, **journal}
 
     def _lost_or(self, what: Callable[[], Ended]) -> Ended:
         try:
@@ -99,13 +106,13 @@ class Engine:
                 function, self.where = self._load(source)
         except YourturnError as error:
             return self._not_run(error)
-        self.digest, self.helpers = source.digest, script.helpers(function)
+        self.source, self.helpers = source, script.helpers(function)
         news = {"file": source.file, "body": source.body} if self.changed else None
-        got, unsure = {"task": self.task, "claim": self.claim}, self.doubtful and not self._decided(source)
-        self.journal = Journal(self.desk, got, self.host, config, news, unsure)
-        top, value = Scope(self.journal), None
+        claimed, unsure = {"task": self.task, "claim": self.claim}, self.doubtful and not self._decided(source)
+        self.journal = Journal(self.desk, claimed, self.host, config, news, unsure)
+        top, value = Branch(self.journal), None
         raised: BaseException | None = None
-        token = scope.set(top)
+        token = current_branch.set(top)
         try:
             value = function(self.task["description"])
             top.ended()
@@ -113,65 +120,65 @@ class Engine:
         except BaseException as error:
             raised = error
         finally:
-            scope.reset(token)
+            current_branch.reset(token)
             script.unload(function)
-        way_out = self.journal.out or top.left or raised
-        return self._done(value) if way_out is None else self._way_out(way_out, raised)
+        script_exit = self.journal.exit or top.left or raised
+        return self._done(value) if script_exit is None else self._exited(script_exit, raised)
 
-    def _way_out(self, way_out: BaseException, raised: BaseException | None) -> Ended:
-        found = self._left(way_out)
-        if (way_out is not raised or self.journal.swallowed) and found.what != "lost":
+    def _exited(self, script_exit: BaseException, raised: BaseException | None) -> Ended:
+        ended = self._left(script_exit)
+        if (script_exit is not raised or self.journal.swallowed) and ended.what != "lost":
             self._swallowed()
-        return found
+        return ended
 
     def _load(self, source: script.Source) -> tuple[Callable[[str], Any], str]:
-        """The function, and the name of its file in tracebacks."""
+        """The workflow function, and the name of its file in tracebacks."""
         return script.load(self.ref, source), str(source.path or source.file)
 
     def _read(self) -> script.Source | None:
         return script.read(self.ref, self.root)
 
     def _source(self) -> script.Source:
-        """The file that is there now, else what was recorded."""
-        known, here = self.desk.program(self.key), self._read()
-        if here is None:
-            if known is None:
+        """The current file, else the recorded source."""
+        recorded, current = self.recorded, self._read()
+        if current is None:
+            if recorded is None:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
-            return script.Source(known["file"], known["body"], None)
-        self.changed = known is None or known["digest"] != here.digest
-        self.doubtful = self.changed and not (known and script.alike(self.ref, known["body"], here.body))
-        return here
+            return script.Source(recorded["file"], recorded["body"], None)
+        self.changed = recorded is None or recorded["body"] != current.body
+        self.doubtful = self.changed and not (recorded and script.alike(self.ref, recorded["body"], current.body))
+        return current
 
     def _decided(self, source: script.Source) -> bool:
-        """A person has said what is to become of this very change."""
+        """Whether a person has decided about exactly this change."""
         asked = [q for q in self.task["questions"] if about_run(q) and (q["metadata"] or {}).get("program") == source.digest]
         return any(q["journal"] != self.task["journal"] or said(q) == "keep" for q in asked)
 
-    # --- how it is left ---------------------------------------------------------------------------------------------
+    # --- how the script ended ---------------------------------------------------------------------------------------
 
-    def _left(self, way_out: BaseException) -> Ended:
-        if isinstance(way_out, KeyboardInterrupt) and self.host.stop.is_set():
-            way_out = Suspended("stop")
-        if isinstance(way_out, Suspended):
-            return self._suspended(way_out)
-        if isinstance(way_out, Diverged):
-            return self._diverged(way_out)
-        if isinstance(way_out, Stuck):
-            return self._fail("stuck", way_out.reason or "the script gave no reason", "stuck")
-        if isinstance(way_out, Interrupted):
-            return self._interrupted(way_out.error)
-        if isinstance(way_out, Released):
-            return self._released(way_out)
-        if isinstance(way_out, script.BadScript):
-            return self._not_run(way_out)
-        return self._failed(way_out)
+    def _left(self, script_exit: BaseException) -> Ended:
+        if isinstance(script_exit, KeyboardInterrupt) and self.host.stop.is_set():
+            script_exit = Suspended("stop")
+        if isinstance(script_exit, Suspended):
+            return self._suspended(script_exit)
+        if isinstance(script_exit, Diverged):
+            return self._diverged(script_exit)
+        if isinstance(script_exit, Stuck):
+            return self._fail("stuck", script_exit.reason or "the script gave no reason", "stuck")
+        if isinstance(script_exit, Interrupted):
+            return self._interrupted(script_exit.error)
+        if isinstance(script_exit, Released):
+            return self._released(script_exit)
+        if isinstance(script_exit, script.BadScript):
+            return self._not_run(script_exit)
+        return self._failed(script_exit)
 
     def _suspended(self, left: Suspended) -> Ended:
         ended = self._park(left.until if left.why == "sleep" else None)
         return Ended("stopped", "it goes on where it was, next time") if left.why == "stop" else ended
 
     def _park(self, until: str | None = None) -> Ended:
-        """Let it go, unless that was done by what suspended it."""
+        """Give the claim back, unless the call that suspended the run has done so."""
         task = self.journal.task
         if self._holds(task) and self._holds(task := self.desk.show(self.key)):
             self.host.leave()
@@ -185,20 +192,20 @@ class Engine:
     def _holds(self, task: dict[str, Any]) -> bool:
         return bool(task["claim"] and task["claim"]["epoch"] == self.claim["epoch"])
 
-    def _released(self, way_out: Released) -> Ended:
+    def _released(self, script_exit: Released) -> Ended:
         self.host.leave()
         self.journal.flush()
-        self.desk.note(self.key, f"Given back: {way_out}")
-        if self.desk.show(self.key)["awaiting"]:  # another branch has asked: whoever goes on with the answer tries this again
+        self.desk.note(self.key, f"Given back: {script_exit}")
+        if self.desk.show(self.key)["awaiting"]:  # another branch has asked: the next claim, after the answer, tries this again
             return self._park()
-        task = self.desk.release(self.claim, str(way_out))
+        task = self.desk.release(self.claim, str(script_exit))
         person = bool(task["awaiting"])
-        return Ended("released", f"{way_out}; {'a person is asked' if person else 'it is tried again'}", person)
+        return Ended("released", f"{script_exit}; {'a person is asked' if person else 'it is tried again'}", person)
 
     def _swallowed(self) -> None:
-        """The script caught what leaves it. It got no further; but who wrote it should know."""
+        """Note, for the script's author, that the script caught the exception that should end it."""
         text = f"{self.file} {SWALLOWED}"
-        if all(note["text"] != text for note in self.task["notes"]):
+        if all(note["text"] != text for note in self.desk.show(self.key)["notes"]):
             self.desk.note(self.key, text)
 
     def _interrupted(self, error: Exception) -> Ended:
@@ -207,15 +214,15 @@ class Engine:
         raise error
 
     def close(self, what: str, words: str) -> str:
-        """The run is about to end as done, failed or stuck: time to bring its work home. Returns what is told of it."""
+        """Called before the run ends as done, failed or stuck; a host delivers the work here. Returns the text of the ending."""
         return words
 
     def _done(self, value: Any) -> Ended:
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
         )
-        if self.desk.show(self.key)["awaiting"]:
-            return self._park()  # an agent has asked something, and did not wait for the answer
+        if self.journal.acted and self.desk.show(self.key)["awaiting"]:
+            return self._park()  # an agent has asked a question and did not wait for the answer
         summary = self.close("done", summary)
         self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
         return Ended("done", summary or "finished")
@@ -229,7 +236,7 @@ class Engine:
     # --- what a person decides --------------------------------------------------------------------------------------
 
     def _failed(self, error: BaseException) -> Ended:
-        """The script raised something. It is tried again from the call that failed, or ends, as a person says."""
+        """The script raised an exception. A person decides: it is tried again from the call that failed, or ends."""
         words, at = f"{self.file}: {script.trouble(error, self.where)}", self._failed_at(error)
         again = "Try again" + (f", from step {at.partition('.')[0]}" if at else " from where it failed")
         text = f"{self.key} failed{self._times()}. {words}\nHow should it go on?"
@@ -240,13 +247,13 @@ class Engine:
         return Ended("failed", words, person=True)
 
     def _failed_at(self, error: BaseException) -> str:
-        """The call whose failure this is: its record is the same on every replay, so that call has to be made again."""
+        """The call that failed: its result is recorded and the same on every replay, so the call has to be made again."""
         seen: BaseException | None = error
         while seen is not None:
             if isinstance(seen, StepFailed):
                 return seen.step
             seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
-        if isinstance(error, LuaError):  # there it was turned into words
+        if isinstance(error, LuaError):  # Lua turned the exception into text
             for path, step in reversed(list(self.journal.steps.items())):
                 result = step["result"] if step["name"] == "step" and isinstance(step["result"], dict) else {}
                 if result.get("error") and result["error"] in str(error):
@@ -272,10 +279,10 @@ class Engine:
             options["continue"] += ", what is in doubt is asked and done again"
             options["keep"] = "Go on with the script as it is now; what is in doubt still belongs where it is"
         options |= {"retry": "Try again, because the script is as it was", **self._back(int(at)), "stop": "Stop the run"}
-        known: dict[str, Any] = {"program": self.digest}
+        metadata: dict[str, Any] = {"program": self.source.digest}
         if other.doubts:
-            known |= {"again": sorted({doubt.mark[:SHORT] for doubt in other.doubts}), "from": place(other.doubts[0].first)[0]}
-        return self._ask_recovery(other.path, "\n".join(lines) + " How should it go on?", context, options, metadata=known)
+            metadata |= {"again": sorted({doubt.mark[:SHORT] for doubt in other.doubts}), "from": place(other.doubts[0].first)[0]}
+        return self._ask_recovery(other.path, "\n".join(lines) + " How should it go on?", context, options, metadata=metadata)
 
     def _why(self) -> str:
         if self.changed:
@@ -287,7 +294,7 @@ class Engine:
         return why
 
     def _not_run(self, error: YourturnError) -> Ended:
-        """The script cannot be run as it is."""
+        """The script cannot be loaded: ask a person."""
         options = {"retry": "Try again, because the script is mended", "stop": "Stop the run"}
         return self._ask_recovery("1", self._words(error), {"error": self._words(error)}, options)
 
@@ -296,10 +303,10 @@ class Engine:
         return Ended("waiting", f"waits for a person (recovery): {text.splitlines()[0]}")
 
     def _back(self, at: int | None) -> dict[str, str]:
-        """The steps to which it can go back."""
+        """The options to go back to a step, by their ids."""
         steps = [s for s in self.desk.steps(self.key) if s["index"].isdigit() and not s["spare"]]
-        found = [s for s in steps if at is None or int(s["index"]) <= at]
-        return {f"from-{s['index']}": f"Go back to step {s['index']}: {shown_call(s)}" for s in found[-SHOWN:]}
+        earlier = [s for s in steps if at is None or int(s["index"]) <= at]
+        return {f"from-{s['index']}": f"Go back to step {s['index']}: {shown_call(s)}" for s in earlier[-SHOWN:]}
 
     def _ask(
         self, reason: str, text: str, context: dict[str, Any], path: str, options: dict[str, str], kept: Any = (), **more: Any
@@ -314,36 +321,36 @@ class Engine:
         )  # fmt: skip
 
     def _recover(self) -> Ended | None:
-        """What a person said about changed code or a failure, if they did since."""
+        """Act on a person's answer about changed code or a failure, if there is a new one."""
         q = next((q for q in reversed(self.task["questions"]) if about_run(q)), None)
         if q is None or q["status"] != "answered" or q["journal"] != self.task["journal"] or self._acted_upon(q):
             return None
         response = q["response"]
-        word, at, known = said(q), int(q["step"]), q["metadata"] or {}
+        word, at, metadata = said(q), int(q["step"]), q["metadata"] or {}
         if response["verdict"] == "rejected" or _no(word):
             return self._stopped(q, "" if _no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
-            to = place_in_doubt(self.task["steps"], min(at, known.get("from", at)))
-            self.desk.rewind(self.key, to, spare=True, claim=self.claim)
-        elif word == "keep" and known.get("again"):
+            to = place_in_doubt(self.task["steps"], min(at, metadata.get("from", at)))
+            task = self.desk.rewind(self.key, to, spare=True, claim=self.claim)
+        elif word == "keep" and metadata.get("again"):
             if "actual" not in q["context"]:
                 return None
-            self.desk.rewind(self.key, at, spare=True, claim=self.claim)
-        elif found := _FROM.fullmatch(word.removeprefix("from-")):
-            self.desk.rewind(self.key, found[1], claim=self.claim)
+            task = self.desk.rewind(self.key, at, spare=True, claim=self.claim)
+        elif step := _FROM.fullmatch(word.removeprefix("from-")):
+            task = self.desk.rewind(self.key, step[1], claim=self.claim)
         elif retried(q):
             failed = (q["context"] or {}).get("step") if q["reason"] == "run_failed" else None
             if not failed:
                 return None
-            self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)
+            task = self.desk.rewind(self.key, failed, spare="." in failed, claim=self.claim)
         else:
             self.not_understood = word[:80]
             return None
-        self.task = self.desk.show(self.key)
+        self._read_journal(task)
         return None
 
     def _acted_upon(self, q: dict[str, Any]) -> bool:
-        """It was stopped by that answer, and a person lets it go on since."""
+        """Whether that answer has stopped the run, and a person has resumed it since."""
         for event in reversed(self.desk.history(self.key, limit=1000)):
             if event["action"] == "rewind":
                 return True
@@ -351,11 +358,11 @@ class Engine:
                 return False
         return False
 
-    def _stopped(self, q: dict[str, Any], said: str) -> Ended:
-        """A failed run ends with what it failed of, any other one as stuck."""
-        words, what, kind = said or f"stopped by {q['responded_by']}", "stuck", "stuck"
+    def _stopped(self, q: dict[str, Any], text: str) -> Ended:
+        """End the run: as failed, with its error, or as stuck."""
+        words, what, kind = text or f"stopped by {q['responded_by']}", "stuck", "stuck"
         if q["reason"] == "run_failed":
-            words, what, kind = f"{q['context']['error']}{f' ({said})' if said else ''}", "failed", "error"
+            words, what, kind = f"{q['context']['error']}{f' ({text})' if text else ''}", "failed", "error"
         words = self.close(what, words)
         self.desk.fail(self.claim, words, failure=kind, journal=self.task["journal"])
         return Ended(what, words)
@@ -369,12 +376,12 @@ def _no(word: str) -> bool:
 
 
 def _told(error: BaseException) -> dict[str, Any]:
-    """The failure for whoever has to judge it. What a step raised was written down in the step: that says more."""
-    found = {name: value for name, value in failure(error).items() if name != "error" and value}
+    """The failure as context of the question. An error inside a step() has its own traceback, recorded in the step."""
+    details = {name: value for name, value in failure(error).items() if name != "error" and value}
     if isinstance(error, StepFailed) and error.type:
-        trace = f"{error.traceback}\n\nraised in step {error.step}, called here:\n\n{found.get('traceback', '')}"
-        found |= {"type": error.type, "place": error.place or found.get("place", ""), "traceback": trace}
-    return found
+        trace = f"{error.traceback}\n\nraised in step {error.step}, called here:\n\n{details.get('traceback', '')}"
+        details |= {"type": error.type, "place": error.place or details.get("place", ""), "traceback": trace}
+    return details
 
 
 def _summary(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What went wrong in a script, for people: the kind of error, its words, its place, and how it came there."""
+"""An exception of a script as plain data for people: type, message, place and traceback."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TEXT, TRACE = 2000, 6000  #: characters that are kept of an error and of its tra
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """An exception in plain data: `error` (kind and words), `type`, `place` and `traceback`."""
+    """An exception as plain data: `error` (type and message), `type`, `place` and `traceback`."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith(PACKAGE)]
     place = f"{_file(frames[-1].filename)}:{frames[-1].lineno} in {frames[-1].name}" if frames else ""
     return {
@@ -23,24 +23,24 @@ def failure(error: BaseException) -> dict[str, Any]:
 
 
 def _lines(error: BaseException) -> list[str]:
-    """As Python prints it, without our own lines and without the machine's folders."""
-    told = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
-    seen: traceback.TracebackException | None = told
+    """The traceback as Python prints it, without frames of this package and without absolute folders."""
+    printed = traceback.TracebackException(type(error), error, error.__traceback__, compact=True)
+    seen: traceback.TracebackException | None = printed
     while seen is not None:
         own = [frame for frame in seen.stack if not frame.filename.startswith(PACKAGE)]
         for frame in own:
             frame.filename = _file(frame.filename)
         seen.stack = traceback.StackSummary.from_list(own)
         seen = seen.__cause__ or (None if seen.__suppress_context__ else seen.__context__)
-    return list(told.format())
+    return list(printed.format())
 
 
 def _file(name: str) -> str:
-    """From the current folder, if it lies there."""
+    """The path relative to the current folder, if the file is below it."""
     return name.removeprefix(f"{Path.cwd()}/")
 
 
 def _kept(text: str, most: int) -> str:
-    """Text that can be recorded: its beginning and, what says more, its end."""
+    """Text that fits the journal: the beginning and, more of it, the end."""
     text = text.replace("\x00", "\ufffd").encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= most else f"{text[: most // 4]}\n…\n{text[-(most - most // 4) :]}"

@@ -1,14 +1,14 @@
-"""Replay: a script runs from its first line every time, and each durable call looks here first.
+"""Replay: a script runs from its first line every time, and each durable call is looked up in the journal first.
 
-The n-th call of the script is the n-th step of its journal. If the step is completed, its result is returned and nothing
-happens; so the script comes, in milliseconds, to where it was, with the same values in its variables. The first call without
-a result is made for real. That the script is still the same is checked call by call, by name and arguments.
+The n-th call of the script is the n-th step of its journal. If the step is completed, the call returns its result and does
+nothing; so the script reaches, in milliseconds, the line where it stopped, with the same values in its variables. The first call
+without a result is executed. Each call is compared with its step, by name and arguments, to detect a changed script.
 
-A `Scope` is one line of calls: the script itself, or one branch of a `parallel()`, whose calls are numbered by themselves
-(`3.1.0`), so that it does not matter which branch is faster.
+A `Branch` is one sequence of calls: the script itself, or one branch of a `parallel()`, whose calls have their own numbers
+(`3.1.0`), so that the speed of the branches does not matter.
 
-What costs nothing to do again (the time, a random number, a line for the log) is kept here until something that matters is
-written, and goes with it in one commit: nobody outside can have seen it before that. Many of them are written by themselves.
+Results that cost nothing to compute again (the time, a random number, a log line) are buffered here and written in the same
+commit as the next step that matters: nothing outside the process can have seen them before. A full buffer is written by itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
 from ..display.runs import about_run, failed_at, made_again
-from .alignment import ASKS, LOOSE, QUIET, Spares, doubts, line_of, number, place, same
+from .alignment import ASKS, LOOSE, QUIET, Superseded, doubts, line_of, number, place, same
 from .results import Diverged, Interrupted, Suspended
 from .script_thread import ROUNDS, ScriptThread
 
@@ -35,21 +35,21 @@ if TYPE_CHECKING:
     from .agent_step import Host
 
 Step = dict[str, Any]
-KEPT = 100  #: steps that are kept, at the most
+KEPT = 100  #: size of the buffer, in steps
 
 
-class Scope:
-    """One line of calls."""
+class Branch:
+    """One sequence of calls: the script, or one branch of a parallel()."""
 
     def __init__(self, journal: Journal, prefix: str = "", older: str | None = "", behind: str | None = "") -> None:
         self.journal, self.prefix = journal, prefix
-        self.next = 0 if prefix else 1  # people count the calls of a script from 1
-        self.left: Suspended | None = None  #: it was suspended: whoever swallowed that gets no further
-        self.rounds = 0  #: times that it was swallowed
+        self.next = 0 if prefix else 1  # calls of the script are numbered from 1
+        self.left: Suspended | None = None  #: set when it was suspended; raised again by its next call if the script caught it
+        self.rounds = 0  #: how often the script caught it
         self.thread = threading.get_ident()
-        self.older = older  #: the line of the older script that this one continues, if any
-        self.cursor = self.next - 1  #: how far that one is
-        self.behind = behind  #: where the last call stood there; None: it is new
+        self.older = older  #: the branch of the older script that this one continues, if any
+        self.cursor = self.next - 1  #: the position in that one
+        self.behind = behind  #: the path of the last call there; None: that call is new
 
     def path(self, number: int | None = None) -> str:
         number = self.next if number is None else number
@@ -57,39 +57,39 @@ class Scope:
 
     @property
     def alone(self) -> bool:
-        """Nothing goes on beside it."""
+        """No other branch runs in parallel."""
         return not self.prefix
 
     def call(self, name: str, call: Any, agent: str | None = None) -> Entry:
-        """The next call, and what is known of it."""
-        self.stay()
+        """The next call, with its step if it was made before."""
+        self.check_exit()
         return self.journal.find(self, name, call, agent)
 
-    def stay(self) -> None:
-        """Raises what leaves the script, if it is being left: whoever swallowed that gets no further."""
-        way_out = self.journal.out or self.left
-        if way_out is not None:
-            if sys.exception() is not way_out:  # in a finally: it is still on its way
-                self.journal.swallowed |= self.alone or way_out is self.left
-                self._swallowed(way_out)
-            raise way_out
+    def check_exit(self) -> None:
+        """Raise the exception that ends the script, if there is one: a script that caught it makes no further call."""
+        script_exit = self.journal.exit or self.left
+        if script_exit is not None:
+            if sys.exception() is not script_exit:  # not while it propagates through a finally
+                self.journal.swallowed |= self.alone or script_exit is self.left
+                self._swallowed(script_exit)
+            raise script_exit
 
-    def _swallowed(self, way_out: BaseException) -> None:
-        """Whoever catches it in a loop gets no further, and does not get round for ever."""
+    def _swallowed(self, script_exit: BaseException) -> None:
+        """Count how often the script caught it, and abandon a thread that does so in a loop."""
         self.rounds += 1
         thread = threading.current_thread()
         if self.rounds > ROUNDS and isinstance(thread, ScriptThread):
             self.journal.swallowed = True
-            thread.leave(way_out)
+            thread.leave(script_exit)
 
     def ended(self) -> None:
-        """No more calls: nothing may be left in the journal that this line of calls once made."""
-        known = list(self.journal.steps.items())  # other branches write there
+        """The branch makes no more calls: the journal must not contain later ones."""
+        steps = list(self.journal.steps.items())  # a copy, because other branches add to it
         rest = [
-            path for path, step in known
+            path for path, step in steps
             if line_of(path) == self.prefix and number(path) >= self.next and step["name"] not in LOOSE
         ]  # fmt: skip
-        if rest and self.left is None and self.journal.out is None:
+        if rest and self.left is None and self.journal.exit is None:
             first = min(rest, key=number)
             raise self.journal.differs(first, None)
 
@@ -97,25 +97,25 @@ class Scope:
         self.left = Suspended(why, until)
         return self.left
 
-    def came_by(self, name: str, old: str) -> None:
-        """A call was made that stood there in the older script, or nowhere."""
+    def advance(self, name: str, old: str) -> None:
+        """Note that a call was made, and its path in the older script, if it was there."""
         if old and line_of(old) == self.older:
             self.cursor = max(self.cursor, number(old))
         if name not in QUIET:
             self.behind = old or None
 
 
-#: The line of calls that this thread is in.
-scope: ContextVar[Scope | None] = ContextVar("yourturn_scope", default=None)
+#: The branch that this thread runs.
+current_branch: ContextVar[Branch | None] = ContextVar("yourturn_branch", default=None)
 
 
 class Entry:
-    """One call, and its step if it was made before."""
+    """One call, and its step if the call was made before."""
 
     def __init__(self, path: str, name: str, call: Any, agent: str | None) -> None:
         self.path, self.name, self.call, self.agent = path, name, call, agent
         self.step: Step | None = None
-        self.in_place = True  #: it stands behind the call behind which it stood before the script was changed
+        self.in_place = True  #: it follows the same call as before the script was changed
 
     @property
     def done(self) -> bool:
@@ -140,139 +140,141 @@ class Entry:
 
 class Journal:
     def __init__(
-        self, desk: Client, got: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None,
+        self, desk: Client, claimed: dict[str, Any], host: Host, config: Any, program: dict[str, str] | None = None,
         doubtful: bool = False,
     ) -> None:  # fmt: skip
-        self.desk, self.claim, self.host, self.config = desk, got["claim"], host, config
-        self.program = program  #: the source, if it is not the one that is recorded
-        self.doubtful = doubtful  #: it was changed, and nobody has said that what fits still belongs where it is
-        self.task: dict[str, Any] = got["task"]
+        self.desk, self.claim, self.host, self.config = desk, claimed["claim"], host, config
+        self.program = program  #: the source, if it differs from the recorded one
+        self.doubtful = doubtful  #: the script was changed, and no person has confirmed that steps still belong to their calls
+        self.task: dict[str, Any] = claimed["task"]
         self.key: str = self.task["key"]
         self.number: int = self.task["journal"]
-        found: list[Step] = self.task["steps"]  # as they were when it was claimed: nobody else writes there
-        self.steps = {step["index"]: step for step in found if not step["spare"]}
-        self.spares = Spares(found, self.number, failed_at(self.task), made_again(self.task))
-        self.out: BaseException | None = None  #: how the script is left for good: whoever swallowed that gets no further
-        self.swallowed = False  #: the script has caught that, and gone on to its next call
+        steps: list[Step] = self.task["steps"]  # only the holder of the claim writes steps
+        self.steps = {step["index"]: step for step in steps if not step["spare"]}
+        self.superseded = Superseded(steps, self.number, failed_at(self.task), made_again(self.task))
+        self.exit: BaseException | None = None  #: the exception that ends the script; its next call raises it again
+        self.swallowed = False  #: the script caught it and made another call
+        self.acted = False  #: an agent or a function ran since the claim: it may have asked a question by itself
         self._kept: dict[str, Step] = {}
         self._lock = threading.RLock()
 
-    # --- looking ----------------------------------------------------------------------------------------------------
+    # --- reading ----------------------------------------------------------------------------------------------------
 
-    def find(self, scope: Scope, name: str, call: Any, agent: str | None) -> Entry:
-        place = self._recorded(scope, name, call)
+    def find(self, branch: Branch, name: str, call: Any, agent: str | None) -> Entry:
+        place = self._recorded(branch, name, call)
         if place is None:
-            return self._passed(scope, name, call)
-        entry = Entry(scope.path(place), name, call, agent)
-        scope.next = place + 1
+            return self._passed(branch, name, call)
+        entry = Entry(branch.path(place), name, call, agent)
+        branch.next = place + 1
         entry.step = self.steps.get(entry.path)
         if entry.step is not None:
-            entry.call = entry.step["call"]  # it may have had another patience
+            entry.call = entry.step["call"]  # its timeout and reviewer may have been others
         elif self.host.stop.is_set():
-            scope.next = place
-            raise scope.suspend("stop")
+            branch.next = place
+            raise branch.suspend("stop")
         else:
-            self._take_over(scope, entry)
-        old = self.spares.old(entry.path, entry.step)
+            self._take_over(branch, entry)
+        old = self.superseded.old(entry.path, entry.step)
         if name == "parallel":
-            entry.in_place = not old or self.spares.in_place(old, scope.behind)
-        scope.came_by(name, old)
+            entry.in_place = not old or self.superseded.in_place(old, branch.behind)
+        branch.advance(name, old)
         if self._acts(entry):
+            self.acted |= name in ("run", "step")
             self.sure(entry)
-            if scope.alone:  # branches may still come to differ
+            if branch.alone:  # other branches may still diverge
                 self.goes_on()
         return entry
 
     def _acts(self, entry: Entry) -> bool:
-        """Something comes of this call that others can see. A wait that may be over by now is looked at first."""
+        """Whether the call has an effect that others can see. A wait that may be over by now is checked first."""
         waited = entry.waiting and entry.name in (*ASKS, "sleep")
         return not entry.done and not waited and entry.name not in (*QUIET, "parallel")
 
-    def _recorded(self, scope: Scope, name: str, call: Any) -> int | None:
-        """Its number; None: it stands between two calls that were made before it was written into the script.
+    def _recorded(self, branch: Branch, name: str, call: Any) -> int | None:
+        """Its number; None: the call was inserted between two calls that are recorded.
 
-        A script may come to say more or less, and to look at the time more or less often: that makes it no other script.
+        Calls of log() and now() may be added and removed without making it a changed script.
         """
-        digest, place = call_digest(name, call), scope.next
-        while (step := self.steps.get(scope.path(place))) is not None and not same(step, name, call, digest):
+        digest, place = call_digest(name, call), branch.next
+        while (step := self.steps.get(branch.path(place))) is not None and not same(step, name, call, digest):
             if step["name"] in LOOSE:
                 place += 1
             elif name in LOOSE:
                 return None
             else:
-                raise self.differs(scope.path(place), Entry(scope.path(place), name, call, None).row(RUNNING))
+                raise self.differs(branch.path(place), Entry(branch.path(place), name, call, None).row(RUNNING))
         return place
 
-    def _passed(self, scope: Scope, name: str, call: Any) -> Entry:
-        """Nothing is said any more, and the time is that of the call beside it."""
+    def _passed(self, branch: Branch, name: str, call: Any) -> Entry:
+        """An inserted log() prints nothing, and an inserted now() returns the time of the neighbouring call."""
         entry = Entry("", name, call, None)
-        beside = self.steps.get(scope.path(scope.next - 1)) or self.steps[scope.path()]
-        at = beside.get("ended_at") or beside.get("started_at") or self.task["created_at"]
+        neighbour = self.steps.get(branch.path(branch.next - 1)) or self.steps[branch.path()]
+        at = neighbour.get("ended_at") or neighbour.get("started_at") or self.task["created_at"]
         entry.step = {"status": COMPLETED, "result": at}
         return entry
 
-    def leave(self, way_out: BaseException) -> BaseException:
+    def leave(self, script_exit: BaseException) -> BaseException:
         with self._lock:
-            self.out = self.out or way_out
-            return self.out
+            self.exit = self.exit or script_exit
+            return self.exit
 
     def differs(self, path: str, actual: Step | None) -> BaseException:
-        before = {known: step for known, step in list(self.steps.items()) if place(known) < place(path)}
+        before = {other: step for other, step in list(self.steps.items()) if place(other) < place(path)}
         return self.leave(Diverged(path, self.steps[path], actual, doubts(before, actual) if self.doubtful else ()))
 
     def sure(self, entry: Entry | None) -> None:
-        """Before a changed script does anything: all that it was told until now is its own. `entry`: the call that it makes."""
+        """Before a changed script has any effect: check that all results it got so far are its own. `entry`: the next call."""
         with self._lock:
             new = entry.row(RUNNING) if entry is not None and entry.step is None else None
-            found = doubts(self.steps, new) if self.doubtful else []
-            if found:
-                step = self.steps[found[0].first]
-                raise self.leave(Diverged(found[0].first, step, step, found))
+            uncertain = doubts(self.steps, new) if self.doubtful else []
+            if uncertain:
+                step = self.steps[uncertain[0].first]
+                raise self.leave(Diverged(uncertain[0].first, step, step, uncertain))
             self.doubtful = False
 
     def ended(self) -> None:
-        """The script has come to its end."""
+        """The script has ended."""
         self.sure(None)
         self.goes_on()
 
     def goes_on(self) -> None:
-        """All that was done before is the same in the script as it is now: so that is the run's script from here on."""
+        """All recorded calls match the current script: record it as the run's script."""
         with self._lock:
             if self.program is not None:
-                with self._taken(), suppress(NotAllowed):  # over a wire only an admin says what is run: it stays as recorded
+                with self._taken(), suppress(NotAllowed):  # a remote worker may not replace the script: the recorded one stays
                     self.desk.record(self.claim, program=self.program)
                 self.program = None
 
-    def _take_over(self, scope: Scope, entry: Entry) -> None:
-        """The same call was made before the script was changed: what came of it still counts.
+    def _take_over(self, branch: Branch, entry: Entry) -> None:
+        """Reuse the step of the same call that the older script made.
 
-        A parallel() comes to nothing by itself: its branches may have changed, and their work has to come together. They only
-        go on with the lines of calls of the one that stood there.
+        A parallel() is not reused as a whole: its branches may have changed, and their work has to be merged. Its branches only
+        continue the branches of the older one.
         """
         with self._lock:
-            spare = self.spares.find(entry.name, entry.call, scope.older, scope.cursor, scope.behind)
-            if spare is None:
+            reused = self.superseded.find(entry.name, entry.call, branch.older, branch.cursor, branch.behind)
+            if reused is None:
                 return
-            self.spares.taken.add(spare["index"])
-            old = {"spare": [self.number, spare["index"]]}
+            self.superseded.taken.add(reused["index"])
+            old = {"spare": [self.number, reused["index"]]}
             if entry.name == "parallel":
                 self._keep(entry.row(RUNNING, seat=old))
                 entry.step = {**entry.row(RUNNING), "seat": old}
                 return
-            entry.call = spare["call"]
-            seat = dict(spare["seat"] or {})
-            seat |= {"asked_as": [*seat.get("asked_as", ()), [self.number - 1, spare["index"]]], **old}
-            more = {"result": spare["result"]} if spare["status"] == COMPLETED else {}
-            self._keep(entry.row(spare["status"], seat=seat, session_id=spare["session_id"], **more))
-            entry.step = {**spare, "seat": seat}
+            entry.call = reused["call"]
+            seat = dict(reused["seat"] or {})
+            seat |= {"asked_as": [*seat.get("asked_as", ()), [self.number - 1, reused["index"]]], **old}
+            more = {"result": reused["result"]} if reused["status"] == COMPLETED else {}
+            self._keep(entry.row(reused["status"], seat=seat, session_id=reused["session_id"], **more))
+            entry.step = {**reused, "seat": seat}
 
     def questions(self, entry: Entry) -> list[dict[str, Any]]:
-        """What this call has asked, oldest first."""
+        """The questions of this call, oldest first."""
         ours = [[self.number, entry.path], *entry.seat.get("asked_as", ())]
         return [q for q in self.task["questions"] if [q["journal"], q["step"]] in ours and not about_run(q)]
 
     def cut_off(self, q: dict[str, Any]) -> bool:
-        """Nobody has said anything about it: it was closed when the run ended, and since then the run goes on."""
+        """Whether a question was closed without a response because the run ended; the run was resumed since then."""
         if q["status"] == PENDING or q["response"] is not None:
             return False
         for event in reversed(self.desk.history(self.key)):
@@ -283,7 +285,7 @@ class Journal:
     # --- writing ----------------------------------------------------------------------------------------------------
 
     def keep(self, entry: Entry, result: Any) -> Any:
-        """Its result, to be written with what comes next."""
+        """Buffer the result of a call; it is written with the next step."""
         if entry.path:
             self._keep(entry.row(COMPLETED, result=plain(result, entry.name)))
         return result
@@ -295,7 +297,7 @@ class Journal:
                 self.write(None)
 
     def kept(self, *more: Step) -> list[Step]:
-        """What has to go with the next commit. One step only once: what it came to last."""
+        """The steps for the next commit, each once, in its last state."""
         with self._lock:
             steps = dict(self._kept)
             for step in more:
@@ -307,7 +309,7 @@ class Journal:
         self.steps |= {step["path"]: {**self.steps.get(step["path"], {"result": None}), **step} for step in steps}
 
     def write(self, entry: Entry | None, status: str = COMPLETED, **more: Any) -> None:
-        """Now, with what was kept."""
+        """Write a step now, with all buffered ones."""
         with self._lock:
             steps = self.kept() if entry is None else self.kept(entry.row(status, **more))
             if steps:
@@ -319,12 +321,12 @@ class Journal:
         self.write(entry, COMPLETED, result=plain(result, entry.name), **more)
 
     def flush(self) -> None:
-        """Before something happens that others can see."""
+        """Write the buffer, before an effect that others can see."""
         if self._kept:
             self.write(None)
 
-    def ask(self, scope: Scope, entry: Entry, text: str, kind: str, *, hold: bool = False, **fields: Any) -> Suspended:
-        """Ask a person, and be suspended by that: one commit. Where others go on beside it, the claim is kept for them."""
+    def ask(self, branch: Branch, entry: Entry, text: str, kind: str, *, hold: bool = False, **fields: Any) -> Suspended:
+        """Ask a person and suspend the run, in one commit. While other branches run, the claim is kept for them."""
         desk = fields.pop("desk", None) or self.desk
         more = {name: fields.pop(name) for name in ("seat", "session_id") if name in fields}
         with self._lock:
@@ -332,33 +334,33 @@ class Journal:
             fields = {name: value for name, value in fields.items() if value is not None}
             reason = fields.pop("reason", None)
             with self._taken():
-                held = hold or not scope.alone
+                held = hold or not branch.alone
                 task = desk.flag(
                     self.key, text, reason, kind, claim=self.claim, step=entry.path, steps=steps, hold=held, **fields
                 )
             self._moved(task)
             self._wrote(steps)
-        return scope.suspend("person")
+        return branch.suspend("person")
 
-    def sleep(self, scope: Scope, entry: Entry, until: str) -> Suspended:
+    def sleep(self, branch: Branch, entry: Entry, until: str) -> Suspended:
         with self._lock:
-            if scope.alone:
+            if branch.alone:
                 steps = self.kept(entry.row(WAITING, seat={"until": until}))
                 with self._taken():
                     self._moved(self.desk.park(self.claim, until, steps=steps))
                 self._wrote(steps)
             else:
                 self.write(entry, WAITING, seat={"until": until})
-        return scope.suspend("sleep", until)
+        return branch.suspend("sleep", until)
 
     def _moved(self, task: dict[str, Any]) -> None:
-        """A move answers with the open questions only: other branches still look for answers that were known before."""
+        """Keep the answered questions for other branches: a move returns only the open ones."""
         asked = {q["id"]: q for q in (*self.task["questions"], *task["questions"])}
         self.task = {**task, "questions": list(asked.values())}
 
     @contextmanager
     def _taken(self) -> Iterator[None]:
-        """A script cannot do anything about a lost claim, so it is no exception for it to catch. Bad arguments are its own."""
+        """Turn errors of the desk into exceptions that a script does not catch; invalid arguments stay its own errors."""
         try:
             yield
         except (Invalid, NotAllowed):
@@ -369,18 +371,18 @@ class Journal:
 
 
 def recorded(value: Any) -> Any:
-    """As it comes back from the journal, whoever asks next: no enum, no tuple, keys in order."""
+    """The value as a replay gets it from the journal: no enum, no tuple, keys in order."""
     return json.loads(dumps(value))
 
 
 def plain(value: Any, what: str) -> Any:
-    """What a journal can hold: plain data."""
+    """Check that a value is plain data, which the journal can hold."""
     from ..core.canonical_json import check
 
     try:
         return check(value, what)
     except (Invalid, TypeError, ValueError, RecursionError) as error:
-        words = error.message if isinstance(error, Invalid) else str(error)
+        reason = error.message if isinstance(error, Invalid) else str(error)
         raise Invalid(
-            f"{what}() can only take and return plain data", reason=words, hint="Text, numbers, lists and dictionaries of those."
+            f"{what}() can only take and return plain data", reason=reason, hint="Text, numbers, lists and dictionaries of those."
         ) from None

@@ -1,14 +1,14 @@
 """Lua scripts: the same durable functions, the same journal, in a sandbox.
 
-What a script can see is made in sandbox.lua and library.lua, and nothing but text goes through the door between here and
-there: a request comes out as a name and its arguments in JSON, an answer goes in as a line of Lua. So there is no Python object
-that a script could get hold of, and no way to leave a run but through here.
+sandbox.lua and library.lua define what a script can see. Only text passes between Python and Lua: a request comes out as a name
+and its arguments in JSON, a reply goes in as a line of Lua. So a script never holds a Python object, and can leave a run only
+through this module.
 
-A thread is a coroutine of Lua, driven by whatever thread of Python called it: the script itself, the function of a step(), a
-branch of parallel(). Only one of them is in Lua at a time; what they ask for is done outside of it.
+A thread is a Lua coroutine, driven by the Python thread that called it: the script itself, the function of a step(), a branch of
+parallel(). Only one of them runs Lua at a time; their requests are executed outside of Lua.
 
-A script may use a limited amount of memory. Lua cannot be refused memory where it is not in a protected call, which is where
-values are pushed to it, so that is done in a call of its own, without the limit.
+The memory of a script is limited. Lua handles a failed allocation only inside a protected call, and pushing values is outside of
+one, so that is done in a call of its own, without the limit.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from lupa import lua54
 
 from ..core.errors import Invalid, YourturnError
 from . import api
-from .journal import Scope, scope
+from .journal import Branch, current_branch
 from .results import Answer, LuaError, Pause, Signal
 from .script import BadScript
 
 MEMORY = 64 * 1024 * 1024
-#: Instructions between two looks at whether to stop: a millisecond or so.
+#: Instructions between two checks for a stop: about a millisecond.
 COUNT = 100_000
-#: How often a script is looked at while it is being loaded, before there is a run that could be stopped: a second or so.
+#: Checks while a script is only loaded, before it is stopped: about a second.
 PATIENCE = 100
 
-#: Calls that a script may make beside its functions before it is believed to have them.
+#: Calls at the top level of a script that are answered while it is checked.
 CALLS = 100
-#: What a script is told while it is only loaded.
+#: Placeholder results while a script is only loaded.
 _ANYTHING: dict[str, Any] = {
     "run": {"status": "DONE", "summary": "", "reason": "", "message": ""},
     "pause": {"continue": True, "reason": "", "message": "", "by": ""},
@@ -47,19 +47,19 @@ _ANYTHING: dict[str, Any] = {
     "now": 0, "random": 0.5, "uuid": "",
 }  # fmt: skip
 
-#: Functions with options, and how much they take beside those.
+#: Functions with options, and the number of their other arguments.
 _OPTIONS = {"run": 2, "pause": 1, "ask": 2, "config": 0}
-#: What other Lua programs have and scripts have not.
+#: Standard functions that scripts do not have.
 GONE = re.compile(r"global '(os|io|package|require|dofile|loadfile|debug|collectgarbage|warn)'")
 
 
 def load(body: str, file: str, name: str = "") -> Callable[[str], Any]:
-    """The function that is the workflow. Raises BadScript with the line that is wrong."""
+    """The workflow function. Raises BadScript with the line of the error."""
     name = name or "workflow"
     _try(body, file, name)
 
     def script(prompt: str) -> Any:
-        here = scope.get()
+        here = current_branch.get()
         assert here is not None
         value = Machine(body, file, here.journal.host.stop.is_set, here).call(0, [name, prompt], here)
         return Signal(value) if isinstance(value, dict) else value
@@ -68,37 +68,37 @@ def load(body: str, file: str, name: str = "") -> Callable[[str], Any]:
 
 
 def _try(body: str, file: str, name: str) -> None:
-    """Load it once. What it calls beside its functions does nothing here: whatever it is told, there has to be the function."""
+    """Load the script once and check that it defines the function. Its top-level calls get placeholder results."""
     looks = itertools.count(1)
     machine = Machine(body, file, lambda: next(looks) > PATIENCE)
-    leg = machine.leg(0, _values(name), 0)
+    segment = machine.segment(0, _values(name), 0)
     calls = 0
-    while leg.what == "call" and leg.first != "stuck" and calls < CALLS:
-        calls += leg.first != "config"
-        leg = machine.leg(0, _values(True, _ANYTHING.get(leg.first)))
-    if leg.what == "halted" and isinstance(leg.first, BaseException):
-        raise leg.first
-    if calls and leg.what != "missing":
-        return  # it was told something else than the run will be: so the rest of it is for the run to see
-    if leg.what == "halted":
+    while segment.what == "call" and segment.first != "stuck" and calls < CALLS:
+        calls += segment.first != "config"
+        segment = machine.segment(0, _values(True, _ANYTHING.get(segment.first)))
+    if segment.what == "halted" and isinstance(segment.first, BaseException):
+        raise segment.first
+    if calls and segment.what != "missing":
+        return  # its calls got placeholders, so errors behind them count only in a real run
+    if segment.what == "halted":
         raise BadScript(f"{file} does not come to an end while it is loaded", hint="Put what it does into its functions.")
-    if leg.what == "error":
-        raise BadScript(f"{file} cannot be loaded", reason=str(machine.trouble(leg.first)))
-    if leg.what == "missing":
+    if segment.what == "error":
+        raise BadScript(f"{file} cannot be loaded", reason=str(machine.trouble(segment.first)))
+    if segment.what == "missing":
         raise machine.missing(name)
 
 
-class Leg(NamedTuple):
-    """From one resumption of a thread to the next request, or its end."""
+class Segment(NamedTuple):
+    """What a thread did between one resumption and its next request, or its end."""
 
     what: str  #: call, done, error, missing, halted
     first: Any
     text: bytes | None
-    said: str
+    printed: str
 
 
 class Machine:
-    def __init__(self, body: str, file: str, tick: Callable[[], bool], here: Scope | None = None) -> None:
+    def __init__(self, body: str, file: str, tick: Callable[[], bool], here: Branch | None = None) -> None:
         self.file, self.here = file, here
         self.chunk = Path(file).name[-50:]
         self.numbers = itertools.count(1)
@@ -114,75 +114,75 @@ class Machine:
         if problem is not None:
             raise BadScript(f"{file} is not Lua", reason=str(self.trouble(_text(problem))))
 
-    def call(self, function: int, args: list[Any], here: Scope | None) -> Any:
-        """Call a function of the script, in a thread of its own, and do for it what it asks for."""
+    def call(self, function: int, args: list[Any], here: Branch | None) -> Any:
+        """Call a function of the script in a Lua thread of its own, and execute its requests."""
         thread = next(self.numbers)
-        leg = self.leg(thread, _values(*args), function)
-        while leg.what == "call":
-            self._say(leg.said)
-            leg = self.leg(thread, self._answer(leg.first, leg.text))
-        self._say(leg.said)
-        if leg.what == "done":
-            return json.loads(leg.first)[0]
-        if leg.what == "halted":
-            found = here or self.here
-            assert found is not None
-            raise leg.first if isinstance(leg.first, BaseException) else found.suspend("stop")
-        raise self.trouble(leg.first) if leg.what == "error" else self.missing(args[0])
+        segment = self.segment(thread, _values(*args), function)
+        while segment.what == "call":
+            self._say(segment.printed)
+            segment = self.segment(thread, self._answer(segment.first, segment.text))
+        self._say(segment.printed)
+        if segment.what == "done":
+            return json.loads(segment.first)[0]
+        if segment.what == "halted":
+            branch = here or self.here
+            assert branch is not None
+            raise segment.first if isinstance(segment.first, BaseException) else branch.suspend("stop")
+        raise self.trouble(segment.first) if segment.what == "error" else self.missing(args[0])
 
-    def leg(self, thread: int, reply: bytes, function: int | None = None) -> Leg:
+    def segment(self, thread: int, reply: bytes, function: int | None = None) -> Segment:
         with self.lock:
             self.lua.set_max_memory(0)
             self.post(reply)
             self.lua.set_max_memory(MEMORY)
             try:
-                what, first, text, said = self.advance(thread, function)
+                what, first, text, printed = self.advance(thread, function)
             except lua54.LuaError as error:
-                return Leg("error", str(error) or "not enough memory", None, "")
-        return Leg(_text(what), _text(first) if isinstance(first, bytes) else first, text, _text(said))
+                return Segment("error", str(error) or "not enough memory", None, "")
+        return Segment(_text(what), _text(first) if isinstance(first, bytes) else first, text, _text(printed))
 
-    # --- what it asks for -------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------------
 
     def _answer(self, name: str, text: bytes | None) -> bytes:
         try:
-            here = scope.get()
+            here = current_branch.get()
             if here is None:
                 raise Invalid(f"{name}() cannot be called inside a step()", hint="Call it before, or after.")
             return _values(True, *_results(self._do(name, json.loads(text or b"[]"), here)))
         except LuaError as error:
-            return _values(False, error.said, 0)
+            return _values(False, error.raw, 0)
         except YourturnError as error:
             return _values(False, f"{error}. {error.hint}" if error.hint else str(error))
         except Exception as error:
             return _values(False, str(error) or type(error).__name__)
 
-    def _do(self, name: str, args: list[Any], here: Scope) -> Any:
+    def _do(self, name: str, args: list[Any], here: Branch) -> Any:
         if name == "step":
             number, called, *args = args
             return api.step(_Function(self, number, here, called), *args)
         if name == "parallel":
-            api.parallel([_Branch(self, number) for number in args[0]])
+            api.parallel([_ForkedFunction(self, number) for number in args[0]])
             return None
         by_place, options = _given(name, args)
         return api.FUNCTIONS[name](*by_place, **options)
 
-    def _say(self, said: str) -> None:
-        """What it printed, unless it has come here before."""
-        here = scope.get()
-        if said and self.here is not None and (here is None or here.path() not in here.journal.steps):
-            for line in said.split("\n"):
+    def _say(self, printed: str) -> None:
+        """Show what the script printed, unless this is a replay."""
+        here = current_branch.get()
+        if printed and self.here is not None and (here is None or here.path() not in here.journal.steps):
+            for line in printed.split("\n"):
                 self.here.journal.host.say(line)
 
-    # --- what is wrong with it --------------------------------------------------------------------------------------
+    # --- errors -----------------------------------------------------------------------------------------------------
 
-    def trouble(self, said: str) -> LuaError:
-        line = re.match(rf"{re.escape(self.chunk)}:(\d+): ", said)
-        words = f"line {line[1]}: {said[line.end() :]}" if line else re.sub(r"^sandbox:\d+: ", "", said)
-        words = "an error without words" if words == "nil" else words
-        gone = GONE.search(words)
+    def trouble(self, raw: str) -> LuaError:
+        line = re.match(rf"{re.escape(self.chunk)}:(\d+): ", raw)
+        message = f"line {line[1]}: {raw[line.end() :]}" if line else re.sub(r"^sandbox:\d+: ", "", raw)
+        message = "an error without words" if message == "nil" else message
+        gone = GONE.search(message)
         if gone:
-            words += f"; there is no {gone[1]} in a workflow, which is the same on every replay"
-        return LuaError(words, said)
+            message += f"; there is no {gone[1]} in a workflow, which is the same on every replay"
+        return LuaError(message, raw)
 
     def missing(self, name: str) -> BadScript:
         return BadScript(f"{self.file} has no function {name}(prompt)", hint="A workflow is a function that takes the prompt.")
@@ -191,28 +191,28 @@ class Machine:
 class _Function:
     """A function of the script, for step()."""
 
-    def __init__(self, machine: Machine, number: int, here: Scope, name: str) -> None:
+    def __init__(self, machine: Machine, number: int, here: Branch, name: str) -> None:
         self.machine, self.number, self.here, self.__qualname__ = machine, number, here, name
 
     def __call__(self, *args: Any) -> Any:
         return self.machine.call(self.number, list(args), self.here)
 
 
-class _Branch:
-    """A function of the script, for parallel(): it keeps its result to itself."""
+class _ForkedFunction:
+    """A function of the script, for parallel(). Its result is not returned."""
 
     def __init__(self, machine: Machine, number: int) -> None:
         self.machine, self.number = machine, number
 
     def __call__(self) -> None:
-        self.machine.call(self.number, [], scope.get())
+        self.machine.call(self.number, [], current_branch.get())
 
 
 # --- arguments ----------------------------------------------------------------------------------------------------------
 
 
 def _given(name: str, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What is given by place, and the options: they come last, in a table."""
+    """Positional arguments, and the options: a table in the last place."""
     while args and args[-1] is None:
         args.pop()
     options = dict(args.pop()) if name in _OPTIONS and args and isinstance(args[-1], dict) else {}
@@ -228,21 +228,21 @@ def _given(name: str, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
 
 
 def _results(value: Any) -> tuple[Any, ...]:
-    """What a durable function returned, as a script sees it."""
+    """The result of a durable function, as Lua values."""
     if isinstance(value, Signal):
         return ({"status": "", "summary": "", "reason": "", "message": "", **value},)
     if isinstance(value, Pause):
         return ({"continue": value.continue_, "reason": value.reason, "message": value.message, "by": value.by},)
     if isinstance(value, Answer):
-        said = {name: getattr(value, name) for name in ("value", "verdict", "by", "status")}
-        return ({**said, "text": str(value), "approved": _approved(value)},)
+        fields = {name: getattr(value, name) for name in ("value", "verdict", "by", "status")}
+        return ({**fields, "text": str(value), "approved": _approved(value)},)
     if isinstance(value, datetime):
         return int(value.timestamp()), value.isoformat()
     return (value,)
 
 
 def _approved(answer: Answer) -> bool:
-    """Lua has no error for whoever takes words for a yes: so a no in words is none."""
+    """Every table is true in Lua, so a text that means no counts as no here."""
     from ..core.answers import verdict_of
 
     if answer.approved is not None:
@@ -252,7 +252,7 @@ def _approved(answer: Answer) -> bool:
 
 
 def _values(*values: Any) -> bytes:
-    """As Lua would write them."""
+    """Values as Lua source."""
     return f"return {', '.join(map(_written, values))}".encode("utf-8", "replace")
 
 

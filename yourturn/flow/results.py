@@ -1,6 +1,6 @@
-"""What a script gets back, and the ways in which it can be left.
+"""The results that a script gets from its calls, and the exceptions that end or suspend it.
 
-The ways out are BaseExceptions, so that a script's own `except Exception:` does not catch them.
+These exceptions are BaseExceptions, so that a script's own `except Exception:` does not catch them.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 
-class WayOut(BaseException):
-    """How a script is left. None of them is an error of the script's own."""
+class ScriptExit(BaseException):
+    """Ends or suspends a script. None of its subclasses is an error of the script itself."""
 
 
-class Suspended(WayOut):
-    """The run waits: for a person, for a date, or because the worker was told to stop. It goes on by being replayed."""
+class Suspended(ScriptExit):
+    """The run waits: for a person, for a date, or because the worker stops. A later replay continues it."""
 
     def __init__(self, why: str, until: str | None = None) -> None:
         super().__init__(why)
@@ -22,13 +22,13 @@ class Suspended(WayOut):
 
 
 class Halted(Suspended):
-    """It is time to go, and the script does not come to its next call."""
+    """The worker stops, and the script has not reached its next call in time."""
 
     def __init__(self) -> None:
         super().__init__("stop")
 
 
-class Stuck(WayOut):
+class Stuck(ScriptExit):
     """The script gives up, with a reason."""
 
     def __init__(self, reason: str) -> None:
@@ -36,8 +36,8 @@ class Stuck(WayOut):
         self.reason = reason
 
 
-class Diverged(WayOut):
-    """The script was changed: it calls something else than the journal says, or what it says is in doubt (align.py)."""
+class Diverged(ScriptExit):
+    """The script was changed: its call differs from the recorded step, or a step may belong to another call (alignment.py)."""
 
     def __init__(
         self, path: str, expected: dict[str, Any] | None, actual: dict[str, Any] | None, doubts: Sequence[Any] = ()
@@ -46,12 +46,12 @@ class Diverged(WayOut):
         self.path, self.expected, self.actual, self.doubts = path, expected, actual, doubts
 
 
-class Released(WayOut):
-    """An agent could not go on, and the same again may go well: another try, if there is one."""
+class Released(ScriptExit):
+    """An agent could not continue, and a retry may succeed: the run is released, which costs a try."""
 
 
-class Interrupted(WayOut):
-    """The desk did not take what the run wrote: the claim is lost, or the database cannot be reached."""
+class Interrupted(ScriptExit):
+    """The desk refused a write of the run: the claim is lost, or the database cannot be reached."""
 
     def __init__(self, error: Exception) -> None:
         super().__init__(str(error))
@@ -70,15 +70,15 @@ class StepFailed(Exception):
 
 
 class LuaError(Exception):
-    """What went wrong in a Lua script, with the line; `said` is how Lua says it."""
+    """An error in a Lua script, with its line; `raw` is Lua's own message."""
 
-    def __init__(self, words: str, said: str) -> None:
-        super().__init__(words)
-        self.said = said
+    def __init__(self, message: str, raw: str) -> None:
+        super().__init__(message)
+        self.raw = raw
 
 
 class Signal(dict[str, Any]):
-    """What an agent said at the end: `status`, `summary`, `reason`, `message`, and whatever else it wrote."""
+    """An agent's final signal: `status`, `summary`, `reason`, `message`, and every other field that it wrote."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -87,14 +87,14 @@ class Signal(dict[str, Any]):
 
 
 def refusal(by: str, text: str) -> str:
-    """A no without words: who said it, and to what."""
+    """The reason of a rejection without text: who rejected, and which question."""
     first = next((line.strip() for line in text.splitlines() if line.strip()), "")
-    asked = first if len(first) <= 120 else f"{first[:119]}…"
-    return f"{by.partition(':')[2] or by or 'a person'} said no to “{asked}”"
+    question = first if len(first) <= 120 else f"{first[:119]}…"
+    return f"{by.partition(':')[2] or by or 'a person'} said no to “{question}”"
 
 
 class Pause:
-    """What a person said at a checkpoint. True if they let it go on."""
+    """A person's decision at a checkpoint. True if the run may go on."""
 
     def __init__(self, continue_: bool, reason: str = "", message: str = "", by: str = "") -> None:
         self.continue_, self.reason, self.message, self.by = continue_, reason, message, by
@@ -121,19 +121,19 @@ class Answer:
 
     @property
     def approved(self) -> bool | None:
-        """Did they say yes? None where no yes or no was asked for."""
+        """Whether the person approved; None where the question was not a yes-or-no question."""
         if self.type == "boolean":
             return self.value is True and self.verdict != "rejected"
         return self.verdict == "approved" if self.type == "approval" else None
 
     def __bool__(self) -> bool:
-        found = self.approved
-        if found is None:
+        approved = self.approved
+        if approved is None:
             raise TypeError(
                 f"an answer of type {self.type} is neither true nor false: compare its .value"
                 ' (None if there is none), or ask with response_type="boolean"'
             )
-        return found
+        return approved
 
     def __str__(self) -> str:
         if self.text or (self.value is None and self.verdict is None):

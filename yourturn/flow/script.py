@@ -1,17 +1,20 @@
-"""A run's script: where it is, and how it becomes a function.
+"""A run's script: how it is found, read, and loaded as a function.
 
-`feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The file that is there
-now is what runs; where it is not at hand, on another machine say, the source that was recorded with the run does. A Python
-file is run in a module of its own, in which the functions of durable.py are there without an import (modules.py).
+`feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The current file is run;
+where there is none, on another machine for example, the source that was recorded with the run is. A Python file is executed in a
+module of its own (script_modules.py), in which the functions of api.py are defined without an import.
 """
 
 from __future__ import annotations
 
 import ast
+import os
+from codecs import BOM_UTF8
 from collections.abc import Callable
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from ..core.canonical_json import digest
@@ -23,13 +26,13 @@ LIMIT = 1_000_000
 
 
 class BadScript(Invalid):
-    """The script cannot be run as it is."""
+    """The script cannot be loaded."""
 
 
 class Source(NamedTuple):
-    file: str  #: as the run calls it
+    file: str  #: as the run names it
     body: str
-    path: Path | None  #: where it lies here, if it does
+    path: Path | None  #: the local file, if there is one
 
     @property
     def digest(self) -> str:
@@ -37,13 +40,13 @@ class Source(NamedTuple):
 
 
 def workflow(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Say that a function is a workflow: `turn run FILE` finds it whatever it is called."""
+    """Mark a function as a workflow: `turn run FILE` finds it under any name."""
     function.__yourturn_workflow__ = True  # type: ignore[attr-defined]
     return function
 
 
 def root(folder: Path) -> Path:
-    """What scripts are named from: the nearest folder upward that has a desk or its settings, else the folder itself."""
+    """The folder that script paths are relative to: the nearest one upward with a `.yourturn` folder, else the folder itself."""
     return next((above for above in (folder, *folder.parents) if (above / ".yourturn").is_dir()), folder)
 
 
@@ -54,7 +57,7 @@ def split(ref: str) -> tuple[str, str]:
 
 
 def called(ref: str) -> str:
-    """As whom a script asks: feature.lua, for flows/feature.lua:release."""
+    """The actor name of a script: feature.lua, for flows/feature.lua:release."""
     from ..core.fields import actor
 
     name = split(ref)[0].replace("\\", "/").rpartition("/")[2]
@@ -65,21 +68,28 @@ def called(ref: str) -> str:
 
 
 def read(ref: str, root: Path) -> Source | None:
-    """The script as it lies here, or None."""
+    """The local file of a script, or None."""
     head = split(ref)[0]
-    found = root / head
-    if not found.is_file() and not head.endswith((".py", ".lua")) and "/" not in head:
-        found = _module(head, root) or found
+    path = root / head
+    if not path.is_file() and not head.endswith((".py", ".lua")) and "/" not in head:
+        path = _module(head, root) or path
     try:
-        if not found.is_file():
+        if not path.is_file():
             return None
-        if found.stat().st_size > LIMIT:
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            content = file.read(LIMIT + 1)
+        if len(content) > LIMIT:
             raise BadScript(f"{head} is too long for a script", reason=f"at most {LIMIT:,} bytes")
-        return Source(head, found.read_text("utf-8-sig"), found)
+        return Source(head, _text(content), path)
     except OSError as error:
         raise BadScript(f"{head} cannot be read", reason=error.strerror or str(error)) from None
     except UnicodeDecodeError:
         raise BadScript(f"{head} is not UTF-8 text") from None
+
+
+def _text(content: bytes) -> str:
+    """As Python reads a text file: without a byte order mark, and each line ends in one newline."""
+    return content.removeprefix(BOM_UTF8).decode().replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _module(name: str, root: Path) -> Path | None:
@@ -95,7 +105,7 @@ def _module(name: str, root: Path) -> Path | None:
 
 
 def alike(ref: str, old: str, new: str) -> bool:
-    """Do they differ in comments and layout only?"""
+    """Whether two sources differ only in comments and layout."""
     if language(ref) == "lua":
         return old == new
     try:
@@ -109,7 +119,7 @@ def language(ref: str) -> str:
 
 
 def load(ref: str, source: Source) -> Callable[[str], Any]:
-    """The function that is the workflow. Raises BadScript with the line that is wrong."""
+    """The workflow function. Raises BadScript with the line of the error."""
     if language(ref) == "lua":
         try:
             from .lua import load as load_lua
@@ -120,12 +130,12 @@ def load(ref: str, source: Source) -> Callable[[str], Any]:
 
 
 def unload(function: Callable[..., Any]) -> None:
-    """It has ended: its module is forgotten. Whatever still refers to it goes on with it."""
+    """Remove the module of a script that has ended. Existing references to it stay valid."""
     script_modules.unload(str(getattr(function, "__globals__", {}).get("__name__", "")))
 
 
 def helpers(function: Callable[..., Any]) -> list[str]:
-    """The files of the modules beside the script that were loaded with it."""
+    """The files beside the script that it imported."""
     return script_modules.loaded(str(getattr(function, "__globals__", {}).get("__name__", "")))
 
 
@@ -134,14 +144,15 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     from .results import StepFailed
 
     where = str(source.path or source.file)
-    above, package = _package(source.path) if source.path is not None else (None, "")
-    folder = script_modules.beside((str(above), str(source.path.resolve().parent)) if source.path is not None else ())
+    own = os.path.dirname(os.path.realpath(source.path)) if source.path is not None else ""  # noqa: PTH120
+    above, package = _package(own) if own else ("", "")
+    folder = script_modules.beside((above, own) if own else ())
     module = folder.script()
     module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
     module.__package__ = f"{folder.name}.{package}" if package else folder.name
     try:
         with script_modules.setting(script_modules.loading.get() or Config()):
-            exec(compile(source.body, where, "exec", dont_inherit=True), module.__dict__)
+            exec(_code(source.body, where), module.__dict__)
         return _chosen(module, split(ref)[1], source.file)
     except SyntaxError as error:
         script_modules.unload(module.__name__)
@@ -156,38 +167,48 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
         raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
 
 
-def _package(path: Path) -> tuple[Path, str]:
-    """Where its neighbours are imported from, and the package that it is a part of, if it is."""
-    above, names = path.resolve().parent, list[str]()
+@lru_cache(256)
+def _code(body: str, where: str) -> CodeType:
+    """The compiled script: the same source is compiled once in a process."""
+    return compile(body, where, "exec", dont_inherit=True)
+
+
+def _package(folder: str) -> tuple[str, str]:
+    """The folder from which a script imports its neighbours, and the package that the script belongs to, if any."""
+    above, names = Path(folder), list[str]()
     while (above / "__init__.py").is_file() and above.name.isidentifier():
         above, names = above.parent, [above.name, *names]
-    return above, ".".join(names)
+    return str(above), ".".join(names)
 
 
 def _chosen(module: ModuleType, name: str, file: str) -> Callable[[str], Any]:
-    found: Any
+    chosen: Any
     own = {k: v for k, v in vars(module).items() if callable(v) and getattr(v, "__module__", "") == module.__name__}
     marked = {k: v for k, v in own.items() if getattr(v, "__yourturn_workflow__", False)}
     if name:
-        found = vars(module).get(name)
+        chosen = vars(module).get(name)
     elif "workflow" in own:
-        found = own["workflow"]
+        chosen = own["workflow"]
     elif len(marked) > 1:
         names = list(marked)
         raise BadScript(f"{file} has several workflows: {', '.join(names)}", hint=f"Name one: turn run {file}:{names[0]}")
     else:
-        found = next(iter(marked.values()), None)
-    if not callable(found) or getattr(found, "__code__", None) is None:
+        chosen = next(iter(marked.values()), None)
+    if not callable(chosen) or getattr(chosen, "__code__", None) is None:
         wanted = f"function {name}" if name else "def workflow(prompt)"
         raise BadScript(f"{file} has no {wanted}", hint="A workflow is a function that takes the prompt.")
-    if not _takes_a_prompt(found):
-        raise BadScript(f"{found.__name__} in {file} does not take the prompt", hint=f"Like: def {found.__name__}(prompt):")
-    if found.__code__.co_flags & 0x2A0:
-        raise BadScript(f"{found.__name__} in {file} is async or a generator", hint="A workflow is a plain function.")
-    return found  # type: ignore[no-any-return]
+    if not _takes_a_prompt(chosen):
+        raise BadScript(f"{chosen.__name__} in {file} does not take the prompt", hint=f"Like: def {chosen.__name__}(prompt):")
+    if chosen.__code__.co_flags & 0x2A0:
+        raise BadScript(f"{chosen.__name__} in {file} is async or a generator", hint="A workflow is a plain function.")
+    return chosen  # type: ignore[no-any-return]
 
 
 def _takes_a_prompt(function: Callable[..., Any]) -> bool:
+    """Whether the function can be called with one argument."""
+    code = function.__code__
+    if isinstance(function, FunctionType) and code.co_argcount == 1 and not code.co_kwonlyargcount and not vars(function):
+        return True
     import inspect
 
     try:
@@ -200,25 +221,25 @@ def _takes_a_prompt(function: Callable[..., Any]) -> bool:
 
 
 def trouble(error: BaseException, where: str = "") -> str:
-    """An exception in one line, with the line of the script that it came from."""
+    """An exception in one line, with the line number in the script."""
     if isinstance(error, LuaError):
         return str(error)
-    words = f"{type(error).__name__}: {error}".rstrip(": ")
+    message = f"{type(error).__name__}: {error}".rstrip(": ")
     line, at = None, error.__traceback__
     while at is not None:
         if at.tb_frame.f_code.co_filename == where:
             line = at.tb_lineno
         at = at.tb_next
-    return f"line {line}: {words}" if line else words
+    return f"line {line}: {message}" if line else message
 
 
 def must_read(ref: str, root: Path) -> Source:
-    """For whoever starts a run: the script has to be there, and has to be one."""
-    found = read(ref, root)
-    if found is None:
+    """Read and check the script of a new run. Raises NotFound or BadScript."""
+    source = read(ref, root)
+    if source is None:
         head = split(ref)[0]
         why = "it is a folder" if (root / head).is_dir() else ""
         hint = "A script is a file like feature.py or feature.lua, or a module."
         raise NotFound(f"There is no script {head}", reason=why, hint=hint)
-    unload(load(ref, found))
-    return found
+    unload(load(ref, source))
+    return source

@@ -1,9 +1,9 @@
-"""The modules beside a script: its own, and as they are now.
+"""Imports of modules beside a script.
 
-Two scripts may each have a `helpers.py` beside them, and one worker runs both. So what lies beside a script is imported under a
-name that only this folder has (`yourturn_script_3.helpers`), by an `__import__` that only the script and its helpers see.
-The standard library comes before that, and installed modules after it, as for any Python script. When one of the files was
-changed, the next load begins with fresh modules; runs under way keep theirs.
+Two scripts may each have a `helpers.py` beside them, and one worker runs both. So modules beside a script are imported under a
+package name that is unique to the folder (`yourturn_script_3.helpers`), by an `__import__` that only the script and its helpers
+see. The standard library takes precedence, and installed modules come last, as for any Python script. When one of the files
+changes, the next load uses fresh modules; scripts that are running keep theirs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any
 
 PREFIX = "yourturn_script_"
-#: What config() sets where a script calls it beside its functions, while it is loaded.
+#: The configuration that config() changes when a script calls it at module level, while the script is loaded.
 loading: ContextVar[Any] = ContextVar("yourturn_loading", default=None)
 _numbers = count(1)
 _lock = threading.Lock()
@@ -40,12 +40,12 @@ _INSTALLED = {
 
 
 class Folder:
-    """The modules beside the scripts of one folder, as they were when they were loaded."""
+    """The modules beside the scripts of one folder, in the version that was loaded."""
 
     def __init__(self, paths: tuple[str, ...]) -> None:
         self.name = f"{PREFIX}{next(_numbers)}"
         self.paths = paths
-        self.files: dict[str, tuple[int, int, int]] = {}  #: what was loaded, and how it was then
+        self.files: dict[str, tuple[int, int, int]] = {}  #: loaded files, and their state then
         self.users = 0  #: scripts that are loaded from here
         self.replaced = False
         self.package = ModuleType(self.name)
@@ -57,7 +57,7 @@ class Folder:
         return any(_state(file) != state for file, state in self.files.items())
 
     def drop(self) -> None:
-        """Nobody uses it any more, and there is a newer one."""
+        """Remove the modules: no script uses them, and there is a newer version."""
         for name in [name for name in sys.modules if name == self.name or name.startswith(f"{self.name}.")]:
             del sys.modules[name]
         _by_name.pop(self.name, None)
@@ -66,7 +66,7 @@ class Folder:
         return {**vars(builtins), "__import__": self._import}
 
     def script(self) -> ModuleType:
-        """A module for a script, under a name of its own."""
+        """A new module for a script, under a unique name."""
         module = ModuleType(f"{self.name}.workflow_{next(_numbers)}")
         module.__dict__["__builtins__"] = self.builtins()
         sys.modules[module.__name__] = module
@@ -88,7 +88,7 @@ class Folder:
         return found if fromlist else sys.modules[f"{self.name}.{top}"]
 
     def _importlib(self, found: ModuleType) -> ModuleType:
-        """With an import_module() that finds what lies beside the script."""
+        """importlib with an import_module() that finds modules beside the script."""
         own = ModuleType(found.__name__)
         own.__dict__.update(vars(found), import_module=self._import_module)
         return own
@@ -103,7 +103,7 @@ class Folder:
 
 
 def beside(paths: tuple[str, ...]) -> Folder:
-    """The folder's modules as they are now."""
+    """The current version of the folder's modules."""
     own = tuple(path for path in dict.fromkeys(paths) if path not in _INSTALLED)
     with _lock:
         if _finder not in sys.meta_path:
@@ -120,7 +120,7 @@ def beside(paths: tuple[str, ...]) -> Folder:
 
 
 def unload(module_name: str) -> None:
-    """A script has ended."""
+    """Remove the module of a script that has ended."""
     folder = _by_name.get(module_name.partition(".")[0])
     with _lock:
         if folder is not None and sys.modules.pop(module_name, None) is not None:
@@ -153,7 +153,7 @@ def _state(file: str) -> tuple[int, int, int]:
 
 
 class _Loader(SourceFileLoader):
-    """Reads the file as it is: nothing is kept beside it, and nothing that was kept is believed."""
+    """Compiles the source file on every load: writes and reads no bytecode cache."""
 
     def __init__(self, folder: Folder, fullname: str, path: str) -> None:
         super().__init__(fullname, path)
@@ -166,7 +166,7 @@ class _Loader(SourceFileLoader):
 
     def exec_module(self, module: ModuleType) -> None:
         module.__dict__["__builtins__"] = self.folder.builtins()
-        with setting(None):  # a helper is loaded once, for many runs
+        with setting(None):  # a helper is loaded once for many runs, so config() in it has no run
             super().exec_module(module)
 
 

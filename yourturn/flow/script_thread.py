@@ -1,7 +1,7 @@
-"""The thread in which a script runs, or one branch of it, and which can be left behind.
+"""The thread that runs a script, or one branch of it, and that the engine can abandon.
 
-A script that catches what leaves it, in a loop, would never end. After some rounds its thread is left where it is: it stays in
-the call that it made, for good, and the engine goes on without it.
+A script that catches the exception that should end it, in a loop, never ends. After ROUNDS such calls the engine abandons the
+thread: it blocks for good in the call that the script made, and the engine goes on without it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from contextvars import copy_context
 from functools import partial
 from typing import Any, NoReturn
 
-ROUNDS = 100  #: times that a script may catch what leaves it, and call on
+ROUNDS = 100  #: how often a script may catch the exception that should end it, and make another call
 
 
 class ScriptThread(threading.Thread):
@@ -22,10 +22,10 @@ class ScriptThread(threading.Thread):
         self._over = threading.Event()
         self.value: Any = None
         self.raised: BaseException | None = None
-        self.left: BaseException | None = None  #: what it caught when it was left behind
+        self.left: BaseException | None = None  #: the exception that the script caught, if the thread was abandoned
 
     def run(self) -> None:
-        call, self._call = self._call, None  # others may remember the thread longer than what it did
+        call, self._call = self._call, None  # the Thread object may outlive the call: do not keep its data
         assert call is not None
         try:
             self.value = call()
@@ -36,15 +36,15 @@ class ScriptThread(threading.Thread):
             self._over.set()
 
     def wait(self) -> None:
-        """Until it has ended, or was left behind."""
+        """Block until the function has ended or the thread was abandoned."""
         while not self._over.wait(0.5) and self.is_alive():
             pass
         if self.left is None:
             self.join()
 
-    def leave(self, way_out: BaseException) -> NoReturn:
-        """Stay here. Called in the thread itself."""
-        self.left = way_out.with_traceback(None)
+    def leave(self, script_exit: BaseException) -> NoReturn:
+        """Abandon this thread: block for good. Called in the thread itself."""
+        self.left = script_exit.with_traceback(None)
         self._over.set()
         while True:
             threading.Event().wait()

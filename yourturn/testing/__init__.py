@@ -1,4 +1,4 @@
-"""For tests, yours as well as ours: a clock that you wind, a desk that lives as long as the test, a stage for workflows.
+"""For tests, yours as well as ours: a fake clock, a temporary desk, and a test harness for workflows (`Stage`).
 
 from yourturn.testing import Stage, done, needs_human
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from .harness import Stage, Waiting
     from .scripted_replies import OffScript, Told, approve, asks, crashes, done, failed, needs_human, reject, said, silence
 
-_LINES = ("OffScript", "Told", "approve", "asks", "crashes", "done", "failed", "needs_human", "reject", "said", "silence")
+_REPLIES = ("OffScript", "Told", "approve", "asks", "crashes", "done", "failed", "needs_human", "reject", "said", "silence")
 
 
 def __getattr__(name: str) -> Any:
-    """A desk and a clock come without what a stage needs."""
-    if name in _LINES:
+    """The workflow harness is imported on first use: tests that need only a desk and a clock load faster."""
+    if name in _REPLIES:
         from . import scripted_replies
 
         return getattr(scripted_replies, name)

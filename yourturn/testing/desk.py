@@ -1,4 +1,4 @@
-"""A clock that you wind, and a desk that lives as long as the test."""
+"""A fake clock, and a desk that exists as long as the test."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..config import connect, init
 
 
 class FakeClock:
-    """Microseconds since 1970. Stands still until you advance it.
+    """Microseconds since 1970. The time changes only by `advance`.
 
     >>> clock = FakeClock()
     >>> clock.advance(hours=25)
@@ -36,7 +36,7 @@ class FakeClock:
 def temporary_desk(
     db: str | None = None, *, as_: str = "human:ana", key: str = "PROJ", clock: FakeClock | None = None
 ) -> Iterator[Client]:
-    """A new desk, SQLite in a temporary folder unless you name a database; gone afterwards.
+    """A new desk, in SQLite in a temporary folder unless you name a database; removed afterwards.
 
     >>> with temporary_desk() as desk:
     ...     desk.create("Add login")["key"]

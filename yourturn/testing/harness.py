@@ -1,7 +1,7 @@
-"""A stage for workflows: the real engine, journal and desk; agents and a person that say what you wrote; a clock that you wind.
+"""The test harness for workflows: the real engine, journal and desk, with scripted agents, a scripted person and a fake clock.
 
-Whenever the run can go on, the stage claims it anew and replays its script from the first line, as any worker would after a
-restart. So what a test sees on a stage is what happens when days, crashes and machines lie between two lines.
+Whenever the run can go on, the harness claims it again and replays its script from the first line, as a worker does after a
+restart. So a test sees the same behaviour as with days, crashes and other machines between two lines of the script.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from ..flow.agent_step import AgentCall, Turn
 from ..flow.engine import Ended, Engine
 from ..flow.results import Released
 from .desk import FakeClock, temporary_desk
-from .scripted_replies import Cast, Given, Lines, OffScript, Told, Word, asks, crashes, heard
+from .scripted_replies import AgentReplies, Given, OffScript, PersonReply, Replies, Told, asks, crashes, turn_of
 
 Script = Callable[..., Any] | str | Path
 
 
 class Waiting(NamedTuple):
-    """What the run waits for."""
+    """A question that the run waits for."""
 
     id: str
     kind: str
     text: str
-    agent: str | None  #: who asks; None where the script itself does
+    agent: str | None  #: the agent that asks; None: the script itself
     step: str
     options: list[str]
     timeout_at: str | None
@@ -42,19 +42,19 @@ class Waiting(NamedTuple):
 
 
 class Stage:
-    """Where a workflow is played: a function, a file (`flows/feature.py`, `…:name`, `.lua`), a module's, or its source.
+    """Runs one workflow in a test: a function, a file (`flows/feature.py`, `…:name`, `.lua`), a module's function, or source.
 
-    agents   name -> a list of lines, each said once; or one line, or a function of what it is Told, for every time
-    person   what a person says, in order, for `play()`: words, approve(), reject(), silence(), or a function of the stage
-    desk     another desk than a temporary one, with its `clock`
-    strict   a run that ends while lines are left is an error
+    agents   name -> a list of replies, each used once; or one reply, or a function of `Told`, for every time
+    person   replies of a person, in order, for `play()`: text, approve(), reject(), silence(), or a function of the stage
+    desk     a desk to use instead of a temporary one, with its `clock`
+    strict   a run that ends while replies are left is an error
     """
 
     def __init__(
         self,
         script: Script,
         agents: Mapping[str, Given] | None = None,
-        person: Sequence[Any] | Callable[..., Any] | Word | str = (),
+        person: Sequence[Any] | Callable[..., Any] | PersonReply | str = (),
         *,
         file: str = "workflow.py",
         desk: Client | None = None,
@@ -69,15 +69,15 @@ class Stage:
         self.key = ""
         self.calls: list[Told] = []  #: every turn of every agent
         self.said: list[str] = []  #: what the script logged
-        self.ended = Ended("waiting")  #: how the last claim ended
-        self._cast, self._person = Cast(agents or {}), Lines(person)
+        self.ended = Ended("waiting")  #: the result of the last claim
+        self._agents, self._person = AgentReplies(agents or {}), Replies(person)
         self._crash: tuple[str, bool] | None = None
         self._script = _Script(script, file)
 
-    # --- going on ---------------------------------------------------------------------------------------------------
+    # --- running ----------------------------------------------------------------------------------------------------
 
     def run(self, prompt: str = "", **fields: Any) -> Stage:
-        """Start the workflow, and go on until it waits or ends."""
+        """Start the workflow and run it until it waits or ends."""
         title = (prompt.strip() or Path(self._script.file).stem).splitlines()[0][:200]
         source = self._script.source
         recorded = None if source is None else {"file": source.file, "body": source.body}
@@ -86,7 +86,7 @@ class Stage:
         return self.proceed()
 
     def play(self, prompt: str = "") -> Stage:
-        """From the beginning, or from where it waits, to the end, with what the person says; sleeps are slept through."""
+        """Run to the end, from the start or from where it waits, with the person's replies; the clock is advanced over sleeps."""
         if not self.key:
             self.run(prompt)
         while self.state not in ENDED:
@@ -103,7 +103,7 @@ class Stage:
         return self
 
     def proceed(self) -> Stage:
-        """Go on as long as nobody has to wait."""
+        """Run until the workflow waits or ends."""
         for _ in range(1000):
             if self.state != "ready":
                 return self._checked()
@@ -111,7 +111,7 @@ class Stage:
         raise OffScript(f"{self.key} goes round in circles: {self.ended.words}")
 
     def go(self) -> Ended:
-        """One claim: a new worker replays the script and goes on until it waits or ends."""
+        """One claim: a new worker replays the script and runs it until it waits or ends."""
         got = self.desk.as_(Who("agent:stage", "agent", True)).claim(self.key, "stage")
         worker = _Worker(self.desk, self._crash)
         host = _Host(self, worker)
@@ -126,26 +126,26 @@ class Stage:
         return self.ended
 
     def advance(self, **units: float) -> Stage:
-        """Let time pass: advance(days=2). Timeouts strike, sleepers wake."""
+        """Advance the clock: advance(days=2). Questions time out, and sleeping runs wake."""
         self.clock.advance(**units)
         self.desk.reconcile()
         return self.proceed() if self.key else self
 
     def crash_at(self, step: str | int, *, after: bool = False) -> Stage:
-        """Let the worker die when this step's result is about to be recorded, or right after; when its lease is over, another
-        goes on."""
+        """Crash the worker just before this step's result is recorded, or right after; when its lease has expired, another
+        worker continues."""
         self._crash = (str(step), after)
         return self
 
     def edit(self, script: Script | None) -> Stage:
-        """Change the workflow under the run: new source, another function; None takes the file away."""
+        """Change the workflow while the run waits: new source, or another function; None removes the file."""
         self._script = self._script.edited(script)
         return self
 
-    # --- what a person does -----------------------------------------------------------------------------------------
+    # --- actions of a person ----------------------------------------------------------------------------------------
 
     def answer(self, value: Any = None, text: str = "", *, to: str | None = None) -> Stage:
-        """Answer what it waits for; `to` is a question's id, step or text, or the agent that asks, where there are several."""
+        """Answer the open question; `to` (its id, step, text or agent) selects one of several."""
         self.desk.answer(self._asked(to).id, value, text)
         return self.proceed()
 
@@ -158,7 +158,7 @@ class Stage:
         return self.proceed()
 
     def signal(self, status: str, message: str = "", *, to: str | None = None, **more: Any) -> Stage:
-        """Settle the call that waits with this signal, as `turn signal` does."""
+        """End the waiting call with this signal, as `turn signal` does."""
         signal = {**more, "status": status, **({"message": message} if message else {})}
         self.desk.answer(self._asked(to).id, signal=signal)
         return self.proceed()
@@ -181,11 +181,11 @@ class Stage:
         return self.proceed()
 
     def reopen(self, reason: str = "") -> Stage:
-        """Start it again from its first line."""
+        """Restart the run from its first line."""
         self.desk.reopen(self.key, reason)
         return self.proceed()
 
-    # --- how it stands ----------------------------------------------------------------------------------------------
+    # --- state of the run -------------------------------------------------------------------------------------------
 
     @property
     def task(self) -> dict[str, Any]:
@@ -201,9 +201,9 @@ class Stage:
 
     @property
     def failure(self) -> str | None:
-        """`stuck`, `error` or `timeout`, where it has failed."""
-        found: str | None = self.task["failure"]
-        return found
+        """`stuck`, `error` or `timeout`, if the run has failed."""
+        failure: str | None = self.task["failure"]
+        return failure
 
     @property
     def reason(self) -> str:
@@ -211,7 +211,7 @@ class Stage:
 
     @property
     def error(self) -> str:
-        """Where the script failed, and how it came there: the traceback."""
+        """The traceback of a failed script."""
         asked = [q for q in self.task["questions"] if q["reason"] == "run_failed"]
         return str((asked[-1]["context"] or {}).get("traceback") or "") if asked else ""
 
@@ -226,27 +226,27 @@ class Stage:
 
     @property
     def waiting(self) -> Waiting | None:
-        """What it waits for: the first of the open questions, in the order of the script's calls."""
+        """The first open question, in the order of the script's calls."""
         return next(iter(self.questions), None)
 
     @property
     def questions(self) -> list[Waiting]:
         agents = {step["index"]: step["agent"] for step in self.steps if step["name"] == "run" and not step["spare"]}
-        found = [
+        waiting = [
             Waiting(
                 q["id"], q["kind"], q["text"], agents.get(q["step"]), q["step"] or "", [str(o["id"]) for o in q["options"]],
                 q["timeout_at"], q,
             )
             for q in self.task["questions"] if q["status"] == "pending" and q["blocking"]
         ]  # fmt: skip
-        return sorted(found, key=lambda w: [int(part) for part in w.step.split(".") if part])
+        return sorted(waiting, key=lambda w: [int(part) for part in w.step.split(".") if part])
 
     # --- inside -----------------------------------------------------------------------------------------------------
 
     def _checked(self) -> Stage:
         if self.state not in ENDED or not self.strict:
             return self
-        unsaid = self._cast.unsaid()
+        unsaid = self._agents.unsaid()
         if self._crash is not None:
             unsaid.append(f"the crash at step {self._crash[0]} never came")
         if unsaid:
@@ -255,14 +255,14 @@ class Stage:
         return self
 
     def _asked(self, to: str | None) -> Waiting:
-        found = self.questions
+        waiting = self.questions
         if to is not None:
-            found = [w for w in found if to in (w.id, w.step, w.text, w.agent)]
-        if not found:
+            waiting = [w for w in waiting if to in (w.id, w.step, w.text, w.agent)]
+        if not waiting:
             what = f"nothing that is called {to!r}" if to is not None else "nothing"
             how = f" ({self.reason})" if self.reason else ""
             raise OffScript(f"{self.key} is {self.state!r}{how} and waits for {what}")
-        return found[0]
+        return waiting[0]
 
     def _person_says(self, waiting: Waiting) -> None:
         what = f"{waiting.id} ({waiting.kind}, step {waiting.step or '-'}): {waiting.text}"
@@ -271,7 +271,7 @@ class Stage:
         line = self._person.next()
         if callable(line):
             line(self)
-        elif not isinstance(line, Word):
+        elif not isinstance(line, PersonReply):
             self.answer(line)
         elif line.how == "silence":
             if waiting.timeout_at is None:
@@ -288,7 +288,7 @@ class Stage:
             self.proceed()
 
     def close(self) -> None:
-        """Not needed; a stage goes when nobody uses it any more."""
+        """Remove the temporary desk. Optional: garbage collection does the same."""
         self._stack.close()
 
     def __enter__(self) -> Stage:
@@ -299,7 +299,7 @@ class Stage:
 
 
 class _Script:
-    """The workflow as it is now: a file that lies somewhere, or something that only the stage knows."""
+    """The current version of the workflow: a file, or source that only the harness has."""
 
     def __init__(self, given: Script, file: str) -> None:
         self.function: Callable[..., Any] | None = None
@@ -340,7 +340,7 @@ def _source_of(function: Callable[..., Any]) -> str:
     try:
         return dedent(inspect.getsource(function))
     except (OSError, TypeError):
-        code = function.__code__  # typed in somewhere: whatever tells it from another
+        code = function.__code__  # defined interactively: its bytecode identifies it
         return f"# {function.__qualname__}\n# {code.co_code.hex()} {code.co_names} {code.co_consts}\n"
 
 
@@ -359,11 +359,11 @@ class _Engine(Engine):
 
 
 class _Dead(BaseException):
-    """The worker is no more."""
+    """The simulated worker has crashed."""
 
 
 class _Worker(Client):
-    """The desk as the worker sees it, which can die at a step."""
+    """The client of the simulated worker, which can crash at a step."""
 
     def __init__(self, desk: Client, crash: tuple[str, bool] | None) -> None:
         super().__init__(desk.desk.as_(Who("agent:stage", "agent", True)), desk.project)
@@ -376,10 +376,10 @@ class _Worker(Client):
         here = any(step["path"] == where and step["status"] != "running" for step in args.get("steps") or ())
         if here and not after:
             raise self.dies()
-        found = super().do(verb, **args)
+        reply = super().do(verb, **args)
         if here:
             raise self.dies()
-        return found
+        return reply
 
     def dies(self) -> _Dead:
         self.dead = True
@@ -388,7 +388,7 @@ class _Worker(Client):
 
 
 class _Host:
-    """Where the run runs: agents say their lines."""
+    """The host of the run: agents give their scripted replies."""
 
     def __init__(self, stage: Stage, worker: _Worker) -> None:
         self.stage, self.worker, self.stop = stage, worker, worker.over
@@ -406,7 +406,7 @@ class _Host:
         try:
             with self.lock:
                 self.stage.calls.append(told)
-                line = self.stage._cast.line(call, turn)
+                line = self.stage._agents.line(call, turn)
             if callable(line):
                 line = line(told)
             if isinstance(line, asks):
@@ -414,9 +414,9 @@ class _Host:
                 return Turn("waiting")
             if isinstance(line, crashes):
                 with self.lock:
-                    self.stage._cast.again(turn)
+                    self.stage._agents.again(turn)
                 raise Released(line.reason)
-            return heard(line)
+            return turn_of(line)
         except Exception as error:
             self.trouble = self.trouble or error
             raise self.worker.dies() from None
@@ -437,8 +437,8 @@ class _Host:
         self.stage.said.append(text)
 
     @contextmanager
-    def beside(self, path: str, branches: int) -> Iterator[None]:
+    def fork(self, path: str, branches: int) -> Iterator[None]:
         yield
 
-    def together(self, path: str, branches: int) -> None:
+    def join(self, path: str, branches: int) -> None:
         pass

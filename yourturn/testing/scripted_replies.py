@@ -1,8 +1,8 @@
-"""What agents and people say on a stage: their lines, and who has said which.
+"""Scripted replies of agents and people in the workflow harness.
 
-An agent's line is what it would write into its signal file, and is read by the same code. A list of lines is said one after
-the other, and has to be said to its end; a single line is said every time. Each line belongs to one turn of one call: a turn
-that is taken again, because the worker crashed before it was recorded, says the same line again.
+An agent's reply is what it would write into its signal file, and is parsed by the same code. A list of replies is used in order
+and has to be used up; a single reply is used every time. Each reply belongs to one turn of one call: a turn that is repeated,
+because the worker crashed before it was recorded, gets the same reply again.
 """
 
 from __future__ import annotations
@@ -19,48 +19,48 @@ Signal = dict[str, Any]
 
 
 class OffScript(AssertionError):
-    """Something was said that nobody wrote, or written that nobody said."""
+    """The workflow needed a reply that was not scripted, or did not use one that was."""
 
 
 class Told(NamedTuple):
-    """One turn of an agent: what it was told, and where."""
+    """One turn of an agent: its input and its place in the run."""
 
     agent: str
     prompt: str | None
     step: str
     session: str
-    resumed: bool  #: the same session goes on
-    answer: str | None = None  #: what a person said to its question
+    resumed: bool  #: the session was resumed
+    answer: str | None = None  #: a person's answer to its question
     verdict: str | None = None
 
 
-# --- what agents say ------------------------------------------------------------------------------------------------
+# --- replies of agents ----------------------------------------------------------------------------------------------
 
 
 def done(summary: str = "", **more: Any) -> Signal:
-    """It is finished."""
+    """The agent is finished."""
     return {**more, "status": "DONE", "summary": summary}
 
 
 def said(status: str, message: str = "", **more: Any) -> Signal:
-    """Any word of its own, for the script to read: said("APPROVED")."""
+    """A status of the agent's own, for the script to read: said("APPROVED")."""
     return {**more, "status": status, "message": message}
 
 
 def failed(reason: str, **more: Any) -> Signal:
-    """It could not do it, and says so."""
+    """The agent failed."""
     return {**more, "status": "FAILED", "reason": reason}
 
 
 def needs_human(text: str, kind: str = "input", **more: Any) -> Signal:
-    """It needs a person, ends its turn, and goes on with the answer."""
+    """The agent needs a person, ends its turn, and continues with the answer."""
     if kind not in KINDS or not KINDS[kind].signals:
         raise ValueError(f"no signal asks for {kind!r}; choose from: {', '.join(k for k, row in KINDS.items() if row.signals)}")
     return {**more, "status": "NEEDS_HUMAN" if kind == "input" else KINDS[kind].signals[0], "question": text}
 
 
 class asks:
-    """It asks through a tool while it works, as `turn ask` does, and ends its turn."""
+    """The agent asks through a tool while it works, as `turn ask` does, and ends its turn."""
 
     def __init__(self, text: str, options: Any = (), **fields: Any) -> None:
         self.text, self.fields = text, {**fields, **({"options": list(options)} if options else {})}
@@ -70,7 +70,7 @@ class asks:
 
 
 class crashes:
-    """It falls over; the run is given back, which costs a try, and the next line is what it says then."""
+    """The agent crashes: the run is released, which costs a try, and the next reply is for the retry."""
 
     def __init__(self, reason: str = "the agent crashed") -> None:
         self.reason = reason
@@ -79,22 +79,22 @@ class crashes:
         return f"crashes({self.reason!r})"
 
 
-def heard(line: Any) -> Turn:
-    """An agent's line as the worker would hear it."""
+def turn_of(line: Any) -> Turn:
+    """An agent's reply as the worker parses it."""
     if line is None or isinstance(line, str):
         line = done(line or "")
     if not isinstance(line, dict):
         raise TypeError(f"an agent cannot say {line!r}; it says done(…), said(…), failed(…), needs_human(…) or a dictionary")
-    found = outcomes.from_file(json.dumps(line).encode())
-    if found.what == "nothing":
-        return Turn("said", found.status, found.text, "", None, found.context)
-    return Turn(found.what, found.status, found.text, found.kind, found.reason, found.context)
+    parsed = outcomes.from_file(json.dumps(line).encode())
+    if parsed.what == "nothing":
+        return Turn("said", parsed.status, parsed.text, "", None, parsed.context)
+    return Turn(parsed.what, parsed.status, parsed.text, parsed.kind, parsed.reason, parsed.context)
 
 
-# --- what a person says ---------------------------------------------------------------------------------------------
+# --- replies of a person --------------------------------------------------------------------------------------------
 
 
-class Word(NamedTuple):
+class PersonReply(NamedTuple):
     how: str  #: approve, reject or silence
     text: str = ""
 
@@ -102,29 +102,29 @@ class Word(NamedTuple):
         return f"{self.how}({self.text!r})" if self.text else f"{self.how}()"
 
 
-def approve(text: str = "") -> Word:
-    return Word("approve", text)
+def approve(text: str = "") -> PersonReply:
+    return PersonReply("approve", text)
 
 
-def reject(text: str = "") -> Word:
-    return Word("reject", text)
+def reject(text: str = "") -> PersonReply:
+    return PersonReply("reject", text)
 
 
-def silence() -> Word:
-    """Nobody answers, until the question's time is up."""
-    return Word("silence")
+def silence() -> PersonReply:
+    """No answer until the question times out."""
+    return PersonReply("silence")
 
 
-# --- who says what --------------------------------------------------------------------------------------------------
+# --- which reply is next --------------------------------------------------------------------------------------------
 
 
-class Lines:
-    """Somebody's lines: a list that is said once, or one that is said every time."""
+class Replies:
+    """The replies of one agent or person: a list that is used once, or one reply for every time."""
 
     def __init__(self, given: Any) -> None:
         self.once = isinstance(given, (list, tuple))
         self.left = list(given) if self.once else [given]
-        self.number = 0  #: how many were said
+        self.number = 0  #: how many were used
 
     def next(self) -> Any:
         self.number += 1
@@ -134,15 +134,15 @@ class Lines:
 Given = list[Any] | tuple[Any, ...] | Signal | Callable[[Told], Any] | str | None
 
 
-class Cast:
-    """All agents and their lines. A dictionary without a `status` gives lines by the prompt that the agent is called with."""
+class AgentReplies:
+    """The replies of all agents. A dictionary without a `status` maps prompts to replies."""
 
     def __init__(self, agents: Mapping[str, Given]) -> None:
-        self.lines = {(agent, prompt): Lines(given) for agent, all_ in agents.items() for prompt, given in _by_prompt(all_)}
+        self.lines = {(agent, prompt): Replies(given) for agent, all_ in agents.items() for prompt, given in _by_prompt(all_)}
         self.turns: dict[Any, Any] = {}
 
     def line(self, call: AgentCall, turn: Any) -> Any:
-        """What the agent says in this turn."""
+        """The agent's reply in this turn."""
         if turn not in self.turns:
             self.turns[turn] = self._next(call)
         return self.turns[turn]
@@ -161,17 +161,17 @@ class Cast:
         return lines.next()
 
     def again(self, turn: Any) -> None:
-        """What was said did not count: its next line is for the same turn."""
+        """The reply did not count: the next one is for the same turn."""
         self.turns.pop(turn, None)
 
     def unsaid(self) -> list[str]:
-        """Lines that nobody has asked for."""
-        found = []
+        """Replies that were not used, as text."""
+        unused = []
         for (agent, prompt), lines in self.lines.items():
             if lines.once and lines.left:
                 whom = agent if prompt is None else f"{agent} ({prompt!r})"
-                found.append(f"{whom} was called {_times(lines.number)}, and has not said {_shown(lines.left)}")
-        return found
+                unused.append(f"{whom} was called {_times(lines.number)}, and has not said {_shown(lines.left)}")
+        return unused
 
 
 def _by_prompt(given: Any) -> list[tuple[str | None, Any]]:

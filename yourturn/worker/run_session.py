@@ -28,7 +28,7 @@ from ..core.errors import ClaimLost, StoreTrouble, YourturnError
 from ..flow import script, script_modules
 from ..flow.agent_step import Turn
 from ..flow.engine import Ended, Engine
-from ..flow.journal import Entry, scope
+from ..flow.journal import Entry, current_branch
 from ..flow.results import Halted, Interrupted, Stuck, Suspended
 from .agents.base import Text
 from .claim_holder import Holder, Result, in_words
@@ -163,7 +163,7 @@ class Running(Holder):
         from .step_session import Step
 
         if self.stop.is_set() or self.worker.budget.over(taking=False):
-            raise call.scope.suspend("stop")
+            raise call.branch.suspend("stop")
         try:
             agent = self.worker.named(call.agent)
         except YourturnError as error:
@@ -181,7 +181,7 @@ class Running(Holder):
         """A person is needed before the agent can work at all: that is not the agent's question."""
         text = f"{call.agent} could not be called for step {call.path} of {self.key}.\n{words}"
         text += "\nWhen that is settled, answer: it is tried again."
-        return self._ask(call.scope, call.entry, text, reason, **call.patience, desk=call.desk, session_id=call.session_id,
+        return self._ask(call.branch, call.entry, text, reason, **call.patience, desk=call.desk, session_id=call.session_id,
                          seat={**call.seat, "by_signal": True})  # fmt: skip
 
     def _ask(self, here: Any, entry: Entry, text: str, reason: str, **more: Any) -> Suspended:
@@ -243,13 +243,13 @@ class Running(Holder):
         return branches.prepare(self.worker.root, self.key, above, branch, self._left().get(branch))
 
     @contextmanager
-    def beside(self, path: str, number: int) -> Iterator[None]:
+    def fork(self, path: str, number: int) -> Iterator[None]:
         """Their folders are made when an agent needs one."""
         yield
 
-    def together(self, path: str, number: int) -> None:
+    def join(self, path: str, number: int) -> None:
         names = [f"{path}.{n}" for n in range(number)]
-        here = scope.get()
+        here = current_branch.get()
         assert here is not None
         entry = Entry(path, "parallel", {"branches": number}, None)
         asked = here.journal.questions(entry)

@@ -38,7 +38,7 @@ class Step(Turns):
 
     def turn(self) -> Turn:
         """Its turns, with a line for whoever watches before and after."""
-        progress, alone = self.worker.progress, self.call.scope.alone
+        progress, alone = self.worker.progress, self.call.branch.alone
         progress.begin(self.shown(), self.agent.name)
         progress.say(self.key, f"step {self.call.path}: {self.agent.name} {'goes on' if self.call.begun else 'begins'}")
         began = time.monotonic()
@@ -62,7 +62,7 @@ class Step(Turns):
                 raise Released(came.text)
             case "stopped":
                 self.remember(parked=came.parked)
-                raise self.call.scope.suspend("stop")
+                raise self.call.branch.suspend("stop")
             case "moved":
                 raise Interrupted(ClaimLost(f"The claim on {self.key} is over", hint="What was done stays in its folder."))
             case "waiting":
@@ -99,14 +99,14 @@ class Step(Turns):
         )  # fmt: skip
 
     def signal_folder(self) -> Path:
-        folder, branch = super().signal_folder(), self.call.scope.prefix
+        folder, branch = super().signal_folder(), self.call.branch.prefix
         return folder / branch if branch and not self.place.own else folder
 
     def log(self) -> Path:
         return super().log().with_name(f"{self.claim['epoch']}-{self.call.path}.log")
 
     def shown(self) -> str:
-        return self.key if self.call.scope.alone else f"{self.key} {self.call.path}"
+        return self.key if self.call.branch.alone else f"{self.key} {self.call.path}"
 
     def more_environment(self) -> dict[str, str]:
         """The agent is not the script: it can ask, and cannot write the journal."""

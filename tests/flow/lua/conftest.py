@@ -39,10 +39,10 @@ class Host:
         self.said.append(text)
 
     @contextlib.contextmanager
-    def beside(self, path, branches):
+    def fork(self, path, branches):
         yield
 
-    def together(self, path, branches):
+    def join(self, path, branches):
         pass
 
 
