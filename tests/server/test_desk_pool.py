@@ -8,8 +8,8 @@ import uuid
 
 import pytest
 
-from tests.api.test_connections import open_writer
 from tests.fixtures.server import Site
+from tests.server.test_connections import open_writer
 from yourturn.config import connect
 from yourturn.core.errors import NotFound, NotKnown
 from yourturn.core.model import Who
