@@ -1,4 +1,4 @@
-"""Who brought a token a moment ago is remembered; and whatever is said of them since holds at once, whoever said it, and where."""
+"""Recently used tokens are cached, and every change of a token or its user takes effect at once."""
 
 from __future__ import annotations
 
