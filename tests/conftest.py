@@ -12,6 +12,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -29,6 +30,7 @@ for name in [name for name in os.environ if name.startswith("YOURTURN_")]:
 
 pytest_plugins = ("tests.fixtures.server", "tests.fixtures.command")
 TURN = str(Path(sys.executable).parent / "turn")
+ROOT = Path(__file__).parents[1]
 DIALECTS = ("sqlite", "postgres")
 _numbers = itertools.count(1)
 _folder = into_memory()
@@ -39,6 +41,18 @@ PASSWORD_WORK, passwords.WORK = passwords.WORK, (4, 8, 1)
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "run the combinations that the default leaves out: all databases, all browsers (see tests/selection.py)"
     parser.addoption("--rest", action="store_true", help=text)
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Compile the tests once, not once per test process: each process of xdist imports its share of the files first.
+
+    Without bytecode from an earlier run this saves three quarters of the 50 CPU seconds that four processes need for it.
+    """
+    worker = getattr(session.config, "workerinput", None)
+    if worker and session.config.args == session.config.getini("testpaths") and not sys.dont_write_bytecode:
+        number, count = int(worker["workerid"].removeprefix("gw")), int(worker["workercount"])
+        for path in sorted(ROOT.glob("tests/**/test_*.py"))[number::count]:
+            import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -41,3 +41,11 @@ def test_ci_runs_make_test_and_nothing_else():
 
 def test_the_licence_is_there():
     assert "Apache License" in (ROOT / "LICENSE").read_text()
+
+
+def test_the_tests_mirror_the_package():
+    """CONTRIBUTING.md describes the folders that have no counterpart."""
+    beside = {"contract", "docs", "doubles", "faults", "fixtures", "mutants", "reference_model", "stories", "surfaces"}
+    folders = {path.parent.relative_to(ROOT / "tests") for path in (ROOT / "tests").rglob("test_*.py")} - {Path()}
+    extra = {path.as_posix() for path in folders if not (ROOT / "yourturn" / path).is_dir()} - beside - {"flow/lua"}
+    assert not extra, "tests of a package folder lie in the folder of the same name"

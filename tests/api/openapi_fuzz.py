@@ -1,4 +1,4 @@
-"""The document against the server, with requests that nobody thought of."""
+"""Generated requests for every operation of the OpenAPI document."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events as they happen: every watcher hears every event once, in order, also when it was away; and who is slow slows nobody."""
+"""The event stream: every watcher gets every event once, in order, also after a reconnect; a slow one slows no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, exhaustively: every operation × everybody who may come × what is theirs, another's, or gone. Over real HTTP."""
+"""Permissions, exhaustively: every operation × every role × own, foreign and missing objects. Over real HTTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Somebody at the desk."""
+"""A person who answers, for tests of @approval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The desk for asyncio: every verb awaited, waits that hold no thread, and nothing left behind by whoever is cancelled."""
+"""The desk for asyncio: every verb awaited, waits that hold no thread, and nothing is left behind by a cancelled call."""
 
 from __future__ import annotations
 

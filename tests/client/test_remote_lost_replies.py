@@ -1,4 +1,4 @@
-"""A network that loses replies: what was said counts once, and what cannot be known is told."""
+"""A network that loses replies: a change counts once, and an unknown result is reported as such."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A network that loses replies: looks are looked at again, and who waits, watches or works goes on."""
+"""A network that loses replies: reads are repeated; waiting, watching and working continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to bring a real task into each of the ten states, and how to see that nothing changed."""
+"""Brings a real task into each of the ten states, and compares rows before and after."""
 
 from __future__ import annotations
 

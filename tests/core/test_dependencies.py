@@ -1,4 +1,4 @@
-"""Dependencies, parents and the queue: who waits for whom, and who is next."""
+"""Dependencies, parents and the queue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished work asks a question that only a verdict closes; and what is not work is given to nobody."""
+"""Finished work opens a question that only a verdict closes; what is not work is never offered."""
 
 from __future__ import annotations
 

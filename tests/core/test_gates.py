@@ -1,4 +1,4 @@
-"""Gates stay shut: nobody walks around one, nothing is left where nobody can reach it."""
+"""Gates cannot be bypassed, and no task is left in a state without a way out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random walks over the table on a real desk: whatever is said, in whatever order, the invariants hold after every step."""
+"""Random walks over the table on a real desk: the invariants hold after every step."""
 
 from __future__ import annotations
 

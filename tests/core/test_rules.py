@@ -1,4 +1,4 @@
-"""Every cell of the law: which verb may be said in which state, by whom, and where it lands."""
+"""Every cell of the transition table: which verb is legal in which state, for whom, and where it leads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One recipe for every landing of the transition table: (from, verb, to) -> how to make that move happen."""
+"""One recipe for every transition of the table: (from, verb, to) -> a function that makes it happen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A desk on which a lot has happened, so that whatever goes out and comes in has something to lose."""
+"""A desk with data of every kind, for tests of export, import and restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one process of a crowd does. It says that it is ready, waits for the signal, acts, says the result."""
+"""What one of many processes does: reports ready, waits for the signal, acts, prints the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many processes that do something at the same moment, and a bare connection to what they leave behind."""
+"""Runs many processes at the same moment; opens a bare connection to the database."""
 
 from __future__ import annotations
 

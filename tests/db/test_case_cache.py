@@ -1,4 +1,4 @@
-"""What a process remembers of a task is only ever a guess: whatever changed meanwhile, the next move is decided on the truth."""
+"""The case cache: whatever changed meanwhile, the next move is decided on current rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A move costs and answers the same, however long the history of its task is."""
+"""The cost and the reply of a move do not grow with the history of its task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a database can do to us: a clear error of a known kind, and nothing changed."""
+"""Errors of the database become clear errors of a known kind, and nothing is changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Each fence by itself. Where two guard the same thing, one hides that the other is gone: here the other is out of the way."""
+"""Each compare-and-swap of the database by itself, with the other guards out of the way."""
 
 from __future__ import annotations
 

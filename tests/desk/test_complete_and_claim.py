@@ -1,4 +1,4 @@
-"""Who hands in one task takes the next, in one commit: both happen, or neither."""
+"""Completing a task and claiming the next in one commit: both happen, or neither."""
 
 from __future__ import annotations
 

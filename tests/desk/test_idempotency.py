@@ -1,4 +1,4 @@
-"""One effect per idempotency key: whoever repeats a request gets the first one's result, and nothing happens twice."""
+"""One effect per idempotency key: a repeated request gets the first result."""
 
 from __future__ import annotations
 

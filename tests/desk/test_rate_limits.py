@@ -1,4 +1,4 @@
-"""Agents ask only so often: about one task, one agent, all of a workspace; whichever way they come. People are not held back."""
+"""Rate limits of agents' questions: per task, per agent, per workspace, on every surface. People have none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which workers run, and which ready task none of them takes: the rows that workers write about themselves."""
+"""The registry of running workers, and ready tasks that none of them takes."""
 
 from __future__ import annotations
 

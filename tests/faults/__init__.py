@@ -1,4 +1,4 @@
-"""The long forms of the fault tests: `make torture`, or `python -m tests.faults [SECTION …] [--scale 0.1]`.
+"""The fault tests in full: `make torture`, or `python -m tests.faults [SECTION …] [--scale 0.1]`.
 
 A section is a row of SECTIONS: a name, and a function that is given a place to work in and how much to do, and returns a
 Tally. `scale` 1 is the long form; the tests in this folder run the same functions with a small one.

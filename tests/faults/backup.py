@@ -1,4 +1,4 @@
-"""Backups while four processes write, and restores of them.
+"""Section `backup`: backups while four processes write, and restores of them.
 
 A writer says aloud what was acknowledged. A backup that begins after that has it. What was restored keeps every promise
 that a desk makes, and refuses every claim that the writers still hold.

@@ -1,4 +1,4 @@
-"""Section `environment`: what a database can do to its users. Files for SQLite, servers for PostgreSQL."""
+"""Section `environment`: faults of the database itself: files for SQLite, servers for PostgreSQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Section `events`: readers that are killed follow eight writers that are killed; then somebody tampers with the log.
+"""Section `events`: readers that are killed follow eight writers that are killed; then the log is tampered with.
 
 A reader writes down what it has seen and its cursor in one line, and goes on from the last line when it is born again. What
 all its lives have seen together must be the whole log, each event once, and in an order that respects causes:

@@ -1,4 +1,4 @@
-"""Kill at each point of each change, and see that it is either wholly there or wholly absent, as was said or not said.
+"""Section `failpoints`: a process is killed at each point of each change; the change is complete or absent.
 
 For every operation the scene is first played to its end with the points recorded: that says what the whole effect is. Then it
 is set again for each point, and the actor, a process of its own, is killed there with SIGKILL. Before the commit nothing may

@@ -1,4 +1,4 @@
-"""What lies outside the database, and is shared by all processes of a section: a clock, and a ledger.
+"""A clock and a ledger outside the database, shared by all processes of a section.
 
 The clock is eight bytes of a file, mapped by everybody: whoever runs the section winds it, and nobody sleeps to see a lease
 end. The ledger is a file that is only appended to, one write per line, so what a killed process has written stays and is

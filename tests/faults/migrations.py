@@ -1,4 +1,4 @@
-"""Upgrades from every released schema, killed with SIGKILL after each statement, again and again."""
+"""Section `migrations`: upgrades from every released schema, killed with SIGKILL after each statement, again and again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random machines compare the desk with tests/reference_model on one database; then every cell of the table is reached."""
+"""Section `models`: random machines compare the desk with tests/reference_model; then every cell of the table is reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document, played against a server as each role: every operation, with what it asks for and with something else.
+"""Section `openapi`: requests generated from the OpenAPI document, valid and invalid, against a server as each role.
 
 A violation is a status of 500 or more, an answer that the document does not know, or a bug in the server's log.
 """

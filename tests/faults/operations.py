@@ -1,4 +1,4 @@
-"""Every change that the desk can make, each as a scene that is set and a move that is made in it.
+"""Every change that the desk can make: how to prepare it, and how to make it.
 
 `bring` sets the scene on a bench and returns facts, plain values; `act` makes the move from the facts alone, so that another
 process can make it. `what` is the change by which failpoints know it: the system's own moves happen inside others'.

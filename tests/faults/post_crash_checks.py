@@ -1,4 +1,4 @@
-"""What must be true after a load: the ledger, which lies outside, against the desk.
+"""Checks after a load: compares the desk with the ledger, which lies outside the database.
 
 Events of a task are cut into segments: the segment of an epoch begins with the claim that took it. A reply that a holder got
 must be an event of its own epoch's segment; so a write that a late holder got away with shows up as one that is elsewhere.

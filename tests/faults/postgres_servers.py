@@ -1,4 +1,4 @@
-"""What happens around PostgreSQL: it crashes, its backends are ended, replies get lost on the way, workers' clocks are wrong.
+"""Faults of PostgreSQL: the server crashes, backends are terminated, replies are lost, clocks of workers are wrong.
 
 The server is the section's own. The proxy is a process between the clients and the server's socket: it lets everything
 through, but now and then it cuts the line around a COMMIT, either before the server hears it or before the client hears that

@@ -1,4 +1,4 @@
-"""A warm process from which actors are forked: each is a process of its own with a connection of its own, and dies alone.
+"""A process that forks one child per operation; each child has its own connection and can be killed alone.
 
 Reads orders from standard input, one JSON value a line, and says how the actor ended: its exit code, or the negative number
 of the signal that killed it. What the actor was told by the desk, it writes into the ledger, outside any database.

@@ -1,4 +1,4 @@
-"""Real processes that cost almost nothing to start, live side by side, and can be killed by the hundred.
+"""Starts many real processes cheaply, by forking; they run at the same time and can be stopped and killed.
 
 A processes has a mother: a process that has imported everything, and has nothing open. She forks a child per order, and she alone
 signals and collects them: a number is not given to another process before its owner was collected, so a kill never hits a

@@ -1,4 +1,4 @@
-"""Random workflow scripts: everything that a script can do, put together by chance, the same for the same number.
+"""Generates random workflow scripts; the same seed gives the same script.
 
 What a script does outside goes through `effect` (actors.py), whose first argument is a name that no other call of the run
 has. What a person answers and an agent says depends on the words of the question and the prompt alone, so that a script

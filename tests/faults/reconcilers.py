@@ -1,4 +1,4 @@
-"""Section `reconcilers`: several processes pay the same debts at once, and some of them die while they do.
+"""Section `reconcilers`: several processes apply the same due transitions at once, and some of them are killed.
 
 First a desk on which much is owed: leases of workers that were killed, questions that nobody answered, dates that have come,
 work to accept. Two or four reconcilers are let loose on it at the same moment, some are killed. Every task's history must then

@@ -1,4 +1,4 @@
-"""The load, as roles of the processes: scripted agents, people, somebody who types `turn`, and who brings the work.
+"""What each process of a load does: agents, people, a user of the `turn` command, and the creator of tasks.
 
 Whatever the desk has replied is written to the ledger at once, with a mark that only this reply has. An agent writes to the
 ledger before and after it acts outside, with the end of the lease as far as it knows. The clock is the shared one, except for

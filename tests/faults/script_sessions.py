@@ -1,4 +1,4 @@
-"""Who runs the scripts of programs.py: one session is one process that claims a run and goes as far as it can.
+"""Runs the scripts of scripts.py: a session is a process that claims a run and executes it as far as it can.
 
 A session can be killed at the n-th point that it reaches: the failpoints of every change, and before and after whatever
 happens outside (an effect, an agent's turn). Before it dies it says where in the ledger. It can also be stopped there as a

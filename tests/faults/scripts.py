@@ -1,4 +1,4 @@
-"""Random scripts, killed at each of their steps, end as they do when nobody disturbs them.
+"""Section `scripts`: random scripts that are killed at each step end with the same result as undisturbed ones.
 
 Each script (scripts.py) is first run in peace: that says how it ends, what its journal holds and what it does outside. Then
 it is run by processes that die: the first is killed at the first point behind its claim, the next one takes the run over when

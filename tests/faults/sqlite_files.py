@@ -1,4 +1,4 @@
-"""What happens to an SQLite file: it is locked, the disk is full, bytes flip, all who have it open die at once, it is read-only.
+"""Faults of an SQLite file: locked, full disk, flipped bytes, read-only, all processes killed at once.
 
 The disk is full in three ways: the process may not write more (RLIMIT_FSIZE), SQLite may not take more pages
 (max_page_count), and, where the system allows it, a file system of a megabyte that only the one process sees. Then there
@@ -323,7 +323,7 @@ def _all_die(place: Place, folder: Path, tally: Tally, luck: random.Random) -> l
 # --- read-only ----------------------------------------------------------------------------------------------------------
 
 
-def nobody(address: str, folder: str) -> None:
+def without_a_user(address: str, folder: str) -> None:
     """With the rights that anybody has."""
     ledger = Ledger(f"{folder}/ledger")
     _turn("list", "--db", address, "--json")  # loads what is needed, while it may
@@ -347,7 +347,7 @@ def _read_only(place: Place, folder: Path, tally: Tally, luck: random.Random) ->
         Path(address).chmod(0o444)
         Path(address).parent.chmod(0o555)
         try:
-            processes.wait(processes.start("sqlite_files:nobody", address, str(folder)))
+            processes.wait(processes.start("sqlite_files:without_a_user", address, str(folder)))
         finally:
             Path(address).parent.chmod(0o755)
         found += processes.troubles()

@@ -1,4 +1,4 @@
-"""Section `stale_workers`: workers that were stopped in the middle of a task, and go on when it is no longer theirs.
+"""Section `stale_workers`: workers that are stopped during a task and continue after they have lost their claim.
 
 Every late write × every situation is a process of its own. All of them claim, all are stopped, the clock is wound, others do
 what the situation says, and then all are woken and say what they wanted to say. Every one must be told `claim_lost`, and no

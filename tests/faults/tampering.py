@@ -1,4 +1,4 @@
-"""Somebody with the database in hand changes the log in every way there is, and `audit verify` must name what was touched.
+"""Changes the event log directly in the database; `turn audit verify` must name each change.
 
 Triggers and unique indexes are out of the way, so nothing but the chain can notice. Every field of every event is edited (also
 by somebody who makes the hash fit again); every event is deleted; forged ones are put in after each; any two are swapped. Each

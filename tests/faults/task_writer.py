@@ -1,4 +1,4 @@
-"""A process that writes once for every line it is told, and says aloud what was acknowledged: the task's key and its claim."""
+"""A process that creates and claims a task for each input line, and prints what was acknowledged."""
 
 from __future__ import annotations
 

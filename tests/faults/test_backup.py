@@ -1,4 +1,4 @@
-"""The short form of the section `backup`."""
+"""A taste of the section `backup`."""
 
 from __future__ import annotations
 

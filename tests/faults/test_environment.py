@@ -1,4 +1,4 @@
-"""The short form. Files that are locked, full, damaged; servers that crash, lose replies; clocks that are wrong."""
+"""A taste of the section `environment`: locked, full and damaged files; crashing servers; wrong clocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form. Readers that are killed see everything once, in the order of causes; tampering is found."""
+"""A taste of the section `events`: killed readers see every event once, in causal order; tampering is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form. Agents, people and a boss are killed and stopped at random; nothing is lost, doubled or late."""
+"""A taste of the section `load`: processes are killed at random; nothing is lost, repeated or late."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The short form. Two and four reconcilers at once do what one does."""
+"""A taste of the section `reconcilers`: several at once have the effect of one."""
 
 from __future__ import annotations
 

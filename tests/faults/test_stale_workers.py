@@ -1,4 +1,4 @@
-"""The short form. Five late writes in ten situations, each by a process that was really stopped."""
+"""A taste of the section `stale_workers`: five late writes in ten situations, by processes that were really stopped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machine that goes where such systems break: claims that are lost and used all the same, answers a moment before and
+"""A random machine that prefers the dangerous moves: claims that are lost and used all the same, answers a moment before and
 after the time is up, several questions at once, reopening, families, the same request twice."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which cells of the table were reached: a legal one when its move was made, an illegal one when it was refused as such."""
+"""Which cells of the transition table were reached: legal ones by a move, illegal ones by a refusal."""
 
 from __future__ import annotations
 

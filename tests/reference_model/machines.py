@@ -1,4 +1,4 @@
-"""Two machines that say things to a desk and watch that it keeps to the rules.
+"""Two random state machines that act on a desk; each step is compared with the reference model.
 
 `Naive` says any verb of the table, by anybody, about any task, at any time. Most of it is refused, which is half of what is
 promised. But a missing fence shows only where a claim is taken, lost, taken again and then used, and chance rarely gets

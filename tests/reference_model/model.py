@@ -1,4 +1,4 @@
-"""The desk, written a second time: what every row should be after every move.
+"""A second, plain implementation of the desk: the expected rows after every move.
 
 The model is told what is said to the real desk, and says beforehand what must come of it: which rows, or which refusal. It
 shares only what is published: the table of cells with who may speak (`TRANSITIONS`, `ROLES`), and the tables of questions

@@ -1,4 +1,4 @@
-"""What the model stands on: its rows, who is next to whom, where a move can land, and what may be in the way."""
+"""The rows of the reference model, their relations, and the guards of its moves."""
 
 from __future__ import annotations
 

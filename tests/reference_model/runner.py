@@ -1,4 +1,4 @@
-"""How the machines are run: so many examples, on this database, from this seed; then what they did not reach, on purpose."""
+"""Runs the machines with a number of examples and a seed; then reaches the remaining cells on purpose."""
 
 from __future__ import annotations
 

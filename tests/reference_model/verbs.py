@@ -1,4 +1,4 @@
-"""What each verb does to the model: one method per verb, named after it. Whether it may be said was asked before."""
+"""The effect of each verb on the reference model: one method per verb."""
 
 from __future__ import annotations
 

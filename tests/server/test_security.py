@@ -1,4 +1,4 @@
-"""The gate: names that are not ours, pages of others, sessions and their cookies, secrets that show nowhere."""
+"""Host names, cross-origin requests, sessions and cookies; secrets are shown nowhere."""
 
 from __future__ import annotations
 

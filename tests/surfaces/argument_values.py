@@ -1,7 +1,7 @@
-"""What is said, and where it must be seen: for every argument of every verb, a value that nothing else would put there.
+"""For every argument of every verb: a value that occurs nowhere else, and where it must be seen.
 
 A `Case` is one saying: a verb, on a scene, with arguments, and for each of these where it is looked for afterwards. Which
-surface says it how, and what a surface leaves out and why, stands in surfaces.py.
+surface says it how, and what a surface leaves out and why, stands in calls.py.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How each surface says what said.py lists, and what it leaves out, with the reason.
+"""How each surface passes the values of argument_values.py, and which ones it leaves out, with the reason.
 
 A surface is a function: the scene, the verb and its arguments in, "" or the code of the error out. An argument that a surface
 has and that is not in its LACKS is said; where it does not arrive, the test of that surface fails.

@@ -1,4 +1,4 @@
-"""What is said arrives: every argument of every verb, on every surface that has the verb, in the row that it is for."""
+"""Every argument of every verb arrives in its row, on every surface that has the verb."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_no_argument_of_a_verb_has_a_name_that_an_action_uses_itself():
 
 @pytest.mark.parametrize("verb", sorted(SAID))
 def test_every_argument_has_a_value_that_must_arrive(verb):
-    """A new argument needs a row in said.py: then each surface says it, or surfaces.py tells why it does not."""
+    """A new argument needs a row in argument_values.py: then each surface passes it, or calls.py tells why it does not."""
     seen = {name for case in CASES if case.verb == verb for name in case.seen}
     everywhere = lacks("*", verb)
     assert set(arguments(verb)) - seen == set(everywhere), verb

@@ -1,4 +1,4 @@
-"""Workers under fire: held claims, quick and slow people, kill -9, other machines, lost folders."""
+"""Faults of workers: held claims, quick and slow people, kill -9, other machines, lost folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A workshop: a desk, agents that are shell scripts or doubles, and workers.
+"""A desk with workers and agents that are shell scripts or doubles, for tests of the worker.
 
 A worker here runs in this process and ends when nothing is left to take, or it is a process of its own that can be killed.
 Agents are always real processes. Whoever wants to be later than now gets a clock that is ahead; nobody sleeps.

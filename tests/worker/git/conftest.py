@@ -1,4 +1,4 @@
-"""Real repositories, on a machine where git knows nobody but Ana."""
+"""Real repositories with a git configuration of their own."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ class Repo:
 
 
 @pytest.fixture(autouse=True)
-def nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine on which git knows nobody but Ana, and she only where a test says so."""
+def isolated_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A git configuration with one user, Ana, in a temporary home."""
     home = tmp_path / "home"
     home.mkdir()
     (home / ".gitconfig").write_text("[user]\n\tname = Ana\n\temail = ana@example.org\n")
