@@ -12,7 +12,7 @@ pair of slices gives one ratio, and the median of these counts.
     (f) agents   what the worker adds to the time of its agents
     (g) runs     what a waiting workflow costs, how soon it goes on, what its journal costs
     (h) served   the desk over HTTP, against awaithumans and a bare endpoint; answers while a thousand watch
-    (i) round_trip  a workflow from its start over a person's answer to its end, against LangGraph
+    (i) round_trip   a workflow from its start over a person's answer to its end, against LangGraph
 
 A part is a row of PARTS; its module has `run(place) -> list[Figure]`. It is no test: the bounds are printed with what was
 found, and nothing fails if they do not hold.

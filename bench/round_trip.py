@@ -47,11 +47,11 @@ def run(place: Place) -> list[Figure]:
 def opened(address: str, folder: Path) -> Iterator[Callable[[], int]]:
     """A function that takes one new run from its start over its question to its end."""
     (folder / FILE).write_text(SCRIPT)
-    source = {"file": FILE, "body": SCRIPT}
+    source, host = {"file": FILE, "body": SCRIPT}, Host()
     with open_desk(address) as desk:
 
         def proceed(claimed: dict[str, Any]) -> tuple[str, str]:
-            ended = Engine(desk, claimed, Host(), folder).go_here()
+            ended = Engine(desk, claimed, host, folder).go_here()
             return ended.what, ended.words
 
         def round_trip() -> int:

@@ -10,6 +10,7 @@ import pytest
 from bench.runner import Host
 from yourturn.core.errors import AlreadyClosed, Invalid, NotAllowed, YourturnError
 from yourturn.core.model import Who
+from yourturn.flow.agent_step import Turn
 from yourturn.flow.engine import Engine
 from yourturn.strict import examine
 
@@ -149,3 +150,21 @@ def test_a_new_thread_takes_over_the_connection_of_one_that_has_ended(desk, dial
         thread.start()
         thread.join()
     assert used[0] is used[1] is used[2] and used[0] is not desk.desk.store.connection()
+
+
+class AgentThatAsks(Host):
+    """Its agent asks a question, and does not wait for the answer."""
+
+    def turns(self, call):
+        call.journal.desk.ask(call.journal.key, "Sure?", claim=call.journal.claim)
+        return Turn("done", text="did it")
+
+
+def test_a_script_does_not_end_while_a_question_of_its_agent_is_open(desk, tmp_path):
+    (tmp_path / "asks.py").write_text('def workflow(prompt):\n    return run("coder").summary\n')
+    claimed = desk.start("ok?", "w1", workflow="asks.py")
+    key = claimed["task"]["key"]
+    assert Engine(desk, claimed, AgentThatAsks(), tmp_path).go_here().what == "waiting"
+    assert desk.show(key)["claim"] is None
+    ended = Engine(desk, desk.answer_and_claim(key, "w1", "yes"), Host(), tmp_path).go_here()
+    assert (ended.what, ended.words) == ("done", "did it")

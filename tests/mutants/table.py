@@ -468,6 +468,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a question that was taken back is asked again", _REPLAY, 'return event["data"]["to"] in ENDED', "return True", on(_BESIDE, "test_a_question_that_was_closed_by_the_end_is_asked_again", "sqlite-stopped")),
     Mutant("a step waits for a person", _DURABLE, "no_waiting.set(Misplaced)", "no_waiting.set(None)", on("tests/flow/test_api.py", "test_what_waits_for_a_person_is_refused_in_a_step")),
     Mutant("a waiting run gets stuck", _DURABLE, "    here.check_exit()\n", "", on(_WAYS, "test_stuck_in_a_finally_does_not_end_a_run_that_waits")),
+    Mutant("a run ends over an open question of its agent", _ENGINE, "if self.journal.acted and", "if False and", on("tests/flow/test_round_trip.py", "test_a_script_does_not_end_while_a_question_of_its_agent_is_open", "sqlite")),
     Mutant("a lost claim leaves notes", _ENGINE, ' and ended.what != "lost"', "", on(_CLAIMED, "test_a_lost_claim_in_the_middle", "sqlite-quiet")),
     # --- pages
     Mutant("what an agent wrote is markup", "yourturn/web/layout.py", "        out += escape(part) + sign\n", "        out += Markup(part) + sign\n", on(_TEXT, "test_the_corpus_has_no_effect", "")),

@@ -27,6 +27,9 @@ HERE = frozenset(
         "as_",
         "at_version",
         "do",
+        "start",
+        "answer_and_claim",
+        "journal",
         "export",
         "import_",
         "backup",
@@ -52,7 +55,6 @@ _MORE: dict[str, dict[str, Any]] = {
     "history": {"project": str | None, "actor": str | None, "action": str | None, "before": int | None},
     **{verb: dict.fromkeys(VERBS[verb].args, Any) for verb in ("create", "ask", "flag")},
     "update": dict.fromkeys((*VERBS["create"].args, "session_id", "host", "seat"), Any),
-    "start": dict.fromkeys(VERBS["create"].args.keys() - {"parent", "depends_on"}, Any),
     "check_question": dict.fromkeys(VERBS["ask"].args, Any),
 }
 _MORE["log"] = _MORE["history"]

@@ -258,8 +258,13 @@ class Remote(Client):
         other._line.since = self._line.since
         return other
 
-    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
+    def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Any = None, **args: Any) -> Any:
         raise Usage("A server is spoken to by methods", hint="Use the method of that verb.")
+
+    def journal(self, run: Named) -> dict[str, Any]:
+        """Made of two requests that every server answers."""
+        task = self.show(run)
+        return {"questions": task["questions"], "steps": task["steps"], "program": self.program(run)}
 
     # --- waiting ----------------------------------------------------------------------------------------------------
 
@@ -348,7 +353,7 @@ def _elsewhere(method: str) -> Callable[..., Any]:
 
 
 #: What speaks of files and connections, and is said where they are.
-_ELSEWHERE = ("export", "import_", "backup", "login", "use_link", "whose_link", "logout")
+_ELSEWHERE = ("start", "answer_and_claim", "export", "import_", "backup", "login", "use_link", "whose_link", "logout")
 for _name in dir(Client):
     if (
         _name.startswith("_")

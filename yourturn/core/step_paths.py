@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from .errors import Invalid
 from .model import SPARE
 
 _DIGITS, _DEEPEST = 6, 20
 
 
+@lru_cache(4096)
 def place(path: str) -> str:
     """The stored form of a path; sorts as text in call order. '3.1.0' -> '000003.000001.000000'."""
     parts = path.split(".")
@@ -16,6 +19,7 @@ def place(path: str) -> str:
     return ".".join(f"{int(part):0{_DIGITS}d}" for part in parts)
 
 
+@lru_cache(4096)
 def path(stored: str) -> str:
     """The path of a stored form."""
     return ".".join(str(int(part)) for part in stored.removeprefix(SPARE).split("."))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..core.errors import NotFound
 from ..core.model import Note, Program, Question, Ref, Step, Task
 from .event_log import FollowUp, Log, follow_ups
-from .sql_loader import PROGRAM, QUESTION, STEP
+from .sql_loader import QUESTION, STEP
 
 _TASK = len(Task._fields)
 
@@ -124,10 +124,10 @@ class Hanging(Log):
 
     def journal(self, task: int) -> RunJournal:
         """All questions and steps of a run and its source, asked for in one go."""
-        rows = self._hanging(questions=str(task), steps=str(task), source=str(task))
-        questions, steps = [*map(Question._make, rows["questions"])], [*map(Step._make, rows["steps"])]
-        key, *source = rows["source"][0]
-        return RunJournal(key, questions, steps, None if source[0] is None else Program._make(source))
+        names = ("run_questions", "run_steps", "run_source")
+        questions, steps, [[key, *source]] = self.run.many(*((self.store.query[name], {"task": task}) for name in names))
+        program = None if source[0] is None else Program._make(source)
+        return RunJournal(key, [*map(Question._make, questions)], [*map(Step._make, steps)], program)
 
     def program(self, task: int) -> Program | None:
         """The source that a run was last gone on with."""
@@ -154,11 +154,6 @@ def _texts(these: str, bytewise: str) -> dict[str, str]:
         ),
         "steps": steps.format(""),
         "open_steps": steps.format("AND s.status <> 'completed' "),
-        "source": (
-            f"SELECT t.key, {PROGRAM} FROM tasks t "
-            "LEFT JOIN programs m ON m.id = (SELECT max(x.id) FROM programs x WHERE x.task_id = t.id) "
-            f"WHERE t.id {these}"
-        ),
         "parents": f"SELECT id, key FROM tasks WHERE id {these}",
     }
 

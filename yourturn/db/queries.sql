@@ -273,6 +273,17 @@ SELECT s.task_id, :journal, '~' || s.place, s.name, s.agent, s.digest, s.call, s
        s.started_at, s.ended_at
 FROM steps s WHERE s.task_id = :task AND s.journal = :old AND s.place {bytewise} >= :to AND s.place {bytewise} < '~';
 
+-- name: run_questions
+SELECT {question} FROM questions q WHERE q.task_id = :task ORDER BY q.id;
+
+-- name: run_steps
+SELECT {step} FROM steps s JOIN tasks t ON t.id = s.task_id AND t.journal = s.journal
+WHERE s.task_id = :task ORDER BY s.place {bytewise};
+
+-- name: run_source
+SELECT t.key, {program} FROM tasks t
+LEFT JOIN programs m ON m.id = (SELECT max(x.id) FROM programs x WHERE x.task_id = t.id) WHERE t.id = :task;
+
 -- name: program
 SELECT {program} FROM programs m WHERE m.task_id = :task ORDER BY m.id DESC LIMIT 1;
 

@@ -48,8 +48,8 @@ ONE = """
 import sys
 from yourturn.flow import lua
 machine = lua.Machine(sys.stdin.read(), "f.lua", lambda: False)
-leg = machine.leg(0, lua._values("workflow", "x"), 0)
-print(leg.what, leg.first)
+segment = machine.segment(0, lua._values("workflow", "x"), 0)
+print(segment.what, segment.first)
 """
 
 
