@@ -90,7 +90,8 @@ def test_only_db_talks_to_databases():
 def test_the_package_needs_nothing_but_python():
     """Extras are asked for by their own modules only."""
     extras = {
-        Path("db/line.py"): {"psycopg"},
+        Path("db/connection.py"): {"psycopg"},
+        Path("db/postgres.py"): {"psycopg"},
         Path("mcp/server.py"): {"anyio", "mcp", "mcp_types"},
         Path("mcp/http_transport.py"): {"anyio", "mcp", "mcp_types"},
         Path("flow/lua.py"): {"lupa"},
