@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from yourturn.client import Client
-from yourturn.core import law
+from yourturn.core.actions import say
 
 from . import bare
 from .figure import Figure, Step, rate, take_turns
@@ -50,22 +50,22 @@ class Door(Life):
         known: dict[str, Any] = {}
 
         def create() -> None:
-            done = coder.do(law.say("create", coder.who, project="PROJ", title="Add a login page"))
+            done = coder.do(say("create", coder.who, project="PROJ", title="Add a login page"))
             known["task"] = done.task
 
         def claim() -> None:
-            done = coder.do(law.say("claim", coder.who, task=known["task"], worker="w1", secret=os.urandom(16).hex()))
+            done = coder.do(say("claim", coder.who, task=known["task"], worker="w1", secret=os.urandom(16).hex()))
             known["claim"] = done.claim.token
 
         def ask() -> None:
-            done = ana.do(law.say("ask", ana.who, task=known["task"], text="Sessions or tokens?"))
+            done = ana.do(say("ask", ana.who, task=known["task"], text="Sessions or tokens?"))
             known["question"] = done.question
 
         def answer() -> None:
-            ana.do(law.say("answer", ana.who, task=known["task"], question_id=known["question"], value="sessions"))
+            ana.do(say("answer", ana.who, task=known["task"], question_id=known["question"], value="sessions"))
 
         def complete() -> None:
-            coder.do(law.say("complete", coder.who, task=known["task"], claim=known["claim"], summary="It is there"))
+            coder.do(say("complete", coder.who, task=known["task"], claim=known["claim"], summary="It is there"))
 
         yield from zip(MOVES, (create, claim, ask, answer, claim, complete), strict=True)
 

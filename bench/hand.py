@@ -33,7 +33,7 @@ def _say(answer: Answer) -> None:
 
 def work(address: str, name: str) -> Iterator[Answer]:
     """Complete a task and claim the next, through the door, until the time is over; how often in the time that counts."""
-    from yourturn.core import law
+    from yourturn.core.actions import say
     from yourturn.core.errors import Busy
 
     with open_desk(address, "agent:coder") as client:
@@ -43,7 +43,7 @@ def work(address: str, name: str) -> Iterator[Answer]:
             count = busy = 0
             held = None
             while time.monotonic() < order["closes"]:
-                first = held and law.say("complete", desk.who, task=held.task, claim=held.claim.token, summary="It is there")
+                first = held and say("complete", desk.who, task=held.task, claim=held.claim.token, summary="It is there")
                 try:
                     held = desk.claim_next(name, project="PROJ", first=first)
                     if held is None:
@@ -52,7 +52,7 @@ def work(address: str, name: str) -> Iterator[Answer]:
                 except Busy:
                     busy += 1
             if held is not None:
-                desk.do(law.say("complete", desk.who, task=held.task, claim=held.claim.token, summary="It is there"))
+                desk.do(say("complete", desk.who, task=held.task, claim=held.claim.token, summary="It is there"))
             yield {"count": count, "busy": busy}
 
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from yourturn.client import Client
-from yourturn.core import law
+from yourturn.core.actions import say
 
 from .cycle import two
 from .figure import Figure
@@ -89,14 +89,14 @@ def _moves(ana: Client, coder: Client, task: int | None) -> Iterator[tuple[str, 
     if task is None:
         verb, done = "claim the next", coder.desk.claim_next("w1", project="PROJ")
     else:
-        action = law.say("claim", coder.who, task=task, worker="w1", secret=os.urandom(16).hex())
+        action = say("claim", coder.who, task=task, worker="w1", secret=os.urandom(16).hex())
         verb, done = "claim", coder.desk.do(action)
     yield verb, time.perf_counter() - begun
     begun = time.perf_counter()
-    done = ana.desk.do(law.say("ask", ana.who, task=done.task, text="Sessions or tokens?"))
+    done = ana.desk.do(say("ask", ana.who, task=done.task, text="Sessions or tokens?"))
     yield "ask", time.perf_counter() - begun
     begun = time.perf_counter()
-    ana.desk.do(law.say("answer", ana.who, task=done.task, question_id=done.question, value="sessions"))
+    ana.desk.do(say("answer", ana.who, task=done.task, question_id=done.question, value="sessions"))
     yield "answer", time.perf_counter() - begun
 
 

@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
-from yourturn.core import law
+from yourturn.core.actions import say
 
 from . import peer
 from .crew import Crew, rush
@@ -38,7 +38,7 @@ class Turn(Life):
 
         def complete() -> None:
             (done,) = got
-            desk.do(law.say("complete", desk.who, task=done.task, claim=done.claim.token, summary="It is there"))
+            desk.do(say("complete", desk.who, task=done.task, claim=done.claim.token, summary="It is there"))
 
         yield "claim_next", lambda: got.append(desk.claim_next("w1", project="PROJ"))
         yield "complete", complete

@@ -232,7 +232,7 @@ def test_whose_agent_is_still_at_work_is_not_settled_by_somebody_else(bench):
     before = everything(bench.desk)
     with pytest.raises(Precondition, match=f"Cannot settle step 2 of {key}") as error:
         bench.desk.answer(question, "so", signal=DONE)
-    assert error.value.reason == "coder is still at work in it" and everything(bench.desk) == before
+    assert error.value.reason == "coder is still working on it" and everything(bench.desk) == before
     bench.agent.park(bench.claims[key])
     bench.desk.answer(question, "so", signal=DONE)
     assert shown(bench.desk, key) == {"1": "completed", "2": "completed"}, "it was killed there: nobody is"

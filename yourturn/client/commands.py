@@ -6,7 +6,8 @@ import time as clock_time
 from collections.abc import Iterable
 from typing import Any
 
-from ..core import law
+from ..core.actions import say
+from ..core.canonical_json import digest as digest_of
 from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble
 from ..core.fields import duration
 from ..core.model import Ref
@@ -134,8 +135,8 @@ class Saying(Names):
         where = self._within(project)
         first = None
         if completing is not None:
-            own = None if key is None else law.digest([key, "completing"])  # kept also where there is no next task
-            first = law.say("complete", self.who, key=own, summary=summary, **self._hold(completing, None))
+            own = None if key is None else digest_of([key, "completing"])  # kept also where there is no next task
+            first = say("complete", self.who, key=own, summary=summary, **self._hold(completing, None))
         found: dict[str, Any] | None = self.desk.claim_next(
             worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, key=key,
             look=self._claimed,
@@ -261,7 +262,7 @@ class Saying(Names):
         """Would `ask` take this, about some task of that project? Raises what `ask` would."""
         from ..core.questions import trial
 
-        args = law.say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
+        args = say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
         rows = self.desk.look(lambda r: r.projects())
         own, shared = next(row[2:4] for row in rows if row[0] == (project or self.project))
         settings = self.desk.store.settings(own, shared)
@@ -356,7 +357,7 @@ class Saying(Names):
     ) -> dict[str, Any]:
         """Say, just before it is done, that a permission is used: by this call and no other, for exactly this action."""
         if digest is None:
-            digest = law.digest(action)
+            digest = digest_of(action)
         return self._ask("use", key=key, by=by, digest=digest, **_proof(claim, worker), **self._about(question))
 
     def assign(self, question: Named, reviewer: str, *, key: str | None = None) -> dict[str, Any]:

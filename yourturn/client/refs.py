@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from ..core import law
+from ..core.actions import say
 from ..core.errors import NotFound
 from ..core.fields import project_key
 from ..core.model import Task, Who
@@ -124,7 +124,7 @@ class Names:
 
     def do(self, verb: str, /, *, key: str | None = None, look: Any = None, **args: Any) -> Any:
         """Say any verb; returns what `look` sees right after it, in the same transaction."""
-        return self.desk.do(law.say(verb, self.who, key=key, version=self._version, **args), look)
+        return self.desk.do(say(verb, self.who, key=key, version=self._version, **args), look)
 
     def _may(self, operation: str) -> None:
         """Looks that are not for everybody ask the table, like the verbs do."""

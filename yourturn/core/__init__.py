@@ -1,1 +1,1 @@
-"""The law. Pure: no clock, no files, no database; imports nothing but the pure standard library."""
+"""The rules and the functions that apply them. Pure: no clock, no files, no database, no third-party imports."""

@@ -1,11 +1,11 @@
-"""What a person can answer: one table, kind of question × form of answer.
+"""The answers that a person can give: one table, kind of question × form of answer.
 
 `ANSWERS[kind, form]` lists the ways to answer such a question: what the button says, which verdict and value are recorded,
-which command says the same, and what a no asks for. Buttons on a page, prompts and hints on a terminal, the HTTP API and the
-docs are drawn from it; none of them has a list of its own. Where an answer leads is not in this table: `outcome` of the rules
-says it for the kind, and `effects` (previews.py) for one question as it stands, by asking `decide`.
+which command is equivalent, and what a no asks for. Web buttons, terminal prompts and hints, the HTTP API and the docs are
+generated from it. The result of an answer is not in this table: `outcome` in the rules has it for a kind, and previews.py
+computes it for one question with `decide`.
 
-`verdict_of` is the one parser of yes and no. Any other word is not a verdict, and the caller refuses it with `allowed()`.
+`verdict_of` is the only parser of yes and no. Any other word is not a verdict; callers refuse it with `allowed()`.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ def verdict_of(value: Any) -> bool | None:
     return True if word in YES else False if word in NO else None
 
 
-#: What a person signals to a run or a task, beside a verdict.
+#: Signals of a person to a run or a task, besides verdicts.
 SIGNALS = {"continue": True, "done": True, "stop": False}
 
 
 def signalled(word: Any) -> bool | None:
-    """The yes or no behind a signal: CONTINUE, DONE, STOP, or any word that is a verdict."""
+    """The verdict of a signal: CONTINUE, DONE, STOP, or a verdict word."""
     known = SIGNALS.get(str(word).strip().lower())
     return verdict_of(word) if known is None else known
 
 
 def allowed(no: bool = True) -> str:
-    """The words, for error texts. `no`: can the question be answered with a no?"""
+    """The allowed words, for error texts. `no`: the question can be answered with a no."""
     yes = f"yes ({', '.join(YES[1:])})"
     return f"{yes} or no ({', '.join(NO[1:])})" if no else yes
 
 
 class Words(NamedTuple):
-    """How the answers of a kind are labelled."""
+    """Labels for the answers of one kind."""
 
     yes: str
     no: str
-    prompt: str  #: what a terminal asks
-    why: str  #: what a no asks for; {who} goes on
+    prompt: str  #: terminal prompt
+    why: str  #: what a no asks for; {who} continues
     why_needed: bool
 
 
@@ -73,10 +73,10 @@ LABELS: dict[str, Words] = {
 class Way(NamedTuple):
     """One way to answer a question."""
 
-    name: str  #: yes, no, or answer: a value of the person's own
+    name: str  #: yes, no, or answer: a free value
     label: str
     verdict: str
-    value: bool | None  #: what is recorded; of an `answer`, what the person gives
+    value: bool | None  #: recorded value; None: the person's value
     command: str  #: {q}: the question
     why: str = ""
     why_needed: bool = False
@@ -121,5 +121,5 @@ ANSWERS: dict[tuple[str, str], tuple[Way, ...]] = {
 
 
 def way(kind: str, form: str, yes: bool) -> Way | None:
-    """The yes or the no of a question; None where the kind has no such answer."""
+    """The yes or no answer of a question, or None if the kind has none."""
     return next((w for w in ANSWERS[kind, form] if (w.name != "no") == yes), None)

@@ -1,4 +1,4 @@
-"""The moves that a person could make now. Nothing is listed here: the law itself is asked, on trial."""
+"""The moves that a person could make on a task now. `decide` is tried for each verb; this module has no list of its own."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from .errors import YourturnError
 from .model import Case, Question, Who
 from .rules import TRANSITIONS
 
-#: Whom the rules call a person.
+#: The roles that the rules treat as a person.
 _PEOPLE = frozenset({"human", "admin"})
-#: What is said to a question has its own buttons.
+#: Verbs about a question: pages show their own buttons for them.
 _TO_QUESTIONS = frozenset({"answer", "withdraw", "assign"})
 
 
 def restarts(case: Case, question: Question, who: Who, now: int) -> bool:
-    """Would a late answer of theirs to this closed question start its ended task again?"""
+    """True if a late answer by `who` to this closed question would reopen its ended task."""
     task = case.task
     assert task is not None
     late = say("answer", who, task=task.id, question_id=question.id, text="late", restart=True)
@@ -27,7 +27,7 @@ def restarts(case: Case, question: Question, who: Who, now: int) -> bool:
 
 
 def moves(case: Case, who: Who, now: int) -> list[str]:
-    """Verbs that would take the task elsewhere, said by them without another word, in the order of the rules."""
+    """Verbs without required arguments that would move the task, in the order of the rules."""
     task = case.task
     assert task is not None
     found = []

@@ -1,6 +1,6 @@
 """Canonical JSON, digests and the hash chain of events: the same bytes on every machine.
 
-hashlib is imported when it is first used: a command that only reads starts 4 ms sooner without it.
+hashlib is imported on first use: a command that only reads starts 4 ms sooner without it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from typing import Any
 
 from .errors import Invalid
 
-#: How deep a value given from outside may nest.
+#: Maximum nesting of a value from outside.
 DEPTH = 32
-#: How long a whole number may be.
+#: Maximum digits of an integer.
 BITS = 1024
 
 
@@ -49,7 +49,7 @@ def _key(key: Any, what: str) -> str:
 
 
 def clean(text: str, what: str) -> str:
-    """Text that every database and every screen can carry."""
+    """Text that both databases and every terminal accept."""
     if "\x00" in text:
         raise Invalid(f"{what} contains a NUL character")
     if not text.isascii():
@@ -79,7 +79,7 @@ def loads(text: str, what: str = "value") -> Any:
 
 
 class _Odd(Exception):
-    """Something that others take for JSON."""
+    """A value in a JSON-compatible form."""
 
     def __init__(self, words: str, reason: str = "") -> None:
         super().__init__(words)
@@ -108,25 +108,25 @@ def _sha256(data: bytes) -> Any:
 
 
 def digest(value: Any) -> str:
-    """What an approval is bound to."""
+    """The hash that an approval is bound to."""
     return str(_sha256(dumps(value).encode()).hexdigest())
 
 
 def secret_hash(secret: str) -> str:
-    """Tokens are long and random, so one round is enough; only this is stored."""
+    """The stored hash of a token. Tokens are long and random, so one round of SHA-256 is enough."""
     return str(_sha256(secret.encode()).hexdigest())
 
 
 def seat_token(token: str) -> str:
-    """What an agent is given that works in a step of a run: it proves the claim, and not that the script speaks."""
+    """The token for an agent in a step of a run: it proves the claim, but not that the script itself is speaking."""
     return f"{token.rpartition('.')[0]}.{secret_hash(token)}"
 
 
 def claim_hash(token: str, run: bool) -> str:
-    """Of a run both tokens can be checked by this, and neither be made of it."""
+    """The stored hash of a run's claim: it verifies both tokens of the run and reveals neither."""
     return secret_hash(seat_token(token) if run else token)
 
 
 def link(prev: str, chain: str, n: int, at: int, actor: str, action: str, data: str) -> str:
-    """One link of a chain. `chain` is the task's key, or the workspace's name for what concerns no task."""
+    """The hash of one event in its chain. `chain` is the task's key, or the workspace's name for events without a task."""
     return str(_sha256("\x1f".join((prev, chain, str(n), str(at), actor, action, data)).encode()).hexdigest())

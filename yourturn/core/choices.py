@@ -1,6 +1,6 @@
-"""Choices that act: what an option of the system's own questions does. `CHOICES` in rules.py says which reason offers which.
+"""Effects of the options that the system offers in its own questions. `CHOICES` in rules.py maps reasons to options.
 
-Each returns an outcome (`cancelled`, or `human`: the task stays a person's turn), or "" for that of the kind.
+Each function returns an outcome (`cancelled`, or `human`: the task stays with a person), or "" for the outcome of the kind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .outcomes import open_question
 
 
 def try_dependency_again(d: Draft, q: Question) -> str:
-    """The task that failed is open again, and this one waits for it."""
+    """Reopen the failed dependency and wait for it again."""
     for ref in _failed(d, q):
         d.after.append(Action("reopen", SYSTEM, {}, ref.id))
         d.needs = [other._replace(state=READY) if other.id == ref.id else other for other in d.needs]
@@ -36,12 +36,15 @@ def go_on(d: Draft, q: Question) -> str:
 
 
 def hand_to_person(d: Draft, q: Question) -> str:
-    """Agents did not get it done, so a person does."""
+    """Ask a person to do the work."""
     open_question(d, {"kind": "work"})
     return "human"
 
 
 def _failed(d: Draft, q: Question) -> list[Ref]:
-    """The dependency that the question is about, as long as it has failed and is waited for."""
+    """The dependency that the question is about, if it is still failed and still a dependency."""
     name = json.loads(q.metadata or "{}").get("failed")
     return [ref for ref in d.needs if ref.key == name and ref.state == FAILED]
+
+
+EFFECTS = {effect.__name__: effect for effect in (try_dependency_again, drop_dependency, abandon, go_on, hand_to_person)}

@@ -1,4 +1,4 @@
-"""What moves of a claim do: to take a task, to keep it, to give it back, to lose it."""
+"""Effects of moves on a claim: claim, heartbeat, release, expire, park, fence."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from .decision_builder import Draft
 from .journal import write
 from .model import DEFERRED, HUMAN, READY, RETRY_EXHAUSTED, SYSTEM, WORKING, Claim, Note
 from .outcomes import drop_claim, open_question, rest
+from .rules import choice_of
 from .time_format import when
 
 
 def claim(d: Draft) -> None:
     task = d.case.task
     assert task is not None
-    epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1  # none that was handed out before a restore comes again
+    epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1  # higher than any epoch from before a restore
     lease = d.args.get("lease") or d.settings["lease"]
     token = f"{task.key}.{epoch}.{d.args['secret']}"
     d.claim = Claim(task.key, d.args["worker"], epoch, token, d.now + lease)
@@ -52,13 +53,11 @@ def expire(d: Draft) -> None:
 
 
 def _spend_try(d: Draft, how: str) -> None:
-    """What became of the last try is the task's reason until somebody takes it again, or a person decides."""
-    from .rules import choice_of
-
+    """Record why the try ended as the task's reason; the next claim or a person's decision clears it."""
     worker = d.get("holder")
     drop_claim(d)
     d.put(reason=f"{worker} {how}")
-    d.put(host=None)  # whoever sat there is gone: no machine comes first
+    d.put(host=None)  # the session is gone: no host is preferred
     d.put(retry_count=d.get("retry_count") + 1)
     rest(d)
     if d.get("retry_count") >= d.get("max_retries"):
@@ -70,7 +69,7 @@ def _spend_try(d: Draft, how: str) -> None:
 
 
 def park(d: Draft) -> None:
-    """Give the task up without costing a try: to sleep, or back to the queue; while it waits for a person it goes on waiting."""
+    """Drop the claim without counting a try: the task is deferred or ready again, or keeps waiting for a person."""
     write(d)
     drop_claim(d)
     if d.state == HUMAN:
@@ -81,7 +80,7 @@ def park(d: Draft) -> None:
 
 
 def fence(d: Draft) -> None:
-    """The desk was restored. What was handed out before, somebody may still hold; here it allows nothing any more."""
+    """Void claims and permissions from before a restore."""
     worker, void = d.get("holder"), [f"Q{number}" for number in d.args.get("approvals", ())]
     drop_claim(d)
     if d.state == WORKING:

@@ -1,4 +1,4 @@
-"""How a task comes to be: written down here, or brought along from another tracker with its history."""
+"""Creates tasks: new ones, and imports from another tracker with their history."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from .guards import right_size
 from .journal import write
 from .model import BLOCKED, CREATED, DEFERRED, ENDED, FAILED, READY, Note
 from .outcomes import open_question, rest
+from .questions import as_closed, make
 
 
 def create(d: Draft) -> None:
@@ -48,7 +49,7 @@ def _born(d: Draft) -> None:
 
 
 def import_(d: Draft) -> None:
-    """A task as it was elsewhere. `waits`: for something that is still open, here already or about to be imported."""
+    """A task as another tracker had it. `waits`: it depends on an open task, imported already or later in the same import."""
     _born(d)
     a = d.args
     created_at = min(a.get("created_at") or d.now, d.now)
@@ -77,9 +78,7 @@ def import_(d: Draft) -> None:
 
 
 def _asked_before(d: Draft, past: dict[str, Any], created_at: int) -> None:
-    """A question that was asked elsewhere: closed there, or still open and somebody's turn here."""
-    from .questions import as_closed, make
-
+    """A question from another tracker: closed there, or still open here."""
     asked_at = min(past.get("at") or created_at, d.now)
     if "by" not in past:
         open_question(d, past, by=past.get("author"), at=asked_at if "at" in past else None)

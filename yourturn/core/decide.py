@@ -1,21 +1,23 @@
-"""decide(case, action, now) -> Decision: the law applied to one case. Pure.
+"""decide(case, action, now) -> Decision: applies the rules to one case. Pure.
 
-The order of the questions it asks is the order in which people want to be told: May you ever say this? Is the claim that
-you show still yours? Is the move legal from here? May you say it here? Is anything in the way? Only then the effect runs,
-on a draft, and the draft becomes a Decision, or an error, in which case nothing has happened.
+Checks run in the order in which errors help most: may this role use the verb at all, is the presented claim valid, is the
+move legal from this state, may this actor make it here, does a guard object. Only then the effect runs on a draft. The
+draft becomes a Decision; an error leaves nothing behind.
 
-`due(case, now)` is the other half: the one move, if any, that the system owes a case now. Clockwork, follow-ups and reads
-all ask this function, so a lease that ran out is over for everybody at the same moment.
+`due(case, now)` returns the next move, if any, that the system has to make for a case: an expired lease, a timeout, a
+follow-up. The clock, follow-ups and reads all use it, so a lease expires for all readers at the same moment.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
 
+from . import claims, creation, effects, guards, journal, outcomes
 from .canonical_json import claim_hash, secret_hash
 from .decision_builder import Draft
-from .effects import late_answer
 from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed
 from .field_text import answered
 from .guards import no_open_need, refused, too_large
@@ -47,12 +49,28 @@ from .outcomes import AT_ONCE
 from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
 from .time_format import when
 
-#: Everybody who is named in some row of a verb.
+_RULES = (*TRANSITIONS.values(), *RESTARTS.values())
+
+
+def _named(name: str, *modules: ModuleType) -> Callable[[Draft], Any]:
+    for module in modules:
+        if name in vars(module):
+            return vars(module)[name]  # type: ignore[no-any-return]
+    raise AttributeError(f"the table of rules names {name!r}, and no module has a function of that name")
+
+
+#: The functions behind the names in the table. A name without a function fails here, when the package is imported.
+GUARDS: dict[str, Callable[[Draft], str]] = {name: _named(name, guards) for rule in _RULES for name in rule.guards}
+EFFECTS: dict[str, Callable[[Draft], None]] = {
+    rule.effect: _named(rule.effect, creation, claims, journal, outcomes, effects) for rule in _RULES
+}
+
+#: verb -> all groups that some row of the table names.
 _EVER: dict[str, frozenset[str]] = {}
 for (_, _verb), _rule in TRANSITIONS.items():
     _EVER[_verb] = _EVER.get(_verb, frozenset()) | _rule.who
 
-#: Which role may say a verb at all, in some state.
+#: (verb, role) pairs that are allowed in at least one state.
 _MAY = {(verb, role) for role, names in ROLES.items() for verb, named in _EVER.items() if named & names}
 
 _VERDICT = {"approve": APPROVED, "accept": APPROVED, "reject": REJECTED}
@@ -63,7 +81,7 @@ _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
 
 
 def may_ever(verb: str, who: Who) -> None:
-    """Before anything is loaded: an agent that approves is told so, whatever the state."""
+    """Refuse a verb that the role may use in no state. Runs before anything is loaded."""
     meant = verb if who.role == "system" and verb in _EVER else _MEANT.get(verb, verb)
     if (meant, who.role) not in _MAY:
         named = _EVER[meant]
@@ -82,7 +100,7 @@ def _people(named: frozenset[str]) -> str:
 
 def decide(case: Case, action: Action, now: int) -> Decision:
     task = case.task
-    now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)  # time for decisions never runs backwards
+    now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)  # decisions never go back in time
     d = Draft(case, action, now)
     may_ever(action.verb, action.who)
     if action.version is not None and task is not None and task.version != action.version:
@@ -109,7 +127,7 @@ def decide(case: Case, action: Action, now: int) -> Decision:
 
 
 def _meant(d: Draft) -> str:
-    """The verb of the table behind a word about a question, and the question itself."""
+    """The verb of the table for a word about a question. Sets the question on the draft."""
     spoken = d.action.verb
     verb = MEANS.get((spoken, d.state), spoken)
     if verb not in _TO_A_QUESTION:
@@ -147,16 +165,17 @@ def _may(d: Draft, rule: Rule, verb: str) -> None:
 
 
 def _apply(d: Draft, rule: Rule, verb: str) -> None:
-    for guard in rule.guards:
+    for name in rule.guards:
+        guard = GUARDS[name]
         if guard(d):
             what = d.key if d.case.task else d.args.get("title")
             raise refused(f"Cannot {verb.replace('_', ' ')} {what}", guard, d)
-    rule.effect(d)
+    EFFECTS[rule.effect](d)
     assert d.state in rule.to, f"{verb} landed in {d.state}, not in {rule.to}"
 
 
 def _proof(task: Task, d: Draft) -> bool:
-    """Does the speaker hold the claim? A claim that is shown is always checked."""
+    """True if the actor holds the claim. A presented claim is always verified."""
     if d.action.verb == "claim":
         return False
     token, worker, who = d.args.get("claim"), d.args.get("worker"), d.action.who
@@ -188,7 +207,7 @@ def _proof(task: Task, d: Draft) -> bool:
 
 
 def _how_it_ended(task: Task, d: Draft) -> str:
-    """Why the last claim of a task counts no more, as far as its row tells."""
+    """Why the last claim of a task is over, as far as its row tells."""
     was = f"it is '{task.state}'"
     if task.holder is not None:
         return f"the lease of {task.holder} ran out at {when(task.lease_expires_at or 0)} (epoch {task.epoch}); {was}"
@@ -204,18 +223,18 @@ def _how_it_ended(task: Task, d: Draft) -> str:
 
 
 def holds(task: Task, token: str, now: int) -> bool:
-    """Is this the token of the claim that holds now?"""
+    """True if this is the token of the current claim."""
     known = (secret_hash(token), claim_hash(token, run=True)) if task.workflow else (secret_hash(token),)
     return task.claim_hash in known and (task.lease_expires_at or 0) > now
 
 
 def held_last(task: Task, token: str, who: Who) -> bool:
-    """Was this the last claim, and nobody has taken the task since? Its secret is gone: who opens the desk itself is believed."""
+    """True if this was the last claim and no other followed. Its hash is cleared; direct database users are trusted."""
     return who.direct and task.holder is None and token.startswith(f"{task.key}.{task.epoch}.")
 
 
 def _find_question(d: Draft) -> Question | None:
-    """The named question, or the one that the task's key stands for."""
+    """The named question, or the open question of the task."""
     if d.action.question is not None:
         return next((q for q in d.questions if q.id == d.action.question), None)
     pending = d.case.pending()
@@ -234,11 +253,11 @@ def _find_question(d: Draft) -> Question | None:
 
 
 def _too_late(d: Draft) -> Decision:
-    """First answer wins; the loser is told who, when and how. Only `restart` keeps a late answer."""
+    """The first answer wins; the error says who answered, when and how. Only `restart` keeps a late answer."""
     q = d.question
     assert q is not None and d.case.task is not None
     if d.action.verb in _ANSWERS and d.args.get("restart"):
-        late_answer(d)
+        effects.late_answer(d)
         rule = RESTARTS.get(d.case.task.state)
         if rule is not None:
             _may(d, rule, "reopen")
@@ -260,7 +279,7 @@ def _too_late(d: Draft) -> Decision:
 
 
 def _in_words(q: Question) -> str:
-    """What somebody answered, as they saw it: 'said no', 'rejected it “softer”', 'answered “JWT”'."""
+    """An answer as its person saw it: 'said no', 'rejected it “softer”', 'answered “JWT”'."""
     response = json.loads(q.response or "{}")
     value, text = response.get("value"), response.get("text") or ""
     if response.get("verdict") == REJECTED:
@@ -288,7 +307,7 @@ def _decision(d: Draft) -> Decision:
         changed["updated_at"] = d.now
     if task is not None and task.state == d.state == HUMAN and (d.opened or d.closed):
         was, asks = awaited(d.case.questions), awaited(d.questions)
-        if was != asks:  # the state says nothing of it
+        if was != asks:  # not visible in the state
             d.data["awaiting"] = {"from": was, "to": asks}
     action = d.action if d.args is d.action.args else d.action._replace(args=d.args)
     found = Decision(d.case, action, altered(task, changed) if task is not None else Task(**changed), d.now, changed)
@@ -312,12 +331,12 @@ def _decision(d: Draft) -> Decision:
 
 
 def awaited(questions: Iterable[Question]) -> str | None:
-    """The kind of the oldest open question that holds the task up."""
+    """The kind of the oldest open blocking question."""
     return next((q.kind for q in questions if q.status == PENDING and q.blocking), None)
 
 
 def next_due(task: Task, questions: Iterable[Question]) -> int | None:
-    """The next moment at which time alone moves this task."""
+    """The next time at which `due` can return a move for this task."""
     unasked = task.state == REVIEW and not any(q.status == PENDING and q.reason == FINISHED for q in questions)
     return _soonest(questions, task.lease_expires_at, task.wake_at, task.updated_at if unasked else None)
 
@@ -328,7 +347,7 @@ def _soonest(questions: Iterable[Question], *moments: int | None) -> int | None:
 
 
 def due(case: Case, now: int) -> Action | None:
-    """The move that the system owes this case now."""
+    """The move that the system has to make for this case now, or None."""
     task = case.task
     assert task is not None
     if task.lease_expires_at is not None and task.lease_expires_at <= now:
@@ -364,7 +383,7 @@ def _owed_when_blocked(case: Case, task: Task) -> Action | None:
 
 
 def _without_cause(case: Case, task: Task) -> Action | None:
-    """A question of the system whose cause is gone: the dependency is open, done or no longer waited for; tries are left."""
+    """A question of the system whose cause is gone: the dependency is open, done or removed, or tries are left."""
     needed = {ref.key: ref.state for ref in case.needs}
     for q in case.pending():
         if q.asked_by != SYSTEM.name:

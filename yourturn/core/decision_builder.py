@@ -1,4 +1,4 @@
-"""A move in the making: what guards look at and effects write on. Lives only inside decide()."""
+"""The draft of a decision: guards read it, effects write to it. Lives only inside decide()."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Draft:
         self.data: dict[str, Any] = {}
         self.claim: Claim | None = None
         self.holds_claim = False
-        self.script = False  #: of a run: who holds it is its script, and not an agent in a step of it
+        self.script = False  #: runs only: the claim was proved by the script, not by an agent in one of its steps
         self.silent = False
         self.used: Question | None = None
         self.steps: list[Step] = []
@@ -69,6 +69,6 @@ class Draft:
         return [q for q in self.questions if q.status == PENDING and q.blocking]
 
     def swap(self, new: Question) -> None:
-        """Put the changed question in the old one's place."""
+        """Replace a question of the draft by its changed version."""
         self.questions = [new if q.id == new.id else q for q in self.questions]
         self.closed = [q for q in self.closed if q.id != new.id] + [new]

@@ -1,10 +1,11 @@
-"""What a move does. Each effect writes on a draft: fields, questions, notes, and the moves that follow from it."""
+"""Effects of moves. Each writes fields, questions, notes and follow-up moves to a draft."""
 
 from __future__ import annotations
 
 import json
 from typing import Any
 
+from . import choices
 from .canonical_json import dumps
 from .decision_builder import Draft
 from .errors import Invalid, Precondition
@@ -38,12 +39,15 @@ from .model import (
 from .outcomes import close, end, finished, given, leave, open_question, review
 from .outcomes import drop_claim as drop_claim
 from .outcomes import rest as rest
+from .questions import fit
+from .rules import CHOICES
+from .rules import outcome as outcome_of
 
 # --- questions ------------------------------------------------------------------------------------------------------
 
 
 def ask(d: Draft) -> None:
-    """Asked by the claim's holder, the claim stays held; a blocking question by anybody else drops it."""
+    """A question of the claim's holder keeps the claim; a blocking question of another actor drops it."""
     if d.args.get("reason") == FINISHED:
         open_question(d, finished(d))
         return
@@ -56,7 +60,7 @@ def flag(d: Draft) -> None:
     write(d)
     if d.args.get("once") and any(q.kind == d.args.get("kind") for q in d.waiting()):
         update(d)
-        d.silent = not (d.steps or d.program or d.args.get("fields"))  # it is that person's turn already
+        d.silent = not (d.steps or d.program or d.args.get("fields"))  # the task waits for that person already
         return
     if d.args.get("replace"):
         _replace(d)
@@ -71,17 +75,13 @@ def flag(d: Draft) -> None:
 
 
 def _replace(d: Draft) -> None:
-    """The new question takes the place of those that its speaker may take off the desk; others stay open beside it."""
+    """The new question replaces those that its asker may withdraw; others stay open."""
     for old in d.waiting():
         if takes_off(d, old):
             close(d, old, WITHDRAWN, why=f"replaced by a question of kind {d.args.get('kind') or 'input'}")
 
 
 def answer(d: Draft) -> None:
-    from .questions import fit
-    from .rules import CHOICES
-    from .rules import outcome as outcome_of
-
     q = d.question
     assert q is not None
     verdict, response = fit(q, d.args)
@@ -101,10 +101,10 @@ def answer(d: Draft) -> None:
     if not q.blocking:
         return
     d.put(retry_count=0, reason="")
-    offered = q.asked_by == SYSTEM.name and q.response_type == "choice" and verdict == APPROVED  # not so before schema 6
+    offered = q.asked_by == SYSTEM.name and q.response_type == "choice" and verdict == APPROVED  # schema 5 had no options
     choice = CHOICES.get((q.reason or "", str(response["value"]))) if offered else None
     if choice is not None:
-        outcome = choice.effect(d, q) or outcome
+        outcome = choices.EFFECTS[choice.effect](d, q) or outcome
     if outcome == "human":
         return
     if outcome == "cancelled":
@@ -121,7 +121,7 @@ def answer(d: Draft) -> None:
 
 
 def _sent_back(d: Draft, why: str) -> None:
-    """Finished work is not accepted: an agent works on it again. Of a container, a person says what is missing."""
+    """Finished work was rejected: an agent works on it again; for a container a person says what is missing."""
     if d.state == HUMAN:
         d.put(return_state=READY)
     leave(d, "back")
@@ -134,9 +134,7 @@ def _sent_back(d: Draft, why: str) -> None:
 
 
 def late_answer(d: Draft) -> None:
-    """Kept as a note that says what it answers; and if the task has ended, it starts again."""
-    from .questions import fit
-
+    """Keep a late answer as a note that names its question; decide() reopens a task that has ended."""
     q = d.question
     assert q is not None
     words = str(d.args.get("text") or "").strip()
@@ -162,7 +160,7 @@ def _answer_in_words(verdict: str, response: dict[str, Any]) -> str:
 
 
 def outlived(q: Question, others: list[Question]) -> bool:
-    """An agent's question that runs out takes no question of a person off the desk with it."""
+    """The timeout of an agent's question does not close questions of people."""
     return q.asked_by.startswith("agent:") and any(other.asked_by.startswith("human:") for other in others)
 
 
@@ -188,7 +186,7 @@ def silence(d: Draft) -> None:
     elif how == "default":
         leave(d, "back")
     elif how == "defer" and d.waiting():
-        leave(d, "back")  # somebody else's question still waits: only this one is over
+        leave(d, "back")  # another question is still open: only this one is closed
     elif how in ("fail", "stuck") and outlived(q, d.waiting()):
         leave(d, None)
     elif how == "defer":
@@ -221,7 +219,7 @@ def hand_back(d: Draft) -> None:
 
 
 def use(d: Draft) -> None:
-    """What was allowed is about to be done. The same call may say so again: it cannot know whether it was heard."""
+    """Record that a permission is being used. The same call may repeat it, as its reply may have been lost."""
     q = d.question
     assert q is not None
     if q.used_by is not None:
@@ -254,19 +252,19 @@ def complete(d: Draft) -> None:
 
 
 def _account(d: Draft) -> None:
-    """What the agent says about the work beside its summary is kept for whoever looks at it."""
+    """Keep details and issues that the agent reports beside its summary."""
     text = account(d.args.get("details", ""), d.args.get("issues", ()))
     if text:
         d.notes.append(Note(d.action.who.name, text, d.now))
 
 
 def gather(d: Draft) -> None:
-    """A container whose parts have all ended is finished work like any other."""
+    """A container whose children have all ended becomes finished work."""
     _finished(d, f"All parts of {d.get('title')} are finished.")
 
 
 def _finished(d: Draft, text: str) -> None:
-    """The task names a kind of sign-off, or the project decides whether a person looks at it."""
+    """Ask for the sign-off that the task requires, or else the review that the project's settings require."""
     if d.get("requires"):
         d.put(state=READY, return_state=None, outcome=None)
         open_question(d, {"kind": d.get("requires"), "text": text, "context": given(d)})
@@ -344,7 +342,7 @@ def note(d: Draft) -> None:
 
 
 def update(d: Draft) -> None:
-    """What `flag` and `hand_back` change beside whose turn it is is changed as `update` does it, in the same move."""
+    """Apply field changes that `flag` and `hand_back` carry, as `update` would, in the same move."""
     fields = dict(d.args.get("fields", ()))
     if "labels" in fields:
         fields["labels"] = json.dumps(fields["labels"])

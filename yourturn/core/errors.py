@@ -1,4 +1,4 @@
-"""Every way in which Yourturn says no.
+"""All errors of Yourturn.
 
 One class serves the command line, HTTP and MCP: it knows its code (for programs), its exit code, its HTTP status, and
 what to say next. A message names the thing and its state; `reason` says why; `hint` says what to type instead.
@@ -22,7 +22,7 @@ class YourturnError(Exception):
         return f"{self.message}: {self.reason}" if self.reason else self.message
 
     def lines(self) -> list[str]:
-        """What a person reads."""
+        """The text for a person."""
         out = [f"Error: {self.message}"]
         if self.reason:
             out.append(f"Reason: {self.reason}")
@@ -31,7 +31,7 @@ class YourturnError(Exception):
         return out
 
     def as_json(self) -> dict[str, dict[str, str]]:
-        """What a program reads."""
+        """The JSON for a program."""
         return {"error": {"code": self.code, "message": str(self), "hint": self.hint}}
 
 
@@ -48,43 +48,43 @@ class NoDesk(NotFound):
 
 
 class IllegalMove(YourturnError):
-    """The cell of the table is empty."""
+    """The table has no such move from this state."""
 
     code, exit_code, http_status = "illegal_move", 4, 409
 
 
 class Precondition(YourturnError):
-    """The cell exists, but something it asks for is missing."""
+    """The move exists, but a guard refuses it."""
 
     code, exit_code, http_status = "precondition", 4, 409
 
 
 class ClaimLost(YourturnError):
-    """The writer's lease is over, or somebody else's epoch is newer."""
+    """The writer's lease has expired, or a newer epoch exists."""
 
     code, exit_code, http_status = "claim_lost", 4, 409
 
 
 class AlreadyClosed(YourturnError):
-    """Somebody, or silence, was faster."""
+    """The question was answered, withdrawn or timed out before."""
 
     code, exit_code, http_status = "already_answered", 4, 409
 
 
 class KeyReused(YourturnError):
-    """An idempotency key came back with a different request."""
+    """An idempotency key was reused for a different request."""
 
     code, exit_code, http_status = "idempotency_conflict", 4, 409
 
 
 class Changed(YourturnError):
-    """The task is no longer as the speaker saw it."""
+    """The task has changed since the actor read it."""
 
     code, exit_code, http_status = "changed", 4, 412
 
 
 class TooMany(YourturnError):
-    """Too often in too short a time."""
+    """Rate limit exceeded."""
 
     code, exit_code, http_status = "too_many", 4, 429
     retry_after = 1  #: seconds
@@ -95,7 +95,7 @@ class NotAllowed(YourturnError):
 
 
 class NotKnown(NotAllowed):
-    """Who is asking? No credential, or one that is worth nothing."""
+    """Missing or invalid credential."""
 
     code, http_status = "not_known", 401
 
@@ -109,34 +109,34 @@ class TooLarge(Invalid):
 
 
 class StillWaiting(YourturnError):
-    """Nobody has answered yet, and whoever asked does not want to wait any longer."""
+    """The wait is over and the question is still open."""
 
     code, exit_code, http_status = "still_waiting", 7, 202
     question = ""
 
 
 class Refused(YourturnError):
-    """A person said no, or took the question off the desk."""
+    """A person said no, or withdrew the question."""
 
     code, exit_code, http_status = "refused", 5, 403
     question = who = at = why = ""
 
 
 class NobodyAnswered(YourturnError):
-    """The time was over. Silence allows nothing, and is no refusal either."""
+    """The question timed out: neither allowed nor refused."""
 
     code, exit_code, http_status = "nobody_answered", 4, 409
     question = ""
 
 
 class StoreTrouble(YourturnError):
-    """The database could not do it. Nothing was changed, unless the hint says that this cannot be known."""
+    """The database failed. Nothing was changed, unless the hint says that this is unknown."""
 
     code, exit_code, http_status = "store", 1, 503
 
 
 class MaybeDone(StoreTrouble):
-    """The connection to a server broke after a change was sent. Said again with the same `key`, it counts once."""
+    """The connection broke after a change was sent. A retry with the same `key` counts once."""
 
     code = "maybe_done"
     key = ""  #: the idempotency key of the change; empty where it has none
@@ -159,7 +159,7 @@ class SchemaMismatch(StoreTrouble):
 
 
 class GitTrouble(YourturnError):
-    """Git, or what it needs, could not do it. What was in the folder is still there."""
+    """A git command failed. The folder's contents are unchanged."""
 
     code, exit_code, http_status = "git", 1, 500
 

@@ -1,4 +1,4 @@
-"""Fields in plain lines: what agents give beside their words, as people, notes, briefs and commit messages show it."""
+"""Structured fields of questions and results as plain text, for terminals, notes, briefs and commit messages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 
 def snake(name: str) -> str:
-    """questionContext and question_context are the same."""
+    """snake_case for both questionContext and question_context."""
     return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
 
 
@@ -21,7 +21,7 @@ def label(name: str) -> str:
 
 
 def told(fields: Any) -> list[str]:
-    """A context as lines. `text` is the context itself: it stands first and needs no label."""
+    """A context as lines. The key `text` comes first and without a label."""
     if not isinstance(fields, dict):
         return _lines(fields)
     own = _lines(fields.get("text"))
@@ -53,7 +53,7 @@ _OPTION = frozenset({"id", "label", "value"})
 
 
 def option_label(value: Any) -> str:
-    """Of an option that says no more than its label, the label; else ''."""
+    """The label of an option that has nothing else; otherwise ''."""
     return str(value["label"]) if isinstance(value, dict) and value.get("label") and value.keys() <= _OPTION else ""
 
 
@@ -65,7 +65,7 @@ def line_of(value: Any) -> str:
 
 
 def answered(value: Any, options: Iterable[Any] = ()) -> str:
-    """The value of an answer in the words that its person saw: yes, no, the label of an option."""
+    """The value of an answer as its person saw it: yes, no, or the label of an option."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
@@ -76,6 +76,6 @@ def answered(value: Any, options: Iterable[Any] = ()) -> str:
 
 
 def account(details: str = "", issues: Iterable[str] = ()) -> str:
-    """What an agent says about finished or failed work, as one text: the details, then the issues."""
+    """An agent's account of finished or failed work as one text: details, then issues."""
     seen = "\n".join(f"- {issue}" for issue in issues)
     return "\n\n".join(part for part in (details.strip(), f"Issues:\n{seen}" if seen else "") if part)

@@ -1,6 +1,6 @@
-"""Reasons why not. Each guard returns words that end the sentence 'Reason: …', or "" when nothing is in the way.
+"""Guards. Each returns the reason why a move is refused (it completes 'Reason: …'), or "" to allow it.
 
-NEXT says what to do about it, where the reason does not.
+NEXT has the hint for a refusal whose reason does not say what to do.
 """
 
 from __future__ import annotations
@@ -11,17 +11,19 @@ from typing import Any
 from .decision_builder import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import DONE, ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
+from .questions import allowed, allows
+from .rules import FIELDS, KINDS, ROLES, TAKEN_BACK, valid_from
 from .time_format import lasting
 
 
 def keys(refs: list[Ref] | tuple[Ref, ...]) -> str:
-    """'PROJ-40, PROJ-41', cut where it would drown the sentence."""
+    """'PROJ-40, PROJ-41', shortened when it is long."""
     shown = ", ".join(ref.key for ref in refs[:8])
     return shown if len(refs) <= 8 else f"{shown} and {len(refs) - 8} more"
 
 
 def refused(what: str, guard: Callable[[Draft], str], d: Draft) -> Precondition:
-    """The error of a guard that said why not."""
+    """The error for a guard that refused."""
     return Precondition(what, reason=guard(d), hint=NEXT[guard](d) if guard in NEXT else "")
 
 
@@ -30,7 +32,7 @@ def title(d: Draft) -> str:
 
 
 def too_large(complexity: str, has_children: bool) -> bool:
-    """A task of this size is not work until it has been decomposed."""
+    """True if the task must be decomposed before it can be claimed."""
     return complexity == "xlarge" and not has_children
 
 
@@ -43,7 +45,7 @@ def wrong_size(d: Draft) -> str:
 
 
 def is_work(d: Draft) -> str:
-    """What agents are given. The store's WORKABLE says the same in SQL, for `ready` and `next`; a test compares them."""
+    """The task can be given to agents. WORKABLE in db/ is the same condition in SQL; a test compares them."""
     return container(d.get("type")) or right_size(d)
 
 
@@ -71,7 +73,7 @@ def open_parent(d: Draft) -> str:
 
 
 def open_parent_if_open(d: Draft) -> str:
-    """What ended elsewhere may have a parent that ended too."""
+    """An imported task that has ended may have a parent that has ended."""
     return "" if d.args["state"] in ENDED else open_parent(d)
 
 
@@ -81,7 +83,7 @@ def tries_left(d: Draft) -> str:
 
 
 def may_run(d: Draft) -> str:
-    """Who holds a run speaks as its script: that is for workers, not for every agent that has a token."""
+    """Only workers may claim a run: its holder acts as the script."""
     who = d.action.who
     if d.get("workflow") and who.scopes is not None and "run" not in who.scopes:
         hint = "A worker's token can: turn token create NAME --scope run"
@@ -110,7 +112,7 @@ def future(d: Draft) -> str:
 
 
 def acyclic(d: Draft) -> str:
-    """The desk has looked: `circle` names the tasks that already wait for this one."""
+    """Refuse a dependency cycle. The desk passes the cycle, if there is one, as `circle`."""
     circle = d.args.get("circle")
     if circle and any(ref.id == d.id for ref in circle):
         return "a task cannot wait for itself"
@@ -127,9 +129,7 @@ def children(d: Draft) -> str:
 
 
 def open_question(d: Draft) -> str:
-    """The cell exists only for a question that is open without holding the task up."""
-    from .rules import valid_from
-
+    """The move needs an open question that does not block the task."""
     if d.question is None:
         raise IllegalMove(
             f"Cannot {d.action.verb} {d.key}: it is '{d.state}'",
@@ -140,8 +140,6 @@ def open_question(d: Draft) -> str:
 
 def may_answer(d: Draft) -> str:
     """A project can reserve its gates for approvers."""
-    from .rules import KINDS
-
     q = d.question
     if q is None:
         return ""
@@ -152,8 +150,6 @@ def may_answer(d: Draft) -> str:
 
 
 def _is_approver(d: Draft) -> bool:
-    from .rules import ROLES
-
     return d.settings["approvals"] != "approvers" or "approver" in ROLES[d.action.who.role]
 
 
@@ -164,30 +160,28 @@ def _approver(d: Draft, what: str) -> None:
 
 
 def may_lift(d: Draft) -> str:
-    """Whoever takes a gate away without answering must be one who could have answered."""
-    from .rules import KINDS
-
+    """Lifting a gate without an answer needs the right to answer it."""
     if any(KINDS[q.kind].gate for q in d.waiting()):
         _approver(d, d.key)
     return ""
 
 
 def may_end(d: Draft) -> str:
-    """Whoever ends a task as done must be one who could have signed it off."""
+    """Ending a task as done needs the right to sign it off."""
     if d.get("requires") or REVIEW in (d.state, d.get("return_state")):
         _approver(d, d.key)
     return may_lift(d)
 
 
 def may_take_back(d: Draft) -> str:
-    """Whoever opens again what is done must be one who could have signed it off."""
+    """Reopening a done task needs the right to sign it off."""
     if d.state == DONE:
         _approver(d, d.key)
     return ""
 
 
 def may_create(d: Draft) -> str:
-    """An agent cannot give a task more tries than the project does, nor a body that nobody reviews."""
+    """An agent cannot raise the project's number of tries, nor create a run."""
     who, most = d.action.who, d.settings["max_retries"]
     if not who.is_person and (d.args.get("max_retries") or 0) > most:
         raise NotAllowed(f"{who.name} cannot create that", reason=f"only people give a task more than {most} tries")
@@ -205,14 +199,14 @@ def may_create(d: Draft) -> str:
 
 
 def _asks_itself(fields: dict[str, Any]) -> None:
-    """A run is over when its script is, so nobody would look at such a gate."""
+    """A run ends with its script, so it cannot require a sign-off."""
     if fields.get("requires"):
         hint = 'Let it ask before it ends: pause("Is it good?", kind="approval").'
         raise Invalid("A run requires nothing when it is finished", reason="its script decides whom it asks", hint=hint)
 
 
 def brings_code(d: Draft) -> None:
-    """Who opens the database itself could run anything there; over a wire only an admin says what is run."""
+    """Direct database users may start any script; over HTTP only an admin may."""
     who = d.action.who
     if who.direct or who.role == "admin":
         return
@@ -229,7 +223,7 @@ def a_run(d: Draft) -> str:
 
 
 def script_says(d: Draft) -> str:
-    """A run ends when its script does: an agent that works in one of its steps can end its own turn, not the run."""
+    """Only the script ends a run: an agent in a step can end its own turn, not the run."""
     if d.action.who.is_person or d.action.who.role == "system" or not d.get("workflow"):
         return ""
     return "" if d.script and d.args.get("journal") == d.get("journal") else _NOT_THE_SCRIPT.format(d.get("workflow"))
@@ -259,7 +253,7 @@ def room_for_tries(d: Draft) -> str:
 
 
 def may_withdraw(d: Draft) -> str:
-    """A person may withdraw what somebody asked; an agent only its own, and one that holds the task up only as its holder."""
+    """People may withdraw questions of others; an agent only its own, and a blocking one only while it holds the task."""
     who, q = d.action.who, d.question
     if q is None:
         return ""
@@ -277,12 +271,10 @@ def may_withdraw(d: Draft) -> str:
 
 
 def takes_off(d: Draft, q: Question) -> bool:
-    """May the speaker take this question off the desk? No question of the system, and a gate only as one who could answer it.
+    """True if the actor may withdraw this question: no question of the system, and a gate only with the right to answer it.
 
-    An agent takes back its own; one that holds the task up only as its holder, and none that judges work.
+    An agent withdraws its own questions; blocking ones only as the holder, and none that judges work.
     """
-    from .rules import KINDS, TAKEN_BACK
-
     who = d.action.who
     if q.asked_by == "system" or q.reason == FINISHED:
         return False
@@ -292,7 +284,7 @@ def takes_off(d: Draft, q: Question) -> bool:
 
 
 def may_use(d: Draft) -> str:
-    """Whoever asked for a permission may use it, and whoever holds the task now."""
+    """A permission may be used by its asker and by the current holder of the task."""
     who, q = d.action.who, d.question
     if q is not None and q.asked_by != who.name and not d.holds_claim:
         raise NotAllowed(f"Cannot use {q.name}", reason=f"{q.asked_by} asked for it, and {who.name} does not hold {d.key}")
@@ -300,9 +292,7 @@ def may_use(d: Draft) -> str:
 
 
 def given(d: Draft) -> str:
-    """A permission allows what was shown, or what the person made of it, to one call, until the desk is restored."""
-    from .questions import allowed, allows
-
+    """A permission allows the shown action, or the edited one, for one call, until the desk is restored."""
     q = d.question
     if q is None:
         return "no permission was named"
@@ -325,8 +315,6 @@ def _not_given(q: Question) -> str:
 
 
 def may_update(d: Draft) -> str:
-    from .rules import FIELDS, ROLES
-
     who = d.action.who
     fields = d.args.get("fields", ())
     for field in fields:

@@ -1,14 +1,13 @@
-"""The journal of a run: which calls its script has made, and what came of them.
+"""The journal of a run: the durable calls of its script and their results.
 
-A run is a task whose body is a script. Each durable call of the script is a **step**, named by its place in the script: its
-call index, or a path where calls go side by side (`3.1.0`: the third call, its second branch, the first call there). A step
-is `running`, `waiting` for a person or a date, or `completed`; a completed one never changes, so that whoever replays the
-script, wherever and however often, gets the same results.
+A run is a task whose body is a script. Each durable call of the script is a **step**, identified by its path: the call
+index, or a dotted path inside parallel branches (`3.1.0`: the third call, its second branch, the first call there). A step
+is `running`, `waiting` for a person or a date, or `completed`. A completed step never changes, so every replay of the
+script, on any machine, gets the same results.
 
-A journal is never rewritten either. Starting again begins the next one: an empty one (`reopen`), or one with the steps before
-the place to which the run goes back (`rewind`). What was done behind that place is left behind; or, when the script was
-changed and the person says to go on with it, laid aside as `spare` steps: a call that the new script makes in exactly the
-same way need not be made again.
+A journal is never rewritten. A restart begins a new journal: an empty one (`reopen`), or one with the steps before a given
+path (`rewind`). The steps behind that path stay in the old journal; if a person continues with a changed script, the new
+journal keeps them as superseded steps (`spare`): a call that the new script makes in exactly the same way reuses its result.
 """
 
 from __future__ import annotations
@@ -35,16 +34,18 @@ from .model import (
     Step,
 )
 from .outcomes import close, drop_claim, rest
+from .questions import make
+from .rules import SIGNALS
 from .step_paths import path, place
 
 
 def call_digest(name: str, call: Any) -> str:
-    """Two calls are the same if this is."""
+    """Identifies a call: equal calls have equal digests."""
     return digest([name, call])
 
 
 def write(d: Draft) -> None:
-    """What the script's holder says of its steps, and of its source."""
+    """Write steps and source that the holder of the run reports."""
     if d.args.get("steps") or d.args.get("program"):
         _may_write(d)
     known = {step.place: step for step in d.case.steps}
@@ -57,7 +58,7 @@ def write(d: Draft) -> None:
 
 
 def _may_write(d: Draft) -> None:
-    """Whatever verb brings them along: only a run has steps, and only its script writes them. A new run brings its source."""
+    """Only the script of a run writes steps, whichever verb carries them. A new run brings its source."""
     if not d.get("workflow"):
         raise Precondition(f"Cannot write the journal of {d.key}", reason="it has no script")
     if d.case.task is not None and not d.holds_claim:
@@ -98,13 +99,10 @@ def step(d: Draft) -> None:
 
 
 def settle(d: Draft) -> bool:
-    """A person has a step's outcome at hand: the agent settled it with them in its own session, or they say it themselves.
+    """A person reports the result of a waiting step, for example after a session with its agent.
 
-    A signal that asks something leaves the step waiting: what was asked before is off the desk, and nobody has judged it.
-    Whether it was so is returned.
+    A signal that asks a new question keeps the step waiting: the old question is withdrawn without a verdict. Returns True then.
     """
-    from .rules import SIGNALS
-
     signal, q = d.args.get("signal"), d.question
     if signal is None:
         return False
@@ -114,7 +112,7 @@ def settle(d: Draft) -> bool:
     if old is None or journal != str(d.get("journal")) or old.status == COMPLETED:
         raise Invalid(f"{q.name} was not asked by a step of a run", hint=f'Answer it: turn respond {q.name} "…"')
     if old.status == RUNNING and d.get("holder"):
-        why, hint = f"{old.agent or 'whoever asked'} is still at work in it", f'Answer it: turn respond {q.name} "…"'
+        why, hint = f"{old.agent or 'the agent'} is still working on it", f'Answer it: turn respond {q.name} "…"'
         raise Precondition(f"Cannot settle step {path(where)} of {d.key}", reason=why, hint=hint)
     kind = SIGNALS.get(str(signal.get("status")))
     if kind is not None:
@@ -127,9 +125,7 @@ def settle(d: Draft) -> bool:
 
 
 def _ask_again(d: Draft, q: Question, kind: str, signal: dict[str, Any]) -> None:
-    """As the agent, of the same step, and with the same patience."""
-    from .questions import make
-
+    """Asks as the agent, for the same step, with the same timeout."""
     text = next((str(signal[name]) for name in ("question", "reason", "message", "summary") if signal.get(name)), None)
     new = make(d, {"kind": kind, "text": text, "context": signal.get("context")}, q.asked_by, tool=False)
     new = new._replace(
@@ -143,10 +139,10 @@ def _ask_again(d: Draft, q: Question, kind: str, signal: dict[str, Any]) -> None
 
 
 def rewind(d: Draft) -> None:
-    """Back to a step, on a new journal that has the steps before it; or, without one, on where it was."""
+    """Go back to a step in a new journal that has the steps before it; without a step, continue in the same journal."""
     to = d.args.get("to")
     if to is not None:
-        at = place(to).partition(".")[0]  # branches go back together
+        at = place(to).partition(".")[0]  # all branches of a parallel() go back together
         old = d.get("journal")
         d.put(journal=old + 1)
         d.rewound = (old, at, bool(d.args.get("spare")))
@@ -156,7 +152,7 @@ def rewind(d: Draft) -> None:
     d.put(retry_count=0)
     if d.state in ENDED:
         d.put(ended_at=None, failure=None, reason="")
-        d.touch += [ref.id for ref in d.case.dependents]  # they asked about its failure
+        d.touch += [ref.id for ref in d.case.dependents]  # their questions about its failure close
     elif d.state == HUMAN:
         drop_claim(d)
         for q in d.questions:

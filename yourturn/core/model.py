@@ -18,7 +18,7 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 #: The ten states of a task.
-CREATED = "created"  #: written down, not vetted yet
+CREATED = "created"  #: created, not vetted yet
 READY = "ready"  #: an agent's turn
 BLOCKED = "blocked"  #: waits for other tasks
 WORKING = "working"  #: claimed
@@ -27,31 +27,31 @@ REVIEW = "review"  #: finished, to be accepted
 DONE = "done"
 FAILED = "failed"
 CANCELLED = "cancelled"
-DEFERRED = "deferred"  #: asleep until a date or a person wakes it
+DEFERRED = "deferred"  #: until a date, or until a person wakes it
 
 STATES = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELLED, DEFERRED)
 ENDED = frozenset({DONE, FAILED, CANCELLED})
-#: A dependent need not wait for these any more.
+#: States that satisfy a dependency.
 RESOLVED = frozenset({DONE, CANCELLED})
-#: Ended, and its work counts: it may go home.
+#: States whose work is delivered.
 COUNTS = frozenset({DONE})
 
-#: Why a question is asked, where a rule depends on it.
+#: Reasons of questions that rules depend on.
 FINISHED = "finished"  #: finished work, to be accepted: its task stays in `review`
 DEPENDENCY_FAILED = "dependency_failed"
 RETRY_EXHAUSTED = "retry_exhausted"
 
-#: The four fates of a question.
+#: The states of a question.
 PENDING = "pending"
 ANSWERED = "answered"
 TIMEOUT = "timeout"
 WITHDRAWN = "cancelled"
 
-#: How far a step is; and what was done before the script was changed.
+#: The states of a step.
 RUNNING = "running"
 WAITING = "waiting"
 COMPLETED = "completed"
-SPARE = "~"  #: before the place of a step that was laid aside
+SPARE = "~"  #: prefix of the path of a superseded step
 
 APPROVED = "approved"
 REJECTED = "rejected"
@@ -59,19 +59,19 @@ VERDICTS = (APPROVED, REJECTED)
 
 
 class Who(NamedTuple):
-    """Who says an action. Comes from the credential, never from the text of a request."""
+    """The actor of an action. Comes from the credential, never from the text of a request."""
 
     name: str  #: human:ana, agent:coder, system
     role: str  #: a row of rules.ROLES
-    direct: bool = False  #: opened the database itself, so a worker's name is proof enough of its claim
-    scopes: frozenset[str] | None = None  #: what their token is narrowed to: rows of access.SCOPES; None is not at all
+    direct: bool = False  #: uses the database directly: a worker's name proves its claim
+    scopes: frozenset[str] | None = None  #: scopes of the token (permissions.SCOPES); None: not limited
 
     @property
     def is_person(self) -> bool:
         return self.name.startswith("human:")
 
     def as_agent(self) -> Who:
-        """The same somebody, speaking as an agent: never more than before, so a viewer stays one."""
+        """This actor with the agent role; viewers stay viewers."""
         role = self.role if self.role == "viewer" else "agent"
         return self._replace(name=f"agent:{self.name.partition(':')[2]}", role=role)
 
@@ -86,12 +86,12 @@ class Project(NamedTuple):
     name: str
     next_number: int
     settings: dict[str, Any]  #: the project's over the workspace's over the defaults
-    fenced_at: Micros | None = None  #: when this desk was last restored: nothing handed out before counts
+    fenced_at: Micros | None = None  #: time of the last restore: claims and permissions from before are void
     said: tuple[Json, Json] = ("{}", "{}")  #: the project's own settings and the workspace's, as they are stored
 
 
 class Ref(NamedTuple):
-    """A neighbour, as far as a decision needs to know it."""
+    """A dependency, dependent, parent or child, as far as a decision reads it."""
 
     id: int
     key: str
@@ -132,7 +132,7 @@ class Task(NamedTuple):
     lease: Micros | None
     lease_expires_at: Micros | None
     wake_at: Micros | None
-    due_at: Micros | None  #: the next moment at which clockwork owes this task a move
+    due_at: Micros | None  #: the next time at which the system has to make a move
     event_count: int
     event_head: str
     version: int
@@ -140,17 +140,17 @@ class Task(NamedTuple):
     created_at: Micros
     updated_at: Micros
     ended_at: Micros | None
-    extra: Json | None  #: what another tracker said, and no field here can
-    host: str | None = None  #: the machine that its session lives on
-    seat: Json | None = None  #: where the session sits
-    journal: int = 0  #: of a run: which of its journals is being written
+    extra: Json | None  #: fields of another tracker without a column here
+    host: str | None = None  #: the machine of its session
+    seat: Json | None = None  #: location of the session: folder, agent, session id
+    journal: int = 0  #: runs: number of the current journal
 
 
 _AT = {name: at for at, name in enumerate(Task._fields)}
 
 
 def altered(task: Task, fields: dict[str, Any]) -> Task:
-    """The row with other values: _replace for a row this wide, several times as fast."""
+    """_replace for wide rows, several times as fast."""
     values = list(task)
     for name, value in fields.items():
         values[_AT[name]] = value
@@ -187,8 +187,8 @@ class Question(NamedTuple):
     asked_at: Micros
     responded_by: str | None
     responded_at: Micros | None
-    used_by: str | None = None  #: a permission: the one call that has made use of it
-    step: str | None = None  #: of a run: the journal and the place of the step that asks, '0/000003'
+    used_by: str | None = None  #: permissions: the call that used it
+    step: str | None = None  #: runs: journal and path of the asking step, '0/000003'
 
     @property
     def name(self) -> str:
@@ -202,25 +202,25 @@ class Note(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One durable call of a run's script."""
+    """One durable call of a script."""
 
     task_id: int
     journal: int
     place: str
     name: str  #: run, pause, ask, step, sleep, now …
     agent: str | None
-    digest: str  #: of the name and the arguments
+    digest: str  #: hash of name and arguments
     call: Json  #: the arguments
     status: str
     session_id: str | None
-    seat: Json | None  #: what it needs to go on
+    seat: Json | None  #: state that the step needs to continue
     result: Json | None
     started_at: Micros
     ended_at: Micros | None
 
 
 class Program(NamedTuple):
-    """The source of a run, as it was when it was begun or gone on with."""
+    """The source of a run at its start or last continuation."""
 
     task_id: int
     journal: int
@@ -252,18 +252,18 @@ class Claim(NamedTuple):
 
 
 class Case(NamedTuple):
-    """All that a decision may look at: one task, its open questions and its neighbours."""
+    """The input of a decision: one task, its open questions, its neighbours."""
 
     project: Project
     task: Task | None = None
-    questions: tuple[Question, ...] = ()  #: pending, oldest first; and the one that the action names
+    questions: tuple[Question, ...] = ()  #: pending ones, oldest first, and the one that the action names
     needs: tuple[Ref, ...] = ()  #: unresolved dependencies
     children: tuple[Ref, ...] = ()  #: children that have not ended
     dependents: tuple[Ref, ...] = ()  #: open tasks that wait for this one
     parent: Ref | None = None
     has_children: bool = False  #: open or ended ones
-    alone: bool = False  #: has, and had, no neighbours at all
-    steps: tuple[Step, ...] = ()  #: those that the action speaks of
+    alone: bool = False  #: never had neighbours
+    steps: tuple[Step, ...] = ()  #: the steps that the action names
 
     @property
     def is_parent(self) -> bool:
@@ -275,12 +275,12 @@ class Case(NamedTuple):
 
     @property
     def offered(self) -> bool:
-        """May the next one who looks for work be given it?"""
+        """True if the task can be given to the next worker."""
         return self.task is not None and self.task.state == READY
 
 
 class Action(NamedTuple):
-    """One thing somebody says. `args` has been checked by core.actions."""
+    """One requested move. core.actions has validated `args`."""
 
     verb: str
     who: Who
@@ -288,13 +288,13 @@ class Action(NamedTuple):
     task: int | None = None
     question: int | None = None
     key: str | None = None  #: idempotency key
-    version: int | None = None  #: the task as the speaker saw it
+    version: int | None = None  #: the version that the actor read
 
 
 class Decision:
-    """What one move writes. The store adds the numbers that only it can give.
+    """Everything that one move writes. The database adds the ids.
 
-    A plain class: dataclasses would cost every command that only starts a tenth of its time.
+    A plain class: importing dataclasses would add a tenth to the start of every command.
     """
 
     __slots__ = (
@@ -303,28 +303,28 @@ class Decision:
     )  # fmt: skip
 
     def __init__(self, found: Case, action: Action, task: Task, now: Micros, set: dict[str, Any]) -> None:
-        self.found = found  #: the case that was decided
+        self.found = found  #: the case before the move
         self.before = found.task
         self.action = action
         self.task = task
         self.now = now
         self.set = set
-        self.questions: tuple[Question, ...] = ()  #: pending, and what became of the others
+        self.questions: tuple[Question, ...] = ()  #: pending and changed questions
         self.needs: tuple[Ref, ...] = ()
         self.opened: tuple[Question, ...] = ()
         self.closed: tuple[Question, ...] = ()
         self.notes: tuple[Note, ...] = ()
-        self.needs_added: tuple[tuple[int, int], ...] = ()  #: (task, needs); 0 stands for the task being created
+        self.needs_added: tuple[tuple[int, int], ...] = ()  #: (task, dependency); 0 is the task being created
         self.needs_removed: tuple[tuple[int, int], ...] = ()
-        self.after: tuple[Action, ...] = ()  #: moves of other tasks in the same commit
-        self.touch: tuple[int, ...] = ()  #: neighbours to whom the system may now owe a move
+        self.after: tuple[Action, ...] = ()  #: moves of other tasks in the same transaction
+        self.touch: tuple[int, ...] = ()  #: neighbours for which a move may be due now
         self.data: dict[str, Any] = {}
         self.claim: Claim | None = None
-        self.used: Question | None = None  #: the permission that is used
-        self.silent = False  #: leaves no event (a heartbeat)
+        self.used: Question | None = None  #: the used permission
+        self.silent = False  #: writes no event (heartbeat)
         self.steps: tuple[Step, ...] = ()
         self.program: Program | None = None
-        self.rewound: tuple[int, str, bool] | None = None  #: from which journal, to which place, are later steps laid aside
+        self.rewound: tuple[int, str, bool] | None = None  #: (journal, path, whether later steps are superseded)
 
     @property
     def has_born(self) -> bool:
@@ -332,7 +332,7 @@ class Decision:
 
     @property
     def case(self) -> Case:
-        """The case as it is now, for what follows."""
+        """The case after the move, for follow-ups."""
         f = self.found
         alone = f.alone and not self.needs_added and not self.after
         parent = f.has_children or self.has_born

@@ -1,11 +1,13 @@
-"""Where a move can land: how a task rests, returns and ends, how a question is opened and closed. Effects are made of these."""
+"""State changes that effects are built from: to ready, to review, to an end; questions opened and closed."""
 
 from __future__ import annotations
 
 import json
 
 from .decision_builder import Draft
+from .guards import no_open_child, refused
 from .model import BLOCKED, CREATED, DEFERRED, DONE, FINISHED, HUMAN, PENDING, READY, REVIEW, WITHDRAWN, WORKING, Question
+from .questions import make
 
 _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
 
@@ -15,22 +17,22 @@ def rest(d: Draft) -> None:
 
 
 def _finished_meanwhile(d: Draft) -> bool:
-    """A container whose children all ended while it was put aside: blocked, so that it completes at once."""
+    """A container whose children all ended while it was deferred becomes blocked, so that it completes at once."""
     return d.case.is_parent and d.case.task is not None and d.case.task.state in (CREATED, HUMAN, DEFERRED)
 
 
 def review(d: Draft, text: str = "") -> None:
-    """Finished: accepted at once where the project asks for no review, else a person is asked, and silence may accept it."""
+    """Accept finished work if the project requires no review; otherwise ask a person, with the project's timeout."""
     d.put(state=REVIEW, return_state=None, outcome=None)
     if d.settings["review"] != AT_ONCE:
         open_question(d, finished(d, text))
 
 
-AT_ONCE = 0  #: the setting `review`: finished work needs no look
+AT_ONCE = 0  #: the setting `review`: no review
 
 
 def finished(d: Draft, text: str = "") -> dict[str, object]:
-    """What a person is asked about finished work."""
+    """The question about finished work."""
     policy = d.settings["review"]
     waits = {"on_timeout": "keep"} if policy == "ask" else {"on_timeout": "accept", "timeout": policy}
     words = text or d.get("summary") or f"{d.get('title')} is finished. Accept it?"
@@ -38,12 +40,12 @@ def finished(d: Draft, text: str = "") -> dict[str, object]:
 
 
 def given(d: Draft) -> dict[str, object] | None:
-    """What the agent says about the work beside its summary, for the person who looks at it."""
+    """Details and issues that the agent reported, for the reviewer."""
     return {name: d.args[name] for name in ("details", "issues") if d.args.get(name)} or None
 
 
 def back(d: Draft) -> None:
-    """From `human` to where it was, recomputed."""
+    """The state that follows `human`, recomputed from the dependencies."""
     was = d.get("return_state")
     if was == WORKING and d.get("holder"):
         d.put(state=WORKING, return_state=None, outcome=None)
@@ -56,7 +58,7 @@ def back(d: Draft) -> None:
 
 
 def end(d: Draft, state: str, why: str) -> None:
-    """Done, failed or cancelled: nothing stays open behind it, and whoever waits is told."""
+    """End the task (done, failed, cancelled): close its questions and settle its dependents."""
     drop_claim(d)
     d.put(state=state, return_state=None, outcome=None, ended_at=d.now, wake_at=None)
     for q in d.questions:
@@ -73,8 +75,6 @@ def drop_claim(d: Draft) -> None:
 def open_question(
     d: Draft, args: dict[str, object], by: str | None = None, tool: bool = False, at: int | None = None
 ) -> None:
-    from .questions import make
-
     q = make(d, args, by or d.action.who.name, tool)
     q = q if at is None else q._replace(asked_at=at)
     d.opened.append(q)
@@ -85,16 +85,16 @@ def open_question(
 
 
 def _hold_acceptance(d: Draft) -> None:
-    """While something else is asked, silence about finished work accepts nothing."""
+    """Suspend the timeout of a review while another question is open."""
     for q in d.questions:
         if q.status == PENDING and q.reason == FINISHED and q.timeout_at is not None:
             d.swap(q._replace(timeout_at=None))
 
 
 def _review_again(d: Draft, asked: Question) -> None:
-    """What was asked beside it is settled: the question about the finished work is still open, and its time runs anew.
+    """No other question is open: restart the timeout of the review.
 
-    With a child that was added meanwhile the work is not finished: it is asked about again when the child has ended.
+    If a child was added meanwhile, close the review; it is asked again when the child has ended.
     """
     if d.case.children:
         close(d, asked, WITHDRAWN, why=f"{d.key} has open children again")
@@ -120,7 +120,7 @@ def close(
 
 
 def leave(d: Draft, outcome: str | None) -> None:
-    """One blocking question fewer. The task moves when none is left; among outcomes, `back` beats `done`."""
+    """Leave `human` when no blocking question is open. Among the outcomes, `back` wins over `done`."""
     if outcome is not None and d.get("outcome") != "back":
         d.put(outcome=outcome)
     open_ones = d.waiting()
@@ -130,8 +130,6 @@ def leave(d: Draft, outcome: str | None) -> None:
         return
     if d.get("outcome") == "done":
         if d.case.children:
-            from .guards import no_open_child, refused
-
             raise refused(f"Cannot {d.action.verb} {d.key}", no_open_child, d)
         end(d, DONE, f"{d.key} is done")
     else:

@@ -1,30 +1,29 @@
-"""Who may do what: one table for every surface.
+"""Permissions: one table for every surface.
 
-An **operation** is a verb of the rules, a look, or an errand of the office. `NEEDS` says what it takes; `GRANTS` says what a
-role has. A surface names the operation of each of its routes, pages and tools, and asks `may`; the tests fail for one that
-has no row here. What a verb needs is read from the rules themselves, so there is no second place in which it could differ.
+An **operation** is a verb of the rules, a read, or an administrative change. `NEEDS` has the requirement of each operation,
+`GRANTS` what a role fulfils. A surface names the operation of each of its routes, pages and tools and calls `may`; tests fail
+for an operation without a row. The requirement of a verb is read from the rules, so it cannot differ from them.
 
-    open      nobody has to say who they are
+    open      no credential
     look      any credential: people and agents
-    own       a person, in their own affairs; an admin in anybody's
-    any       people and agents, but not those who only look
-    holder    who holds the claim
-    human     a person who does more than look
+    own       a person for their own account; an admin for any account
+    any       people and agents, but not viewers
+    holder    the holder of the claim
+    human     a person who is not a viewer
     approver  a person who may sign off
     admin     an admin
 
-A token can be narrowed to some **scopes**: then it is good for what they name and for nothing else, whatever its role. A
-token of an agent that names none has `work`. Everybody may look.
+A token can be limited to **scopes**: then it allows only what they name, whatever its role. A token of an agent without
+scopes has `work`. Every token may read.
 
-    read      look
-    ask       ask people, write notes and tasks, use what was allowed
-    work      ask; claim tasks, and say how they went
-    run       work; claim runs and write their journals, and make tokens for the agents in them: a worker's scope
-    answer    ask; and all that people say about tasks
-    manage    projects, people, tokens, one's own affairs
+    read      read
+    ask       ask people, write notes and tasks, use permissions
+    work      ask; claim tasks and report results
+    run       work; claim runs, write their journals, create tokens for their agents: the scope of a worker
+    answer    ask; and all verbs of people about tasks
+    manage    projects, people, tokens, the own account
 
-This is the first of two doors: whoever comes through may still be refused by the rules, which know the task, the claim and
-the settings.
+This check comes first; the rules, which know the task, the claim and the settings, may still refuse.
 """
 
 from __future__ import annotations
@@ -39,20 +38,20 @@ from .rules import MEANS, OFFICE, ROLES, TRANSITIONS
 
 LEVELS = ("open", "look", "own", "any", "holder", "human", "approver", "admin", "system")
 
-#: A person's word -> the verb behind it.
+#: Alias -> verb.
 _MEANT = {word: verb for (word, _), verb in MEANS.items()}
 
 GRANTS: dict[str, frozenset[str]] = {role: frozenset({"open", "look", *found}) for role, found in ROLES.items()}
 
 
 def _least(verb: str) -> str:
-    """What a verb takes in the most generous cell of the table."""
+    """The weakest requirement of a verb in the table."""
     named = {who for (_, other), rule in TRANSITIONS.items() if other == _MEANT.get(verb, verb) for who in rule.who}
     return min(named, key=LEVELS.index)
 
 
 _LOOKS: dict[str, str] = {
-    # what everybody with a credential sees
+    # every credential
     "tasks": "look",
     "questions": "look",
     "events": "look",
@@ -60,26 +59,26 @@ _LOOKS: dict[str, str] = {
     "stats": "look",
     "output": "look",
     "page": "look",
-    # what is no agent's business
+    # not for agents
     "users": "own",
     "sessions": "own",
     "prefs": "own",
     "tokens": "own",
-    # everything at once
+    # the whole desk
     "export": "admin",
     "backup": "admin",
     "audit": "human",
     "trial": "any",
-    # what anybody may ask, to find out whether we are there
+    # health checks
     "health": "open",
     "document": "open",
     "metrics": "look",
 }
 
-#: What is no verb either, and changes something.
+#: Changes that are not verbs.
 _ERRANDS: dict[str, str] = {"import_all": "admin", "reconcile": "any", "presence": "any", "enter": "open", "mcp": "any"}
 
-#: operation -> what it takes.
+#: operation -> requirement.
 NEEDS: dict[str, str] = {
     **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in MEANS}},
     **OFFICE,
@@ -87,7 +86,7 @@ NEEDS: dict[str, str] = {
     **_ERRANDS,
 }
 
-#: Methods of the client, by operation. A method that is not here has the name of its operation.
+#: Client method -> operation, where the names differ.
 METHODS: dict[str, str] = {
     **dict.fromkeys(("list", "ready", "next", "show", "tree", "counts", "holds_up", "moves", "graph"), "tasks"),
     **dict.fromkeys(("steps", "program", "patch", "now", "claim_is_for", "workers", "unattended"), "tasks"),
@@ -134,10 +133,10 @@ def _looks_that_take(*levels: str) -> set[str]:
     return {name for name, need in {**_LOOKS, **_ERRANDS}.items() if need in levels}
 
 
-#: What a worker's token does for the agents that it starts, though it is an agent itself.
+#: Operations that a worker's token has beyond its agent role, for the agents that it starts.
 FOR_ITS_AGENTS = frozenset({"token_create", "token_revoke", "tokens"})
 
-#: scope -> the operations that it is good for. What a role may not, no scope gives it, but for the row above.
+#: scope -> operations. A scope never extends a role, except for the row above.
 SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_looks_that_take("open", "look"))}
 SCOPES["ask"] = SCOPES["read"] | {"create", "ask", "flag", "note", "withdraw", "use", "trial", "reconcile", "mcp"}
 SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder", "presence"}
@@ -145,7 +144,7 @@ SCOPES["run"] = SCOPES["work"] | {"step", "rewind"} | FOR_ITS_AGENTS
 SCOPES["answer"] = SCOPES["ask"] | _verbs_of("human", "approver", "admin") | {"update", "dep_add"}
 SCOPES["manage"] = SCOPES["read"] | OFFICE.keys() | _looks_that_take("own", "human", "admin")
 
-#: What a token is good for that names no scope. None: for all that its role may.
+#: Default scopes of a token by role. None: not limited.
 USUAL: dict[str, frozenset[str] | None] = {role: frozenset({"work"}) if role == "agent" else None for role in ROLES}
 
 
@@ -159,7 +158,7 @@ def in_scope(who: Who, name: str) -> bool:
 
 
 def check_scope(who: Who, name: str) -> None:
-    """Raises what the bearer of a token should be told that is not for this."""
+    """Raises NotAllowed if the token's scopes do not cover the operation."""
     if in_scope(who, name):
         return
     assert who.scopes is not None
@@ -172,19 +171,19 @@ def check_scope(who: Who, name: str) -> None:
 
 
 def narrower(scopes: frozenset[str] | None, other: frozenset[str] | None) -> bool:
-    """Is the first good for nothing that the second is not?"""
+    """True if the first scopes allow nothing beyond the second."""
     return other is None or (scopes is not None and _within(scopes) <= _within(other))
 
 
 def scopes_of(names: Iterable[str] | None, role: str) -> frozenset[str] | None:
-    """The scopes of a token, as they were named when it was made."""
+    """The scopes of a token as given at its creation."""
     return frozenset(names) if names else USUAL[role]
 
 
 def addressed(who: Who) -> frozenset[str] | None:
-    """To whom a question may be sent so that it is theirs: by name, or by a role that they have. None: they answer nothing.
+    """Assignees whose questions count as this actor's: the name and the roles. None: the actor answers no questions.
 
-    One meaning of "mine" for every surface: what is sent to nobody in particular, and what is sent to one of these.
+    All surfaces share this meaning of "mine": unassigned questions, and those assigned to one of these.
     """
     if "human" not in GRANTS[who.role]:
         return None
@@ -198,21 +197,21 @@ def is_mine(who: Who, reviewer: str | None) -> bool:
 
 
 def operation(method: str) -> str:
-    """The operation behind a method of the client."""
+    """The operation of a client method."""
     return METHODS.get(method, method)
 
 
 def looks(method: str) -> bool:
-    """Does this method of the client change nothing?"""
+    """True if the client method only reads."""
     return operation(method) in _LOOKS
 
 
-#: Methods that change something, and that leave the same when they are called twice: they take no idempotency key.
+#: Idempotent methods that write: they take no idempotency key.
 SAME_TWICE = frozenset({"keep_patch", "reconcile", "register_worker", "renew_worker", "remove_worker"})
 
 
 def may(who: Who | None, name: str) -> bool:
-    """`who` is None for somebody who has not said who they are."""
+    """True if the actor may. `who` is None without a credential."""
     need = NEEDS[name]
     if who is None:
         return need == "open"
@@ -221,13 +220,13 @@ def may(who: Who | None, name: str) -> bool:
 
 
 def check(who: Who | None, name: str) -> None:
-    """Raises what somebody should be told who may not."""
+    """Raises NotKnown or NotAllowed if the actor may not."""
     if may(who, name):
         return
     if who is None:
         raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
     if name not in OFFICE and name not in _LOOKS and name not in _ERRANDS and name != "holder":
-        may_ever(name, who)  # in the words of the rules
+        may_ever(name, who)  # for the message of the rules
     if NEEDS[name] in GRANTS[who.role]:
         check_scope(who, name)
     need, words = NEEDS[name], name.replace("_", " ")
@@ -246,10 +245,10 @@ def _a(word: str) -> str:
 
 
 def owns(who: Who, actor: str) -> bool:
-    """Is this their own affair?"""
+    """True if the account is the actor's own."""
     return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)
 
 
 def at_most(role: str, other: str) -> bool:
-    """Has the first nothing that the second has not?"""
+    """True if the first role has no right that the second lacks."""
     return GRANTS[role] <= GRANTS[other]

@@ -1,6 +1,6 @@
-"""Where each answer to a question would lead: `decide` is asked, on trial. Nothing is written.
+"""Previews of the answers to a question: each is tried with `decide`, and nothing is written.
 
-So what a button or a hint announces is what happens, also with two open questions, a held claim, or in a workflow.
+So a button or a hint announces exactly what will happen, also with two open questions, a held claim, or in a run.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from .rules import CHOICES
 
 
 class Effect(NamedTuple):
-    """One way to answer, and the task as it would be then."""
+    """One possible answer, and the task after it."""
 
     way: Way
-    option: Any  #: the option that is chosen, or None
+    option: Any  #: the chosen option, or None
     state: str
-    holder: str | None  #: the worker whose session goes on with it
-    cancels: bool  #: it ends the task, and nobody goes on with it: a person is asked once more
-    waits_for: tuple[str, ...]  #: other questions that keep it a person's turn, or tasks that it waits for
+    holder: str | None  #: the worker whose session continues
+    cancels: bool  #: it cancels the task: surfaces ask for confirmation
+    waits_for: tuple[str, ...]  #: other open questions or open dependencies
 
 
-#: Whoever may answer, it leads to the same.
+#: The actor of the trial; every actor who may answer gets the same result.
 _PERSON = Who("human:preview", "admin", direct=True)
 
 
 def effects(case: Case, q: Question, now: int) -> list[Effect]:
-    """In the order of the table; of a question whose options act, one for each of them. A no that does what an option does
-    already is left out."""
+    """One preview per answer in the order of the table, or one per option where options have effects. A no with the same
+    effect as an option is left out."""
     found: list[Effect] = []
     for way in ANSWERS[q.kind, q.response_type]:
         for option in _options(q) if way.name == "answer" else [None]:
@@ -45,7 +45,7 @@ def effects(case: Case, q: Question, now: int) -> list[Effect]:
 
 
 def lands(case: Case, now: int, question: int | None, **answer: Any) -> str:
-    """The state to which this answer would lead; raises what `answer` would."""
+    """The case after this answer; raises what `answer` would raise."""
     assert case.task is not None
     after = _paid(decide(case, say("answer", _PERSON, task=case.task.id, question_id=question, **answer), now).case, now).task
     assert after is not None
@@ -53,7 +53,7 @@ def lands(case: Case, now: int, question: int | None, **answer: Any) -> str:
 
 
 def _options(q: Question) -> list[Any]:
-    """What a person could give: each option of a choice, else some value that fits."""
+    """Sample values: each option of a choice, otherwise a value that fits the type."""
     if q.response_type == "number":
         return [0]
     return [option["value"] for option in json.loads(q.options)] or ["…"]
@@ -69,7 +69,7 @@ def _after(case: Case, q: Question, way: Way, option: Any, now: int) -> Case | N
 
 
 def _paid(case: Case, now: int) -> Case:
-    """With the moves that the system makes right after it."""
+    """The case after all due moves of the system."""
     while (owed := due(case, now)) is not None:
         case = decide(case, owed, now).case
     return case
@@ -78,7 +78,7 @@ def _paid(case: Case, now: int) -> Case:
 def _effect(way: Way, option: Any, case: Case, q: Question) -> Effect:
     task = case.task
     assert task is not None
-    if way.label == CANCELS and task.state != CANCELLED:  # nothing waits for it: the no is heard, and ends nothing
+    if way.label == CANCELS and task.state != CANCELLED:  # a non-blocking question: a no cancels nothing
         way = way._replace(label="No")
     others = tuple(o.name for o in case.questions if o.status == PENDING and o.blocking and o.id > 0 and o.id != q.id)
     return Effect(way, option, task.state, task.holder, task.state == CANCELLED, others or tuple(ref.key for ref in case.needs))

@@ -1,4 +1,4 @@
-"""Questions: how one is made, and which answers fit it."""
+"""Builds questions and validates answers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from .answers import allowed as allowed_words
 from .canonical_json import digest
 from .decision_builder import Draft
 from .errors import Invalid
+from .fields import duration
 from .model import ANSWERED, APPROVED, FINISHED, MINUTE, PENDING, REJECTED, SYSTEM, WITHDRAWN, Question
+from .rules import KINDS
+from .settings import of_kind
+from .step_paths import place
 
 
 def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
-    """A question from what was said and what its kind fills in. `tool`: asked by tool or API, so its time is limited."""
-    from .fields import duration
-    from .rules import KINDS
-
+    """A question from the arguments and the defaults of its kind. `tool`: asked by tool or API, so its timeout is limited."""
     kind = args.get("kind") or "input"
     row = KINDS[kind]
     text = args.get("text") or row.prompt.format(title=d.get("title"))
@@ -35,7 +36,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     if timeout is None and tool and row.timeout:
         timeout = min(max(duration(row.timeout), d.settings["min_timeout"]), d.settings["max_timeout"])
     elif timeout is not None and not ("steps" in args and d.script) and args.get("reason") != FINISHED:
-        _within_limits(d, timeout)  # a script, and the setting `review`, are a person's word
+        _within_limits(d, timeout)  # scripts and the setting `review` are configured by people
     on_timeout = args.get("on_timeout")
     if timeout is None and not tool and by.startswith("agent:") and not d.get("workflow"):
         timeout, on_timeout = _patience(d, kind, args)
@@ -57,9 +58,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
 
 
 def _patience(d: Draft, kind: str, args: dict[str, Any]) -> tuple[int | None, str | None]:
-    """The project's word on what agents ask at the end of a turn. In a run the script decides."""
-    from .settings import of_kind
-
+    """The project's settings for questions at the end of an agent's turn. In a run the script decides."""
     said, timeout = args.get("on_timeout"), of_kind(d.settings, "signal_timeout", kind)
     if not timeout or said == "keep":
         return None, said
@@ -67,16 +66,14 @@ def _patience(d: Draft, kind: str, args: dict[str, Any]) -> tuple[int | None, st
 
 
 def _step(d: Draft, path: str | None) -> str | None:
-    """The step that asks. Only who holds the run speaks for its steps."""
+    """The step that asks, if the actor holds the run."""
     if path is None or not d.holds_claim or not d.get("workflow"):
         return None
-    from .step_paths import place
-
     return f"{d.get('journal')}/{place(path)}"
 
 
 def trial(args: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Could this be asked at all, about whatever task? Raises Invalid."""
+    """Validate the arguments of a question without a task. Raises Invalid."""
     from types import SimpleNamespace
 
     make(SimpleNamespace(id=0, now=0, settings=settings, get=str), args, "", True)  # type: ignore[arg-type]
@@ -93,7 +90,7 @@ def as_closed(q: Question, past: dict[str, Any], at: int) -> Question:
 
 
 def allows(q: Question, fenced_at: int | None) -> bool:
-    """Does this approval still count? Not if the desk was restored since: what it allowed may have been done already."""
+    """True if this approval is still valid. A restore voids it: its action may have been done already."""
     if q.kind != "permission" or q.status != ANSWERED or q.responded_at is None:
         return False
     said_yes = json.loads(q.response or "{}").get("verdict") == APPROVED
@@ -101,7 +98,7 @@ def allows(q: Question, fenced_at: int | None) -> bool:
 
 
 def allowed(q: Question) -> str | None:
-    """The digest of what an approval allows: what was shown, or what the person made of it."""
+    """The digest of the action that an approval allows: as shown, or as edited by the person."""
     found: str | None = json.loads(q.response or "{}").get("digest", q.digest)
     return found
 
@@ -156,14 +153,14 @@ def _json(value: Any) -> str | None:
 
 
 def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The verdict and response that an answer amounts to, or Invalid with what is allowed. The question stays open.
+    """The verdict and response of an answer; raises Invalid with the allowed words, and the question stays open.
 
-    Without a verdict, the value says it; and without a value, the words do: they are never a yes by themselves.
+    Without a verdict the value decides, and without a value the text does; text alone is never a yes.
     """
     said, value, text = args.get("verdict"), args.get("value"), args.get("text") or ""
     own: dict[str, str] = {}
     if args.get("signal") is not None and value is None and q.response_type in ("choice", "boolean", "number"):
-        verdict = said or APPROVED  # what came of it is said by the signal
+        verdict = said or APPROVED  # the signal carries the result
     elif said != REJECTED and q.kind == "permission" and isinstance(value, dict):
         verdict = APPROVED
         value, own = _edited(q, value)
@@ -182,7 +179,7 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str, Any, str]:
-    """A yes or a no: by the verb, by the value, or by the only word that was given."""
+    """The yes or no: from the verb, the value, or a single word of text."""
     if value is None and said is None and text:
         value, text = text, ""
     yes = said != REJECTED if value is None else verdict_of(value)
@@ -219,16 +216,16 @@ def _quote(value: Any) -> str:
     return f"“{shown if len(shown) <= 40 else shown[:39] + '…'}”"
 
 
-#: What a person may change in an action that they allow. Which tool runs, and where, is what was shown.
+#: Parts of an action that a person may edit before allowing it. Tool and folder stay as shown.
 EDITABLE = ("input", "arguments")
 
 
 def _edited(q: Question, value: dict[str, Any]) -> tuple[Any, dict[str, str]]:
-    """An action as the person wants it: theirs, so it has a digest of its own."""
+    """The action as edited by the person, with its own digest."""
     shown = json.loads(q.action or "null")
     if not isinstance(shown, dict) or not shown.keys() & set(EDITABLE):
         raise Invalid(f"{q.name} has no input that could be edited", hint="The question is still open.")
-    if digest(value) == q.digest:  # 1 and True are equal in Python, and not the same
+    if digest(value) == q.digest:  # 1 == True in Python, but their digests differ
         return True, {}
     if value.keys() != shown.keys() or any(value[name] != shown[name] for name in shown if name not in EDITABLE):
         raise Invalid(
@@ -265,7 +262,7 @@ def _choice(q: Question, value: Any, text: str) -> tuple[Any, str]:
 
 
 def _several(q: Question, options: list[dict[str, Any]], text: str) -> list[Any]:
-    """Several in one line: 'A, B', also where an option has a comma of its own; or a JSON list."""
+    """Several options in one line: 'A, B' (an option may contain a comma), or a JSON list."""
     try:
         found = json.loads(text) if text.lstrip().startswith("[") else None
     except ValueError:
@@ -288,7 +285,7 @@ def _several(q: Question, options: list[dict[str, Any]], text: str) -> list[Any]
 
 
 def _spaced(name: str) -> str:
-    """The name of an option as it is compared in a line of several."""
+    """The normalized name of an option."""
     return ", ".join(part.strip() for part in name.split(",")).casefold()
 
 
@@ -302,7 +299,7 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
     if fits:
         return fits[0]["value"]
     if q.asked_by == SYSTEM.name and len(str(value).split()) < 2:
-        raise _not_one_of(q, options)  # a sentence is advice for the next try; a bare no, nope or stop is none
+        raise _not_one_of(q, options)  # a sentence is advice for the next try; a single word like no or stop is not
     if q.allow_other and isinstance(value, str) and value.strip():
         return value
     raise _not_one_of(q, options)
@@ -317,7 +314,7 @@ def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
     return Invalid(f"{q.name} takes {which}: {names}{other}", hint="The question is still open.")
 
 
-#: A decimal comma, as many keyboards have it. Three digits after it may also be thousands: that is refused, not guessed.
+#: A decimal comma. Three digits after it could also mean thousands: refused instead of guessed.
 _COMMA = re.compile(r"[+-]?\d+,\d+\Z", re.ASCII)
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2},\d{3}\Z", re.ASCII)
 

@@ -1,4 +1,4 @@
-"""What a name means: a task's key, a question's number, a bare number, or an id that a task had in another tracker.
+"""Resolves names of tasks and questions: a key, a question number, a bare number, or an id from another tracker.
 
 A name as the desk prints it (`BD-17`, `Q19`) means that and nothing else, so programs can rely on it. A bare number is a task
 of the default project. Every other spelling (`bd-17`, `q19`, `k7q`) is also looked up among the old ids, and so is a bare
@@ -25,7 +25,7 @@ QUESTION = re.compile(r"[qQ](0|[1-9]\d{0,14})")
 
 
 class Name(NamedTuple):
-    """A name, taken apart. An empty part is one that it does not have."""
+    """A parsed name. Absent parts are empty."""
 
     text: str
     key: str = ""
@@ -37,12 +37,12 @@ class Name(NamedTuple):
 
     @property
     def exact(self) -> bool:
-        """As the desk prints it."""
+        """The spelling that the desk prints."""
         return self.text == (self.key if self.number is None else f"Q{self.number}")
 
 
 class Reading(NamedTuple):
-    """One thing that a name can mean: a row of the query `named`."""
+    """One candidate for a name: a row of the query `named`."""
 
     task: int
     key: str
@@ -58,7 +58,7 @@ class Reading(NamedTuple):
 
 
 def parse(text: str, home: Callable[[], str]) -> Name:
-    """`home`: the default project, asked for only where it matters."""
+    """`home` returns the default project; called only if needed."""
     text = text.strip()
     if not text or not text.isprintable() or len(text) > _LONGEST:
         raise NotFound(f"There is no task {text[:_SHOWN]!a}", hint="A task is named like PROJ-42.")
@@ -75,7 +75,7 @@ def parse(text: str, home: Callable[[], str]) -> Name:
 
 
 def meant(name: Name, found: Iterable[Reading]) -> Reading:
-    """The one thing that a name means, of everything that it could."""
+    """The candidate that the name means; raises if there is none or more than one."""
     readings = [r for r in found if r.old is None or r.old == name.text or r.tracker == name.tracker]
     own = [r for r in readings if r.old is None]
     if name.bare:

@@ -7,8 +7,10 @@ move is illegal and the error lists what is valid instead, or it is a `Rule`:
 
     to       the states in which the move can land; "=" stands for the state it came from
     who      who may say it: any, human, admin, holder (of the claim), system. `ROLES` says which role may be which
-    guards   functions that return a reason why not, or ""        (guards.py)
-    effect   the function that does it, on a draft                (effects.py)
+    guards   functions of guards.py: each returns a reason why not, or ""
+    effect   the function of effects.py, claims.py, creation.py or journal.py that does it, on a draft
+
+Functions stand here by name, so this file imports only the model; decide.py joins the table with the functions.
 
 Most verbs land in one place. Where a move lands in one of several, the effect chooses, and decide() checks that the
 choice is in `to`: the printed matrix cannot lie.
@@ -25,15 +27,8 @@ and the help texts are drawn from these tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
-from . import choices as choose
-from . import claims as hold
-from . import creation as birth
-from . import effects as do
-from . import guards as needs
-from .decision_builder import Draft
 from .model import (
     APPROVED,
     BLOCKED,
@@ -52,15 +47,14 @@ from .model import (
     REVIEW,
     STATES,
     WORKING,
-    Question,
 )
 
 
 class Rule(NamedTuple):
     to: tuple[str, ...]
     who: frozenset[str]
-    guards: tuple[Callable[[Draft], str], ...]
-    effect: Callable[[Draft], None]
+    guards: tuple[str, ...]
+    effect: str
 
 
 #: Who a role can be. `holder` also has to prove the claim; `own` is a person in their own affairs, and an admin in anybody's.
@@ -76,67 +70,67 @@ ROLES: dict[str, frozenset[str]] = {
 OPEN = tuple(s for s in STATES if s not in ENDED)
 ASKABLE = (CREATED, READY, BLOCKED, WORKING, REVIEW, HUMAN)
 
-_rows: list[tuple[str, tuple[str | None, ...], tuple[str, ...], str, tuple[Callable[[Draft], str], ...], Callable[[Draft], None]]]
+_rows: list[tuple[str, tuple[str | None, ...], tuple[str, ...], str, tuple[str, ...], str]]
 _rows = [
-    # verb          from                                    to                                who                    guards                                             effect
-    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 (needs.open_parent, needs.acyclic_birth, needs.may_create), birth.create),
-    ("import",      (None,),                                (CREATED, READY, BLOCKED, HUMAN, DEFERRED, DONE, FAILED, CANCELLED), "admin", (needs.open_parent_if_open, needs.acyclic_birth), birth.import_),
-    ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               (needs.title, needs.right_size),                   do.rest),
-    ("unvet",       (READY,),                               (CREATED,),                       "system",              (needs.wrong_size,),                               do.unvet),
-    ("block",       (READY,),                               (BLOCKED,),                       "system",              (needs.open_need,),                                do.rest),
-    ("unblock",     (BLOCKED,),                             (READY,),                         "system",              (needs.no_open_need,),                             do.rest),
-    ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              (needs.no_open_need,),                             do.gather),
-    ("claim",       (READY,),                               (WORKING,),                       "any",                 (needs.may_run, needs.is_work, needs.no_open_need, needs.tries_left, needs.short_enough), hold.claim),
-    ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                                hold.heartbeat),
-    ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               hold.heartbeat),
-    ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                                hold.release),
-    ("expire",      (WORKING,),                             (READY, BLOCKED, HUMAN),          "system",              (needs.lease_over,),                               hold.expire),
-    ("expire",      (HUMAN,),                               ("=",),                           "system",              (needs.held_claim, needs.lease_over),              do.drop_claim),
-    ("park",        (WORKING,),                             (READY, BLOCKED, DEFERRED),       "holder",              (),                                                hold.park),
-    ("park",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim,),                               hold.park),
-    ("ask",         ASKABLE,                                (HUMAN, "="),                     "any",                 (),                                                do.ask),
-    ("flag",        ASKABLE,                                (HUMAN,),                         "any",                 (needs.may_update, needs.room_for_tries),          do.flag),
-    ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", (needs.may_answer,),               do.answer),
-    ("answer",      (REVIEW,),                              ("=", DONE, READY, BLOCKED, HUMAN), "human",             (needs.open_question, needs.may_answer),           do.answer),
-    ("answer",      (CREATED, READY, BLOCKED, WORKING, DEFERRED), ("=",),                     "human",               (needs.open_question, needs.may_answer),           do.answer),
-    ("timeout",     (REVIEW,),                              (DONE,),                          "system",              (needs.time_is_up, needs.no_open_child),           do.silence),
-    ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", (needs.time_is_up,),             do.silence),
-    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", (needs.open_question, needs.may_withdraw), do.withdraw),
-    ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           (needs.open_question, needs.may_withdraw),         do.withdraw),
-    ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     (needs.may_lift, needs.may_update),                do.hand_back),
-    ("resolve",     (HUMAN,),                               (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
-    ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              (needs.no_open_child, needs.script_says),          do.complete),
-    ("accept",      (REVIEW,),                              (DONE,),                          "system",              (needs.no_open_child,),                            do.finish),
-    ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              (needs.children, needs.script_says),               do.decompose),
-    ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               (needs.children,),                                 do.decompose),
-    ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", (needs.script_says,),                              do.fail),
-    ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                                do.fail),
-    ("stop",        (WORKING, HUMAN, READY, DEFERRED),      (FAILED,),                        "human",               (),                                                do.stop),
-    ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               (needs.may_lift,),                                 do.cancel),
-    ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               (needs.no_open_child, needs.may_end),              do.finish),
-    ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               (needs.future,),                                   do.defer),
-    ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                                do.wake),
-    ("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin",               (needs.open_parent,),                              do.reopen),
-    ("reopen",      (FAILED,),                              (READY, BLOCKED),                 "admin system",        (needs.open_parent,),                              do.reopen),
-    ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               (needs.open_parent,),                              do.reopen),
+    # verb          from                                    to                                who                    guards                                    effect
+    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 ("open_parent", "acyclic_birth", "may_create"), "create"),
+    ("import",      (None,),                                (CREATED, READY, BLOCKED, HUMAN, DEFERRED, DONE, FAILED, CANCELLED), "admin", ("open_parent_if_open", "acyclic_birth"), "import_"),
+    ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               ("title", "right_size"),                  "rest"),
+    ("unvet",       (READY,),                               (CREATED,),                       "system",              ("wrong_size",),                          "unvet"),
+    ("block",       (READY,),                               (BLOCKED,),                       "system",              ("open_need",),                           "rest"),
+    ("unblock",     (BLOCKED,),                             (READY,),                         "system",              ("no_open_need",),                        "rest"),
+    ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              ("no_open_need",),                        "gather"),
+    ("claim",       (READY,),                               (WORKING,),                       "any",                 ("may_run", "is_work", "no_open_need", "tries_left", "short_enough"), "claim"),
+    ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                       "heartbeat"),
+    ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              ("held_claim",),                          "heartbeat"),
+    ("release",     (WORKING,),                             (READY, BLOCKED, HUMAN),          "holder human",        (),                                       "release"),
+    ("expire",      (WORKING,),                             (READY, BLOCKED, HUMAN),          "system",              ("lease_over",),                          "expire"),
+    ("expire",      (HUMAN,),                               ("=",),                           "system",              ("held_claim", "lease_over"),             "drop_claim"),
+    ("park",        (WORKING,),                             (READY, BLOCKED, DEFERRED),       "holder",              (),                                       "park"),
+    ("park",        (HUMAN,),                               ("=",),                           "holder",              ("held_claim",),                          "park"),
+    ("ask",         ASKABLE,                                (HUMAN, "="),                     "any",                 (),                                       "ask"),
+    ("flag",        ASKABLE,                                (HUMAN,),                         "any",                 ("may_update", "room_for_tries"),         "flag"),
+    ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", ("may_answer",),        "answer"),
+    ("answer",      (REVIEW,),                              ("=", DONE, READY, BLOCKED, HUMAN), "human",             ("open_question", "may_answer"),          "answer"),
+    ("answer",      (CREATED, READY, BLOCKED, WORKING, DEFERRED), ("=",),                     "human",               ("open_question", "may_answer"),          "answer"),
+    ("timeout",     (REVIEW,),                              (DONE,),                          "system",              ("time_is_up", "no_open_child"),          "silence"),
+    ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", ("time_is_up",),      "silence"),
+    ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", ("open_question", "may_withdraw"), "withdraw"),
+    ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           ("open_question", "may_withdraw"),        "withdraw"),
+    ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     ("may_lift", "may_update"),               "hand_back"),
+    ("resolve",     (HUMAN,),                               (DONE,),                          "human",               ("no_open_child", "may_end"),             "finish"),
+    ("complete",    (WORKING,),                             (REVIEW, HUMAN, DONE),            "holder",              ("no_open_child", "script_says"),         "complete"),
+    ("accept",      (REVIEW,),                              (DONE,),                          "system",              ("no_open_child",),                       "finish"),
+    ("decompose",   (WORKING,),                             (BLOCKED,),                       "holder",              ("children", "script_says"),              "decompose"),
+    ("decompose",   (CREATED, READY),                       (BLOCKED,),                       "human",               ("children",),                            "decompose"),
+    ("fail",        (WORKING, HUMAN),                       (FAILED,),                        "holder system human", ("script_says",),                         "fail"),
+    ("fail",        (READY,),                               (FAILED,),                        "system human",        (),                                       "fail"),
+    ("stop",        (WORKING, HUMAN, READY, DEFERRED),      (FAILED,),                        "human",               (),                                       "stop"),
+    ("cancel",      (*OPEN, FAILED),                        (CANCELLED,),                     "human",               ("may_lift",),                            "cancel"),
+    ("close",       (*OPEN, FAILED),                        (DONE,),                          "human",               ("no_open_child", "may_end"),             "finish"),
+    ("defer",       (CREATED, READY, BLOCKED),              (DEFERRED,),                      "human",               ("future",),                              "defer"),
+    ("wake",        (DEFERRED,),                            (CREATED, READY, BLOCKED),        "human system",        (),                                       "wake"),
+    ("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin",               ("open_parent",),                         "reopen"),
+    ("reopen",      (FAILED,),                              (READY, BLOCKED),                 "admin system",        ("open_parent",),                         "reopen"),
+    ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               ("open_parent",),                         "reopen"),
     # A run writes its journal, and goes back in it.
-    ("step",        (WORKING,),                             ("=",),                           "holder",              (needs.a_run,),                                    do.step),
-    ("step",        (HUMAN,),                               ("=",),                           "holder",              (needs.held_claim, needs.a_run),                   do.step),
-    ("rewind",      (WORKING,),                             ("=",),                           "holder",              (needs.a_run, needs.script_speaks),                do.rewind),
-    ("rewind",      (CREATED, READY, BLOCKED),              ("=",),                           "human",               (needs.a_run,),                                    do.rewind),
-    ("rewind",      (HUMAN, DEFERRED),                      (CREATED, READY, BLOCKED),        "human",               (needs.a_run, needs.may_rewind),                   do.rewind),
-    ("rewind",      (FAILED,),                              (READY, BLOCKED),                 "admin",               (needs.a_run, needs.open_parent),                  do.rewind),
+    ("step",        (WORKING,),                             ("=",),                           "holder",              ("a_run",),                               "step"),
+    ("step",        (HUMAN,),                               ("=",),                           "holder",              ("held_claim", "a_run"),                  "step"),
+    ("rewind",      (WORKING,),                             ("=",),                           "holder",              ("a_run", "script_speaks"),               "rewind"),
+    ("rewind",      (CREATED, READY, BLOCKED),              ("=",),                           "human",               ("a_run",),                               "rewind"),
+    ("rewind",      (HUMAN, DEFERRED),                      (CREATED, READY, BLOCKED),        "human",               ("a_run", "may_rewind"),                  "rewind"),
+    ("rewind",      (FAILED,),                              (READY, BLOCKED),                 "admin",               ("a_run", "open_parent"),                 "rewind"),
     # A desk was restored: what its claims and approvals allowed is void.
-    ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                                hold.fence),
-    ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                                hold.fence),
+    ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                       "fence"),
+    ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                       "fence"),
     # What informs or describes, and moves nothing.
-    ("note",        STATES,                                 ("=",),                           "any",                 (),                                                do.note),
-    ("update",      STATES,                                 ("=",),                           "any",                 (needs.may_update, needs.room_for_tries),          do.update),
+    ("note",        STATES,                                 ("=",),                           "any",                 (),                                       "note"),
+    ("update",      STATES,                                 ("=",),                           "any",                 ("may_update", "room_for_tries"),         "update"),
     # What a permission allowed is about to be done: once, by one call.
-    ("use",         OPEN,                                   ("=",),                           "any",                 (needs.may_use, needs.given),                      do.use),
-    ("assign",      OPEN,                                   ("=",),                           "human",               (needs.open_question,),                            do.assign),
-    ("dep_add",     OPEN,                                   ("=",),                           "any",                 (needs.acyclic,),                                  do.dep_add),
-    ("dep_remove",  OPEN,                                   ("=",),                           "human",               (),                                                do.dep_remove),
+    ("use",         OPEN,                                   ("=",),                           "any",                 ("may_use", "given"),                     "use"),
+    ("assign",      OPEN,                                   ("=",),                           "human",               ("open_question",),                       "assign"),
+    ("dep_add",     OPEN,                                   ("=",),                           "any",                 ("acyclic",),                             "dep_add"),
+    ("dep_remove",  OPEN,                                   ("=",),                           "human",               (),                                       "dep_remove"),
 ]  # fmt: skip
 
 TRANSITIONS: dict[tuple[str | None, str], Rule] = {
@@ -147,7 +141,7 @@ TRANSITIONS: dict[tuple[str | None, str], Rule] = {
 
 #: A late answer that starts an ended task again does what `reopen` does, but the right to answer includes it.
 RESTARTS: dict[str, Rule] = {
-    state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=(needs.may_answer, needs.may_take_back, *rule.guards))
+    state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=("may_answer", "may_take_back", *rule.guards))
     for (state, verb), rule in TRANSITIONS.items()
     if verb == "reopen" and state is not None
 }
@@ -282,17 +276,17 @@ class Choice(NamedTuple):
 
     label: str
     about: str  #: {task}, and {failed}: the dependency
-    effect: Callable[[Draft, Question], str]  #: returns an outcome, or "" for that of the kind
+    effect: str  #: a function of choices.py
 
 
 #: (reason, option) -> what choosing it does. A question of the system with such a reason offers exactly these.
 CHOICES: dict[tuple[str, str], Choice] = {
-    (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", choose.try_dependency_again),
-    (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", choose.drop_dependency),
-    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled; tasks that wait for it go on", choose.abandon),
-    (RETRY_EXHAUSTED, "retry"): Choice("Try again", "{task} is ready again, and its tries are counted anew", choose.go_on),
-    (RETRY_EXHAUSTED, "human"): Choice("Hand it to a person", "a person does {task}", choose.hand_to_person),
-    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled; tasks that wait for it go on", choose.abandon),
+    (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", "try_dependency_again"),
+    (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", "drop_dependency"),
+    (DEPENDENCY_FAILED, "cancel"): Choice("Cancel", "{task} is cancelled; tasks that wait for it go on", "abandon"),
+    (RETRY_EXHAUSTED, "retry"): Choice("Try again", "{task} is ready again, and its tries are counted anew", "go_on"),
+    (RETRY_EXHAUSTED, "human"): Choice("Hand it to a person", "a person does {task}", "hand_to_person"),
+    (RETRY_EXHAUSTED, "cancel"): Choice("Cancel", "{task} is cancelled; tasks that wait for it go on", "abandon"),
 }  # fmt: skip
 
 
@@ -344,7 +338,7 @@ def valid_from(state: str) -> list[str]:
     found = []
     for (source, verb), rule in TRANSITIONS.items():
         people = rule.who - {"system"}
-        if source == state and people and rule.to != (state,) and needs.a_run not in rule.guards:
+        if source == state and people and rule.to != (state,) and "a_run" not in rule.guards:
             name = verb.replace("_", "-")
             found.append(name if "any" in people else f"{name} ({', '.join(sorted(people))})")
     return found

@@ -1,4 +1,4 @@
-"""What a workspace or a project can decide for itself. A project's word goes over the workspace's, and that over these."""
+"""Settings of workspaces and projects. A project's value overrides the workspace's, which overrides the defaults here."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any, NamedTuple
 from . import fields
 from .errors import Invalid
 from .model import DAY, HOUR, MINUTE
+from .rules import KINDS
 
 
 class Setting(NamedTuple):
     default: Any
     check: Callable[[str, Any], Any]
     about: str
-    words: tuple[str, ...] = ()  #: all that can be said, where there are only a few
+    words: tuple[str, ...] = ()  #: the allowed values, if they are few
 
 
 def _review(field: str, value: Any) -> Any:
@@ -76,9 +77,7 @@ def defaults() -> dict[str, Any]:
 
 
 def row(name: str) -> Setting | None:
-    """The setting of that name; `signal_timeout.input` is the one of a kind of question."""
-    from .rules import KINDS
-
+    """The setting with that name. `signal_timeout.input` is the setting for one kind of question."""
     base, dot, kind = name.partition(".")
     return SETTINGS.get(base) if not dot or (base.startswith("signal_") and kind in KINDS) else None
 

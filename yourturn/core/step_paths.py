@@ -1,4 +1,4 @@
-"""Where in a script a call stands: its index, or a path where calls go side by side."""
+"""Paths of steps in a script: a call index, or a dotted path inside parallel branches."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _DIGITS, _DEEPEST = 6, 20
 
 
 def place(path: str) -> str:
-    """A path as it is stored: in the order of the calls, as text too. '3.1.0' -> '000003.000001.000000'."""
+    """The stored form of a path; sorts as text in call order. '3.1.0' -> '000003.000001.000000'."""
     parts = path.split(".")
     if not all(part.isascii() and part.isdigit() and len(part) <= _DIGITS for part in parts) or len(parts) > _DEEPEST:
         raise Invalid(f"There is no step {path[:60]!a}", hint="A step has a number, like 3; or 3.1.0 in a parallel().")
@@ -17,5 +17,5 @@ def place(path: str) -> str:
 
 
 def path(stored: str) -> str:
-    """And back."""
+    """The path of a stored form."""
     return ".".join(str(int(part)) for part in stored.removeprefix(SPARE).split("."))

@@ -1,4 +1,4 @@
-"""Time in words for error texts: the only words that the core itself has to find."""
+"""Formats times and durations for error texts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def iso(micros: int) -> str:
 
 @lru_cache(1024)
 def _second(seconds: int) -> str:
-    """Most of what is told happened just now."""
+    """Cached: most events share recent times."""
     return (_EPOCH + timedelta(seconds=seconds)).isoformat()[:19]
 
 
@@ -26,6 +26,6 @@ def when(micros: int) -> str:
 
 
 def lasting(micros: int) -> str:
-    """24 h, 90 min, 30 s: the largest that tells it whole."""
+    """24 h, 90 min, 30 s: the largest exact unit."""
     seconds = micros // 1_000_000
     return next((f"{seconds // size} {name}" for size, name in ((3600, "h"), (60, "min")) if seconds % size == 0), f"{seconds} s")

@@ -93,7 +93,7 @@ def backup(store: Store, who: Who, path: str, progress: Progress | None = None) 
 
 
 def admin(who: Who, what: str) -> None:
-    from ..core.law import ROLES
+    from ..core.rules import ROLES
 
     if "admin" not in ROLES[who.role]:
         raise NotAllowed(f"{who.name} cannot {what}", reason="only an admin can")

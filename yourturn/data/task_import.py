@@ -18,7 +18,8 @@ from collections import Counter
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from ..core import law
+from ..core.actions import say
+from ..core.decide import decide, due, may_ever
 from ..core.errors import Invalid
 from ..core.model import ENDED, RESOLVED, REVIEW
 from ..core.references import QUESTION
@@ -45,12 +46,12 @@ class Known(NamedTuple):
 
 
 def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: bool = False) -> dict[str, Any]:
-    law.may_ever("import", desk.who)
+    may_ever("import", desk.who)
     name, items = read(source, tracker)
     items, problems = _unwound(_free(items))
     for item in items:
         try:
-            law.say("import", desk.who, **_args(item))
+            say("import", desk.who, **_args(item))
         except Invalid as error:
             problems.append(f"{item.place}: {error}")
     if problems:
@@ -245,7 +246,7 @@ class _Intake:
             args["questions"] = [*args.get("questions", ()), _stuck(item)]
         if (args.get("wake_at") or self.now + 1) <= self.now:
             args |= {"wake_at": None, "state": "ready"}
-        action = law.say("import", self.desk.who, project=self.project, **args, waits=waits)
+        action = say("import", self.desk.who, project=self.project, **args, waits=waits)
         above = self.ids[parent] if parent else None
         there = [self.ids[name] for name in needs if name in self.ids]
         action.args["parent"] = above
@@ -254,10 +255,10 @@ class _Intake:
         if parent in self.known:
             action.args["circle"] = [ref for ref in self.tx.refs(there) if self.tx.cases.reaches(ref.id, self.known[parent].id)]
         case, _ = self.tx.new_case(self.project, above, there)
-        decision = self.tx.save(law.decide(case, action, self.now))
+        decision = self.tx.save(decide(case, action, self.now))
         self.ids[item.id] = decision.task.id
         self.touched |= set(decision.touch)
-        if law.due(decision.case, self.now) is not None:  # or so it looks now: whom it waits for may come later
+        if due(decision.case, self.now) is not None:  # or so it looks now: whom it waits for may come later
             self.touched.add(decision.task.id)
         return item.id, decision.task.id
 

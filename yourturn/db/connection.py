@@ -10,7 +10,7 @@ but does not send the rest of what is larger than the socket's buffer, and then 
     run.must(text, …)    the same, and the transaction fails with Again unless exactly one row changes
 
 A move is two batches: BEGIN with the query that locks and reads the task, then all writes with COMMIT. A move of a case that
-this process remembers (recent.py) has nothing to read and is one batch. Whoever adds a statement to a move should send it
+this process remembers (case_cache.py) has nothing to read and is one batch. Whoever adds a statement to a move should send it
 with `later`, or in the same `many` as another query: it then costs its execution, and no round trip.
 
 *Errors.* The server skips everything behind the first error of a batch, the COMMIT included. `must` uses that: PostgreSQL

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..core import law, permissions, settings
+from ..core import permissions, settings
 from ..core.canonical_json import dumps, secret_hash
+from ..core.decide import decide
 from ..core.errors import Invalid, NotAllowed, NotFound, NotKnown, Precondition
 from ..core.fields import NAME
 from ..core.model import SYSTEM, Action
+from ..core.rules import ROLES
 from ..db.unit_of_work import UnitOfWork
 
 
@@ -168,7 +170,7 @@ def _link_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     row = tx.run(tx.q["password"], {"workspace": tx.workspace, "name": user}).fetchone()
     if row is None and by.name != f"human:{user}":
         raise NotFound(f"There is no user {user}", hint=f"Add them first: turn user add {user}")
-    role = min(row[1] if row else by.role, by.role, key=list(law.ROLES).index)
+    role = min(row[1] if row else by.role, by.role, key=list(ROLES).index)
     tx.run(
         tx.q["insert_link"],
         {
@@ -218,7 +220,7 @@ def _restore(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     tx.run(tx.q["remove_workers"], here)  # those that run register again
     tx.run(tx.q["drop_links"], {**here, "before": 2**62})
     for task, approvals in void.items():
-        tx.save(law.decide(tx.case(task)[0], Action("fence", SYSTEM, {"approvals": approvals}, task), fenced_at))
+        tx.save(decide(tx.case(task)[0], Action("fence", SYSTEM, {"approvals": approvals}, task), fenced_at))
     return {"source": a.get("source", ""), "fenced_at": fenced_at, "tasks": len(void)}
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..core import law
+from ..core.decide import held_last, holds
 from ..core.errors import ClaimLost, Invalid
 from ..db.unit_of_work import UnitOfWork
 from .desk import Desk
@@ -67,7 +67,7 @@ def _held(desk: Desk, tx: UnitOfWork, task: int, claim: str, last_words: bool = 
     case, database = tx.case(task)
     now, held = desk.now(database), case.task
     assert held is not None
-    if not law.holds(held, claim, now) and not (last_words and law.held_last(held, claim, desk.who)):
+    if not holds(held, claim, now) and not (last_words and held_last(held, claim, desk.who)):
         raise ClaimLost(f"Cannot write what was said about {held.key}", reason="the claim is over", hint="Nothing was kept.")
     return held.epoch, now
 

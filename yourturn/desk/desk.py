@@ -24,10 +24,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from ..core import law
+from ..core.actions import say
+from ..core.canonical_json import digest, secret_hash
+from ..core.decide import decide, due, may_ever
 from ..core.errors import Busy, NotFound, StoreTrouble
 from ..core.model import Action, Case, Claim, Decision, Event, Who
+from ..core.permissions import check, check_scope, in_scope
 from ..core.references import parse
+from ..core.rules import OFFICE
+from ..core.step_paths import place
 from ..db.backend import Again, Store
 from ..db.case_loader import CaseLoader
 from ..db.reads import Reader
@@ -100,14 +105,14 @@ class Desk:
 
     def do(self, action: Action, look: Callable[[Reader, Done], Any] | None = None) -> Any:
         """Say an action. Returns Done; or, with `look`, what that sees right after the move, in the same transaction."""
-        if action.verb in law.OFFICE:
-            law.check(action.who, action.verb)
+        if action.verb in OFFICE:
+            check(action.who, action.verb)
             done = self._transact(action.verb, lambda tx: self._office(tx, action))
             self.store.managed += 1
             return done
-        law.may_ever(action.verb, action.who)
+        may_ever(action.verb, action.who)
         if action.who.scopes is not None:
-            law.check_scope(action.who, action.verb)
+            check_scope(action.who, action.verb)
         return self._transact(action.verb, lambda tx: self._seen(tx, self._move(tx, action), look))
 
     def _seen(self, tx: UnitOfWork, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
@@ -135,12 +140,12 @@ class Desk:
         With `first`, that is done before, in the same commit: who hands in one task takes the next. If it is refused, nothing
         is taken.
         """
-        action = law.say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
-        request = "" if key is None else law.digest([idempotency.digest(action), project, epic, role, host, runs])
-        law.may_ever("claim", self.who)
+        action = say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
+        request = "" if key is None else digest([idempotency.digest(action), project, epic, role, host, runs])
+        may_ever("claim", self.who)
         if self.who.scopes is not None:
-            law.check_scope(self.who, "claim")
-            runs = runs and law.in_scope(self.who, "step")  # what it may not take is not offered to it
+            check_scope(self.who, "claim")
+            runs = runs and in_scope(self.who, "step")  # what it may not take is not offered to it
 
         unpaid = 0  # what cannot be paid holds up nobody else
 
@@ -240,7 +245,7 @@ class Desk:
 
     def _with_steps(self, tx: UnitOfWork, case: Case, action: Action) -> Case:
         """With the steps that are about to be written."""
-        places = [law.place(step["path"]) for step in action.args.get("steps", ())]
+        places = [place(step["path"]) for step in action.args.get("steps", ())]
         if action.args.get("signal"):
             places += [q.step.partition("/")[2] for q in case.questions if q.step]
         return tx.cases.with_steps(case, places) if places and case.task is not None else case
@@ -273,13 +278,13 @@ class Desk:
         return Done(decision.task.id, number, decision.claim, state, decision.now)
 
     def _save(self, tx: UnitOfWork, case: Case, action: Action, now: int) -> Decision:
-        decision = tx.save(law.decide(case, action, now))
+        decision = tx.save(decide(case, action, now))
         tx.decided.append(decision)
         return decision
 
     def _pay(self, tx: UnitOfWork, case: Case, now: int, touched: set[int]) -> Case:
         """Make the moves that the system owes this case."""
-        while (owed := law.due(case, now)) is not None:
+        while (owed := due(case, now)) is not None:
             decision = self._save(tx, case, owed, now)
             touched.update(decision.touch)
             case = decision.case
@@ -429,7 +434,7 @@ class Desk:
 
     def identify(self, token: str) -> Who:
         """The actor that a token stands for."""
-        return self.holder(law.secret_hash(token))[0]
+        return self.holder(secret_hash(token))[0]
 
     def holder(self, hashed: str) -> tuple[Who, int | None]:
         return self.credentials.of_token(hashed)

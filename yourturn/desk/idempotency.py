@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..core import law
+from ..core.canonical_json import claim_hash
+from ..core.canonical_json import digest as digest_of
 from ..core.errors import ClaimLost, KeyReused
 from ..core.model import Action, Claim
 from ..db.unit_of_work import UnitOfWork
@@ -16,7 +17,7 @@ def digest(action: Action) -> str:
     """What a key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
     args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
-    return law.digest([action.verb, action.task, action.question, args, needs])
+    return digest_of([action.verb, action.task, action.question, args, needs])
 
 
 def replay(tx: UnitOfWork, action: Action, request: str) -> Any:
@@ -36,5 +37,5 @@ def same_claim(tx: UnitOfWork, action: Action, task: int, epoch: int, now: Any) 
     if held.epoch != epoch or held.lease_expires_at is None or held.lease_expires_at <= now(database):
         raise ClaimLost(f"The claim on {held.key} is over", reason=f"it is '{held.state}' (epoch {held.epoch})")
     token = f"{held.key}.{epoch}.{action.args['secret']}"
-    tx.renew_claim(held, law.claim_hash(token, bool(held.workflow)))
+    tx.renew_claim(held, claim_hash(token, bool(held.workflow)))
     return Claim(held.key, str(held.holder), epoch, token, held.lease_expires_at)

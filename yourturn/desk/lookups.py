@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..core import law
+from ..core.canonical_json import secret_hash
 from ..core.errors import NotKnown
 from ..core.model import Event, Who
+from ..core.permissions import scopes_of
+from ..core.rules import ROLES
 from ..db.backend import Queries, Store
 from ..db.event_log import EventLog
 
@@ -38,11 +40,11 @@ class Credentials:
             raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotKnown(f"The token {name} has expired")
-        return Who(actor, _capped(role, *now), scopes=law.scopes_of(scopes.split(), role)), expires
+        return Who(actor, _capped(role, *now), scopes=scopes_of(scopes.split(), role)), expires
 
     def of_session(self, secret: str) -> tuple[int, Who, int]:
         """The number of a browser session, its actor, and when it ends."""
-        row = self.row("login", hash=law.secret_hash(secret))
+        row = self.row("login", hash=secret_hash(secret))
         if row is None or row[4] is not None or row[3] <= self.now(row[-1]):
             raise NotKnown("The session is over", hint="Log in again.")
         return row[0], Who(row[1], _capped(row[2], *row[5:7])), row[3]
@@ -99,4 +101,4 @@ def _current(role: str, removed: int | None) -> str:
 
 def _capped(role: str, person: str | None, removed: int | None) -> str:
     """The role of a credential is capped by its owner's current role."""
-    return role if person is None else min(role, _current(person, removed), key=list(law.ROLES).index)
+    return role if person is None else min(role, _current(person, removed), key=list(ROLES).index)

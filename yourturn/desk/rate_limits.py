@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core import law
 from ..core.canonical_json import secret_hash
 from ..core.errors import TooMany
 from ..core.model import DAY, HOUR, SECOND, Decision, Who
+from ..core.rules import ASKING
 from ..db.unit_of_work import UnitOfWork
 from .desk import Desk
 
@@ -101,7 +101,7 @@ def _taken(decision: Decision) -> dict[str, Share]:
         words = f"{action.who.name} creates too many tasks"
         shares[_name("creates", action.who.name)] = Share("task_rate", settings["task_rate"], words)
     asked = sum(q.asked_by == action.who.name for q in decision.opened)
-    if action.verb in law.ASKING and asked and not decision.steps:
+    if action.verb in ASKING and asked and not decision.steps:
         own = Share("question_rate", settings["question_rate"], f"{task.key} asks too many questions")
         for name, share in {f"asks about {task.id}": own, **_shared(action.who, settings)}.items():
             shares[name] = share._replace(number=asked)
