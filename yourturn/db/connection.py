@@ -60,7 +60,7 @@ _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _EXACTLY_ONE = "WITH changed AS ({} RETURNING 1) SELECT 1 / count(*) FROM changed"
 _READS = ("SELECT", "WITH", "DECLARE", "FETCH", "CLOSE", "LOCK", "COMMIT")
 
-#: Listeners hold this advisory lock shared; if we can take it exclusively, nobody listens and NOTIFY is skipped.
+#: Listeners hold this advisory lock shared; if this one can take it exclusively, there are none and NOTIFY is skipped.
 _LISTENING = "7258003, 0"
 _NOTIFY = (
     "SELECT pg_notify('yourturn', '') WHERE NOT CASE WHEN "

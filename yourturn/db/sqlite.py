@@ -204,7 +204,7 @@ class SqliteStore(Store):
         Where the system tells of a write to the log, nobody looks before; then often, because the commit follows soon.
         """
         local = self._local
-        db, ripple = self.connection(), self._ripple(local)
+        db, watch = self.connection(), self._file_watch(local)
         with trouble(self.path):
             last, deadline, hurry = getattr(local, "data_version", None), time.monotonic() + seconds, 0.0
             while True:
@@ -215,20 +215,20 @@ class SqliteStore(Store):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                if not ripple.works:
+                if not watch.works:
                     time.sleep(min(self.pulse, left))
                 elif hurry:
                     time.sleep(min(hurry, left))
                     hurry = hurry * 1.5 if hurry < 0.1 else 0.0
-                elif ripple.wait(min(self.glance, left)):
+                elif watch.wait(min(self.glance, left)):
                     hurry = 0.0005
 
-    def _ripple(self, local: Any) -> Any:
-        found = getattr(local, "ripple", None)
+    def _file_watch(self, local: Any) -> Any:
+        found = getattr(local, "file_watch", None)
         if found is None:
-            from .file_watch import Ripple
+            from .file_watch import FileWatch
 
-            found = local.ripple = Ripple(f"{self.path}-wal")
+            found = local.file_watch = FileWatch(f"{self.path}-wal")
             self._all.add(found)
         return found
 

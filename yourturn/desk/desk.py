@@ -90,7 +90,7 @@ class Desk:
         return os.urandom(16).hex()
 
     def as_(self, who: Who) -> Desk:
-        """The same desk for somebody else."""
+        """The same desk for another actor."""
         other = object.__new__(Desk)
         other.__dict__.update(self.__dict__, who=who)
         return other
@@ -147,7 +147,7 @@ class Desk:
             check_scope(self.who, "claim")
             runs = runs and in_scope(self.who, "step")  # what it may not take is not offered to it
 
-        unpaid = 0  # what cannot be paid holds up nobody else
+        unpaid = 0  # one failing task must not block the others
 
         def move(tx: UnitOfWork) -> Any:
             if key is not None:
@@ -175,7 +175,7 @@ class Desk:
             try:
                 return self._transact("claim_next", move)
             except _Owed:
-                if first is not None:  # it waits for nobody's debts
+                if first is not None:  # it does not wait for what others are due
                     self.do(first)
                     first = None
                 unpaid = self.reconcile()["failed"]
@@ -307,7 +307,7 @@ class Desk:
         return case
 
     def _settle(self, tx: UnitOfWork, touched: set[int], now: int) -> None:
-        """Pay the neighbours, and whom that touches, until nobody is owed anything."""
+        """Apply due moves to touched tasks, transitively."""
         while touched:
             task = min(touched)
             touched.remove(task)
@@ -352,7 +352,7 @@ class Desk:
                 seen.add(task)
                 try:
                     moved += self._transact("reconcile", lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
-                except Exception:  # whatever keeps one from being paid holds up nobody else
+                except Exception:  # one failing task must not block the others
                     failed += 1
 
     def _pay_one(self, tx: UnitOfWork, task: int) -> int:
