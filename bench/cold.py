@@ -1,6 +1,6 @@
 """(e) What a cold command costs: `turn ready --json` on a desk with 1000 tasks, and `turn hook claude` before a tool call, in
 CPU time, against the floor of the same interpreter importing sqlite3 and json. Agents and hooks call `turn` all day; these
-numbers are what they pay.
+numbers are what they pay. On PostgreSQL `turn ready` of an empty desk, against importing psycopg and connecting.
 
 Runs take turns, so that a busy moment hits all alike; the median counts.
 """
@@ -22,7 +22,7 @@ from .figure import Figure
 from .place import Place
 
 TASKS = 1000
-LIMIT = 4.0
+LIMIT, CONNECTED = 4.0, 1.3
 
 Command = list[str]
 
@@ -88,8 +88,24 @@ def run(place: Place) -> list[Figure]:
         ratio = found[name] / found["floor"]
         cost, limit = f"{found[name]:.1f} ms of CPU", f"≤ {LIMIT:.0f} ×"
         figures.append(Figure("SQLite", what, cost, f"{ratio:.2f} ×", limit, ratio <= LIMIT, floor))
+    if "postgres" in place.dialects:
+        figures.append(_connected(place, str(turn), env, runs))
     for name in ("argparse", "click"):
         if name in found:
             over = f"{found[name] - found['bare']:.1f} ms of CPU"
             figures.append(Figure("", f"import {name} alone", over, compared="over an empty program"))
     return figures
+
+
+def _connected(place: Place, turn: str, env: dict[str, str], runs: int) -> Figure:
+    address = place.new_desk("postgres")
+    commands = {
+        "floor": [sys.executable, "-c", f"import psycopg; psycopg.connect({address!r}).close()"],
+        "turn": [turn, "ready", "--json"],
+    }
+    found = measure(commands, env | {"YOURTURN_DB": address}, runs)
+    ratio = found["turn"] / found["floor"]
+    return Figure(
+        "PostgreSQL", "`turn ready --json`", f"{found['turn']:.1f} ms of CPU", f"{ratio:.2f} ×", f"≤ {CONNECTED} ×",
+        ratio <= CONNECTED, f"python: import psycopg and connect, {found['floor']:.1f} ms",
+    )  # fmt: skip

@@ -10,6 +10,8 @@ from . import PARTS
 from .figure import Figure
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
+#: Written by hand.
+TAKEN_OUT = Path(__file__).parent / "taken_out.md"
 
 _HEAD = """# Benchmarks
 
@@ -51,6 +53,7 @@ def write(results: dict[str, list[Figure]], machine: str) -> Path:
             body += f"\n## ({part.name}) {part.title}\n\n{_table(results[part.name], machine)}"
         elif part.name in before:
             body += f"\n{before[part.name]}"
+    body += f"\n{TAKEN_OUT.read_text(encoding='utf-8')}"
     PAGE.write_text(body, encoding="utf-8")
     return PAGE.relative_to(PAGE.parent.parent)
 

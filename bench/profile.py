@@ -77,27 +77,31 @@ class Counter:
     def _postgres(self, address: str) -> Iterator[None]:
         import psycopg
 
-        from yourturn.db.line import Sent
-        from yourturn.db.link import Link
+        from yourturn.db.connection import Connection
 
         aside = psycopg.connect(address, autocommit=True)
-        real_sent = Link._sent
+        send, flush = Connection._send, Connection.flush
 
-        def sent(link: Link, script: list[Sent]) -> Any:
+        def sent(connection: Connection, cursor: Any, text: str, args: Any) -> None:
+            self.texts.append((f"{text} {args or ''}", time.perf_counter()))
+            send(connection, cursor, text, args)
+
+        def flushed(connection: Connection) -> None:
             self.trips += 1
-            self.texts += [(f"{words.decode()} {values or ''}", time.perf_counter()) for words, values in script]
-            return real_sent(link, script)
+            flush(connection)
 
         def read_log() -> int:
             row = aside.execute("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn").fetchone()
             return int(row[0]) if row else 0
 
         self.read_log = read_log
-        Link._sent = sent  # type: ignore[method-assign]
+        Connection._send = sent  # type: ignore[method-assign]
+        Connection.flush = flushed  # type: ignore[method-assign]
         try:
             yield
         finally:
-            Link._sent = real_sent  # type: ignore[method-assign]
+            Connection._send = send  # type: ignore[method-assign]
+            Connection.flush = flush  # type: ignore[method-assign]
             aside.close()
 
 

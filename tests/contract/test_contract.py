@@ -73,7 +73,8 @@ _POSTGRES = (
     "SELECT indexdef FROM pg_indexes WHERE schemaname = current_schema() ORDER BY 1",
     "SELECT pg_get_triggerdef(t.oid) FROM pg_trigger t JOIN pg_class c ON c.oid = t.tgrelid "
     "WHERE NOT tgisinternal AND c.relnamespace = current_schema()::regnamespace ORDER BY 1",
-    "SELECT proname, prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace ORDER BY 1",
+    "SELECT proname, regexp_replace(prosrc, '\\s+', ' ', 'g') FROM pg_proc "
+    "WHERE pronamespace = current_schema()::regnamespace ORDER BY 1",
 )
 
 

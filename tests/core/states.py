@@ -7,7 +7,7 @@ from typing import Any
 from yourturn.client import Client
 from yourturn.core.model import BLOCKED, CANCELLED, CREATED, DEFERRED, DONE, FAILED, HUMAN, READY, REVIEW, WORKING, Case, Task
 from yourturn.core.rules import MEANS
-from yourturn.db.unit_of_work import Tx
+from yourturn.db.unit_of_work import UnitOfWork
 from yourturn.testing import FakeClock
 
 #: The least that a verb takes.
@@ -140,7 +140,7 @@ def row(client: Client, key: str) -> Task:
 
 def case(client: Client, key: str) -> Case:
     with client.desk.store.reading() as run:
-        return Tx(client.desk.store, run, client.desk.workspace).case(number(client, key))[0]
+        return UnitOfWork(client.desk.store, run, client.desk.workspace).case(number(client, key))[0]
 
 
 def everything(client: Client) -> dict[str, list[Any]]:

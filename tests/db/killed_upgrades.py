@@ -16,7 +16,6 @@ from tests.db.schemas import old_desk
 from yourturn.config import open_store
 from yourturn.db import schema
 from yourturn.db.dump import TABLES
-from yourturn.db.sqlite import _LIST, _chain
 
 _UPGRADER = str(Path(__file__).parent / "upgrade_process.py")
 _SAID = "seq, workspace_id, task_id, n, at, actor, action, data, prev, hash"
@@ -76,9 +75,18 @@ def shape(address: str) -> list[str]:
             "SELECT replace(indexdef, current_schema() || '.', '') FROM pg_indexes WHERE schemaname = current_schema()",
             "SELECT replace(pg_get_triggerdef(t.oid), current_schema() || '.', '') FROM pg_trigger t "
             "JOIN pg_class c ON c.oid = t.tgrelid WHERE NOT t.tgisinternal AND c.relnamespace = current_schema()::regnamespace",
-            "SELECT proname || ': ' || prosrc FROM pg_proc WHERE pronamespace = current_schema()::regnamespace",
+            "SELECT proname || ': ' || regexp_replace(prosrc, '\\s+', ' ', 'g') FROM pg_proc "
+            "WHERE pronamespace = current_schema()::regnamespace",
         )
         return [f"{n} {row[0]}" for n, sql in enumerate(asked) for row in sorted(run(sql))]
+
+
+#: Until schema 7, SQLite was given chains of ORs for the lists of schema.sql.
+_LIST = re.compile(r"(\w+) IN \(([^()]*)\)")
+
+
+def _chain(found: re.Match[str]) -> str:
+    return f"({' OR '.join(f'{found[1]} = {word.strip()}' for word in found[2].split(','))})"
 
 
 def _plain(sql: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from tests.db.processes import raw
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Question, Step
-from yourturn.db.backend import PARAMETER
 
 LONG = 3000
 SCRIPT = "feature.py"
@@ -27,7 +27,7 @@ class Counted:
 
     def __call__(self, text, args=None):
         found = self._run(text, args)
-        rows = found.fetchall()
+        rows = found.fetchall() if found.description else []
         self._said.append((text, len(rows)))
         self._asked.append((text, args or {}))
         return Rows(found, rows)
@@ -203,7 +203,7 @@ def test_a_move_costs_and_answers_the_same_with_a_long_history(desk, agent, near
 def forgotten(desk, agent):
     """So that the next move reads what it is decided on."""
     for client in (desk, agent):
-        client.desk.store.recent = type(client.desk.store.recent)()
+        client.desk.store.case_cache = type(client.desk.store.case_cache)()
 
 
 def walked_in_sqlite(desk, agent, move):
@@ -237,7 +237,7 @@ def _looks(text):
 def _filled(text, args):
     import psycopg
 
-    return PARAMETER.sub(lambda name: psycopg.sql.Literal(args[name[1]]).as_string(), text)
+    return re.sub(r"(?<!:):([a-z_]\w*)", lambda name: psycopg.sql.Literal(args[name[1]]).as_string(), text)
 
 
 def _rows_of(node):

@@ -14,7 +14,7 @@ from yourturn.core.canonical_json import link
 from yourturn.core.errors import Invalid, YourturnError
 from yourturn.core.model import Question, Step, Task
 from yourturn.db.reads import Reader
-from yourturn.db.unit_of_work import Tx
+from yourturn.db.unit_of_work import UnitOfWork
 from yourturn.health import audit
 
 from .processes import gathered, oks, raw
@@ -295,7 +295,7 @@ def test_folding_the_events_gives_the_rows(desk, agent, clock):
 
     def look(reader: Reader):
         tasks = reader.tasks(limit=100)
-        return tasks, reader.details(tasks), reader.chain(0)
+        return tasks, reader.details(tasks), reader.log.chain(0)
 
     tasks, details, events = desk.desk.read(look)
     empty = dict.fromkeys(Task._fields)
@@ -401,7 +401,7 @@ def turned_around(desk, other, address, cause, effect, **tx) -> list[Any]:
             blocker("BEGIN")
             blocker("SELECT pg_current_xact_id()")
             cause(other)  # the youngest, and the first to write
-            late = Tx(store, run, 1, **tx)
+            late = UnitOfWork(store, run, 1, **tx)
             desk.desk._move(late, effect)
             late.write()
         reader.read()
@@ -423,10 +423,10 @@ def test_an_effect_is_never_seen_before_its_cause(desk, address, open_desk, dial
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_an_answer_is_never_seen_before_its_question(desk, address, open_desk, dialect):
-    """Who remembers a task that asked nothing, and reads it again for an answer, remembers nothing about what came before."""
+    """A remembered case without questions is read again for an answer, and then says nothing about the event before."""
     desk.create("A")
     effect = say("answer", desk.who, task=1, value="that")
-    seen = turned_around(desk, open_desk(), address, lambda other: other.ask("PROJ-1", "Which?"), effect, recent=True)
+    seen = turned_around(desk, open_desk(), address, lambda other: other.ask("PROJ-1", "Which?"), effect, remembering=True)
     assert [e.action for e in seen if e.action in ("ask", "answer")] == ["ask", "answer"]
 
 
@@ -443,7 +443,7 @@ def test_what_one_commit_causes_is_seen_after_it(desk, address, open_desk, diale
             blocker("BEGIN")
             blocker("SELECT pg_current_xact_id()")
             other.note("PROJ-1", "late")
-            tx = Tx(store, run, 1)
+            tx = UnitOfWork(store, run, 1)
             desk.desk._move(tx, say("close", desk.who, task=1))
             tx.write()
         reader.read()

@@ -14,14 +14,14 @@ from yourturn.core.decide import decide
 from yourturn.core.errors import NotFound, Precondition
 from yourturn.core.model import SYSTEM
 from yourturn.db.backend import Again
-from yourturn.db.unit_of_work import Tx
+from yourturn.db.unit_of_work import UnitOfWork
 from yourturn.desk.desk import Desk
 
 from .processes import raw
 
 
 def _tx(desk, run):
-    return Tx(desk.desk.store, run, desk.desk.workspace)
+    return UnitOfWork(desk.desk.store, run, desk.desk.workspace)
 
 
 # --- comparing --------------------------------------------------------------------------------------------------------
@@ -86,7 +86,7 @@ def test_a_step_of_another_writer_is_not_changed(desk, agent, clock, faster):
     write = say("step", agent.who, task=1, steps=[{**step, "status": "completed"}], claim=claim["token"])
     with pytest.raises(Again), store.begin() as run:
         tx = _tx(desk, run)
-        decision = decide(tx.with_steps(tx.case(1)[0], ["000001"]), write, clock())
+        decision = decide(tx.cases.with_steps(tx.case(1)[0], ["000001"]), write, clock())
         run(f"UPDATE steps SET {faster}")
         tx.save(decision)
         tx.write()

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from yourturn.core.actions import say
-from yourturn.db.unit_of_work import Tx
+from yourturn.db.unit_of_work import UnitOfWork
 from yourturn.health import audit, doctor
 
 from .processes import crowd, oks, raw
@@ -189,7 +189,7 @@ def _while_open(desk, verb, task, meanwhile, **args):
     found = []
     thread = threading.Thread(target=lambda: found.append(meanwhile()))
     with store.begin() as run:
-        tx = Tx(store, run, desk.desk.workspace)
+        tx = UnitOfWork(store, run, desk.desk.workspace)
         desk.desk._move(tx, say(verb, desk.who, task=task, **args))
         tx.write()
         thread.start()

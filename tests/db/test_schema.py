@@ -56,6 +56,25 @@ def test_the_lists_are_those_of_the_tables_in_core(table):
     assert _lists(_table(table)) == [(name, frozenset(words)) for name, words in EXPECTED[table]]
 
 
+def _checks(table: str) -> list[str]:
+    """The CHECKs of a table in schema.sql, in their order."""
+    text, found, at = re.sub(r"--.*", "", _table(table)), [], 0
+    while (at := text.find("CHECK (", at)) >= 0:
+        start, depth = at + len("CHECK "), 0
+        for at in range(start, len(text)):
+            depth += {"(": 1, ")": -1}.get(text[at], 0)
+            if depth == 0:
+                break
+        found.append(" ".join(text[start : at + 1].split()))
+    return found
+
+
+@pytest.mark.parametrize("table", ["tasks", "questions"])
+def test_the_trigger_of_postgresql_checks_what_the_table_does(table):
+    body = re.search(rf"FUNCTION yourturn_fit_{table}\(\).*?IF \((.*?)\) IS FALSE", read("postgres.sql"), re.S)[1]
+    assert re.sub(r"\bNEW\.", "", " ".join(body.split())) == " AND ".join(_checks(table))
+
+
 def test_every_list_of_words_is_checked():
     tables = re.findall(r"CREATE TABLE (\w+)", read("schema.sql"))
     assert {name for name in tables if _lists(_table(name))} == set(EXPECTED)

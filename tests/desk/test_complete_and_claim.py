@@ -7,7 +7,7 @@ import pytest
 from tests.db.processes import raw
 from yourturn.core.actions import say
 from yourturn.core.errors import ClaimLost
-from yourturn.db.line import Line
+from yourturn.db.connection import Connection
 from yourturn.health.doctor import examine
 
 
@@ -77,15 +77,24 @@ def test_the_completed_task_was_moved_meanwhile(desk, agent):
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_it_is_two_round_trips(desk, agent, dialect, monkeypatch):
-    """One asks for the next task, and the server looks for it while we decide; one writes everything."""
+    """The first batch completes the task and picks the next, the second claims that and commits."""
     for title in "ABCDEFGH":
         desk.create(title)
-    held = None
-    said = []
-    send = Line.send
-    monkeypatch.setattr(Line, "send", lambda line, script: (said.append(len(script)), send(line, script))[1])
-    for _ in range(6):
+    held, trips, flush = None, [], Connection.flush
+    monkeypatch.setattr(Connection, "flush", lambda connection: (trips.append(1), flush(connection))[1])
+    for _ in range(4):
         first = held and say("complete", agent.who, task=held.task, claim=held.claim.token)
-        said.clear()
+        trips.clear()
         held = agent.desk.claim_next("w1", project="PROJ", first=first)
-    assert said == [2, 2], "BEGIN and the question; what is written, and COMMIT"
+    assert len(trips) == 2
+
+
+@pytest.mark.parametrize("dialect", ["postgres"])
+def test_a_move_is_two_round_trips_and_one_if_the_case_is_remembered(desk, open_desk, dialect, monkeypatch):
+    desk.create("A")
+    other, trips, flush = open_desk("human:bob"), [], Connection.flush
+    monkeypatch.setattr(Connection, "flush", lambda connection: (trips.append(1), flush(connection))[1])
+    for expected in (2, 1, 1):
+        trips.clear()
+        other.do("note", task=1, text="hm")
+        assert len(trips) == expected

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from yourturn.client import Client
 from yourturn.config import connect
-from yourturn.db.failpoints import Faulty
+from yourturn.db.failpoints import FailingStore
 from yourturn.flow.agent_step import AgentCall, Turn
 from yourturn.flow.engine import Ended, Engine
 from yourturn.flow.results import Released
@@ -69,7 +69,7 @@ class Reaper:
         return self._open == (point in ("before-begin", "after-commit")) and point not in ("first-write", "before-commit")
 
 
-class Doomed(Faulty):
+class Doomed(FailingStore):
     """A store whose failpoints the reaper counts."""
 
     def __init__(self, inner: Any, reaper: Reaper) -> None:

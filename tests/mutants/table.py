@@ -16,7 +16,7 @@ _DESK, _OFFICE, _LOOKOUT = (
 )
 _BASE, _DOCKET = "yourturn/db/unit_of_work.py", "yourturn/db/case_loader.py"
 _SQLITE, _POSTGRES = "yourturn/db/sqlite.py", "yourturn/db/postgres.py"
-_LINK, _HANGING, _FLAT = "yourturn/db/link.py", "yourturn/db/details.py", "tests/db/test_constant_cost.py"
+_CONNECTION, _HANGING, _FLAT = "yourturn/db/connection.py", "yourturn/db/details.py", "tests/db/test_constant_cost.py"
 _SCHEMA, _QUERIES = "yourturn/db/schema.sql", "yourturn/db/queries.sql"
 
 _MATRIX, _LATE, _CLOCK = "tests/core/test_rules.py", "tests/core/test_stale_claims.py", "tests/core/test_due_transitions.py"
@@ -235,21 +235,17 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("remembered settings are good", _BASE, "(SELECT p.settings = :own FROM projects p WHERE", "(SELECT :own = :own FROM projects p WHERE", on(_RECENT, "test_settings_that_changed")),
     Mutant("a move tells of what its neighbours have changed since", _HANGING, "self.left.alone and self.left.task.id", "self.left.task.id", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-alone")),
     Mutant("a move forgets the neighbours of its task", _HANGING, "if left is not None and left.alone:", "if left is not None:", on(_FLAT, "test_the_row_of_a_reply_is_the_row_that_show_has", "sqlite-with neighbours")),
-    Mutant("a new task follows old settings", _BASE, 'f" AND settings = :own{_AS_SHARED} AND', 'f" AND :own = :own AND :shared = :shared AND :fence = :fence AND :workspace = :workspace AND', on(_RECENT, "test_a_new_task_follows_the_settings_of_now", "postgres-None")),
-    Mutant("a number stands for whatever has it now", "yourturn/db/case_cache.py", "if self._keys.get(task, key) != key:", "if False:", on(_RECENT, "test_rows_that_a_restore_has_replaced", "")),
     Mutant("old news refuse", _DESK, "if not recalled:  #", "if not recalled or not isinstance(error, Again):  #", on(_RECENT, "test_a_refusal_is_never_old_news")),
     Mutant("an unknown commit is said again", _DESK, "if isinstance(error, StoreTrouble) and not isinstance(error, Again):", "if False:", on(_RECENT, "test_a_commit_that_is_not_confirmed_is_not_said_again", "postgres")),
     Mutant("who changed nothing won (sqlite)", _SQLITE, "if self(text, args).rowcount != 1:\n            raise Again\n", "self(text, args)\n", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
-    Mutant("who changed nothing won (postgres)", _LINK, "SELECT 1 / count(*) FROM moved", "SELECT count(*) FROM moved", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
-    Mutant("an event of what did not happen (postgres)", _LINK, 'f" / coalesce((SELECT 1 FROM m{at}), 0)"', '""', on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed", "postgres")),
-    Mutant("who is not alone stays awake", "yourturn/db/line.py", "return self.cores > 1 and self.threads() == 1", "return self.cores > 1", on("tests/db/test_busy_wait.py", "test_it_is_for_who_is_alone_and_has_a_second_core", "")),
-    Mutant("who waits long never sleeps", "yourturn/db/line.py", "longest, lost = 0.002, 0.0002", "longest, lost = 2.0, 2.0", on("tests/db/test_busy_wait.py", "test_who_waits_long_sleeps", "awake")),
+    Mutant("who changed nothing won (postgres)", _CONNECTION, "SELECT 1 / count(*) FROM changed", "SELECT count(*) FROM changed", on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved", "postgres")),
     Mutant("a writer looks before its lock", _SQLITE, "BEGIN IMMEDIATE", "BEGIN", on(_FENCES, "test_a_writer_has_the_desk_to_itself_before_it_looks")),
     Mutant("a closed question is closed again", _BASE, "AND id = :id AND status = 'pending'", "AND id = :id", on(_FENCES, "test_a_question_that_is_not_pending_is_not_closed")),
     Mutant("a lost race is swallowed", _DESK, "                    time.sleep(0.002", "                    return None  # type: ignore\n                    time.sleep(0.002", on(_FENCES, "test_a_transaction_that_loses_a_race_runs_again")),
+    Mutant("a remembered task is locked last", _BASE, "        if self.unlocked and (decision.opened", "        if False and (decision.opened", on(_RECENT, "test_two_moves_of_a_remembered_task_lock_it_in_one_order", "postgres")),
+    Mutant("a refusal rolls back", _CONNECTION, "INTRANS and not self.wrote:", "INTRANS and False:", on("tests/db/test_connection.py", "test_a_refused_move_keeps_what_is_prepared", "postgres")),
+    Mutant("what was refused is committed", _CONNECTION, "INTRANS and not self.wrote:", "INTRANS:", on("tests/db/test_connection.py", "test_what_is_written_and_refused_is_rolled_back", "postgres")),
     Mutant("a task is not locked", _POSTGRES, '"lock_task": "FOR NO KEY UPDATE OF t"', '"lock_task": ""', on(_RACES, "test_two_needs_that_end_together", "postgres")),
-    Mutant("what was given back is not the next", _DOCKET, "or not case.alone or case.offered", "or not case.alone", on("tests/desk/test_complete_and_claim.py", "test_what_was_given_back_can_be_the_next", "postgres")),
-    Mutant("the next is claimed as settings were", _DOCKET, "if self.final and self.recalled else None", "if self.final else None", on(_RECENT, "test_settings_that_changed_before_it_was_handed_in", "postgres-False")),
     Mutant("workers queue for one task", _POSTGRES, '"skip_locked": "FOR NO KEY UPDATE OF t SKIP LOCKED"', '"skip_locked": "FOR NO KEY UPDATE OF t"', on(_FENCES, "test_a_worker_does_not_wait_for_anothers_task", "postgres")),
     Mutant("locks in any order", _QUERIES, "ORDER BY t.id {lock_task};", "ORDER BY t.id DESC {lock_task};", on(_FENCES, "test_neighbours_are_locked_in_the_order_of_their_numbers", "postgres")),
     Mutant("two make one circle", _POSTGRES, 'run.later("SELECT pg_advisory_xact_lock(7258002, :id)", {"id": workspace})', "pass", on(_RACES, "test_a_circle_of_four_that_two_would_close", "postgres")),
@@ -262,8 +258,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a claim from before a restore", _HOLDING, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_transition_of_the_table_is_reached_and_no_other")),
     # --- keys
     Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
-    Mutant("a key stands for anything", _DESK, "if before != request:", "if False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
-    Mutant("a replayed claim revives", _DESK, "if held.epoch != epoch or held.lease_expires_at is None or", "if held.lease_expires_at is None or", on(_KEYS, "test_a_replayed_claim_revives_nothing")),
+    Mutant("a key stands for anything", "yourturn/desk/idempotency.py", "row is not None and row[0] != request:", "False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
+    Mutant("a replayed claim revives", "yourturn/desk/idempotency.py", "if held.epoch != epoch or held.lease_expires_at is None or", "if held.lease_expires_at is None or", on(_KEYS, "test_a_replayed_claim_revives_nothing")),
     # --- runs and their journals
     Mutant("anything has a journal", _GUARDS, 'return "" if d.get("workflow") else "it has no script"', 'return ""', on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
     Mutant("steps come along with anything", _JOURNAL, 'if not d.get("workflow"):', "if False:", on(_WRITTEN, "test_what_has_no_script_has_no_journal")),
@@ -332,7 +328,6 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a bare number means other projects' old ids", _NAMING, "readings = near or readings", "pass", on(_NAMES, "test_a_bare_number_keeps_its_meaning_beside_other_projects")),
     Mutant("a key is not exact", _NAMING, "readings = own or readings", "pass", on(_NAMES, "test_what_the_desk_prints_is_exact")),
     Mutant("any tracker will do", _NAMING, " or r.tracker == name.tracker]", " or True]", on(_NAMES, "test_a_name_means_one_thing_or_is_refused_with_all_its_readings", "sqlite-1")),
-    Mutant("what is remembered is not looked up", _LOOKOUT, "if name.exact:", "if True:", on(_NAMES, "test_an_old_number_is_never_taken_for_another_task")),
     Mutant("an import makes two of a key", _INTAKE, "if keys and len(self.new) == len(self.items):", "if False:", on(_IMPORTS, "test_ids_that_are_keys_to_the_letter_go_into_another_project")),
     Mutant("an open circle is cut", _INTAKE, "if any(over) and needed in one.needs:", "if needed in one.needs:", on(_IMPORTS, "test_one_open_circle_beside_a_closed_one_is_refused")),
     Mutant("agents of beads are work", _BEADS, "if aside and state not in ENDED:", "if False:", on(_IMPORTS, "test_what_is_no_work_is_offered_to_no_agent")),
@@ -351,10 +346,10 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a link without its actor", _CANON, "str(n), str(at), actor, action, data", "str(n), str(at), action, data", on(_EVENTS, "test_tampering_is_found")),
     Mutant("an effect before its cause", _POSTGRES, '"slot": "GREATEST(', '"slot": "COALESCE(', on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
     Mutant("what is remembered has no cause", _BASE, "if task not in known and n > 1", "if False", on(_EVENTS, "test_an_effect_is_never_seen_before_its_cause", "postgres")),
-    Mutant("what was read again has no cause", _DOCKET, "found is None or (asked and not found[0].questions)", "found is None", on(_EVENTS, "test_an_answer_is_never_seen_before_its_question", "postgres")),
+    Mutant("what was read again has no cause", _BASE, "found is None or (asked and not found[0].questions)", "found is None", on(_EVENTS, "test_an_answer_is_never_seen_before_its_question", "postgres")),
     Mutant("a late commit is skipped", _POSTGRES, "pg_snapshot_xmin(pg_current_snapshot())", "pg_snapshot_xmax(pg_current_snapshot())", on(_EVENTS, "test_an_event_that_commits_late_is_not_skipped", "postgres")),
     Mutant("a commit before the disk (sqlite)", _SQLITE, "PRAGMA synchronous = FULL", "PRAGMA synchronous = NORMAL", on(_TROUBLE, "test_sqlite_syncs_fully", "")),
-    Mutant("a commit before the disk (postgres)", _POSTGRES, "WHERE current_setting('synchronous_commit') IN ('off', 'local')", "WHERE false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
+    Mutant("a commit before the disk (postgres)", _CONNECTION, "WHEN current_setting('synchronous_commit') IN ('off', 'local')", "WHEN false", on(_TROUBLE, "test_what_is_acknowledged_is_on_disk", "postgres")),
     Mutant("a token in clear", _OFFICE, '"hash": secret_hash(a["secret"]),\n            "scopes"', '"hash": a["secret"],\n            "scopes"', on(_FENCES, "test_no_secret_is_stored")),
     # --- what an agent said, and what it only showed
     Mutant("a tag in inline code is said", _MESSAGE, "return self._span[1] if self._span[0] <= here else 0", "return 0", on(_SAID, "test_a_message", "")),
@@ -488,7 +483,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("finished work is judged twice", "yourturn/web/answer_form.py", "isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):", "isinstance(error, (AlreadyClosed, KeyReused)):", on(_PAGES, "test_finished_work_is_judged_once", "")),
     Mutant("a device sends what somebody else wrote", "yourturn/web/static/dom.js", '`yt:${meta?.dataset.me ?? ""}:`', '"yt:"', on(_LIVE, "test_a_person_does_not_send_the_draft_of_another", "desk")),
     Mutant("an answer for one desk goes to another", "yourturn/web/static/dom.js", "`${me}${desk}:`", "me", on(_DESKS, "test_an_answer_for_one_desk_never_goes_to_another", "desk")),
-    Mutant("a restore does not make another desk", "yourturn/desk/lookups.py", '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
+    Mutant("a restore does not make another desk", _DESK, '.{fenced or 0:x}"', '.0"', on(_DESKS, "test_an_answer_from_before_a_restore_is_shown_and_not_sent", "desk")),
     Mutant("a page believes its memory before the server", "yourturn/web/static/article.js", "if (known && copy) {", "if (known) {", on(_DESKS, "test_a_page_that_is_wrong_about_a_question_asks_once", "desk")),
     Mutant("a sheet hears what was meant for the page", "yourturn/web/static/notice.js", "  made.inert = !wanted;\n", "", on(_LIVE, "test_a_sheet_that_came_by_itself_is_deaf_at_first", "desk")),
     Mutant("a sheet opens over a list", "yourturn/web/static/notice.js", "if ((empty || ", "if ((true || ", on(_LIVE, "test_a_new_question_is_told_quietly_beside_a_list", "desk")),
@@ -514,7 +509,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a change that was sent is said to be undone", "yourturn/client/remote.py", "if twice or not maybe or ", "if True or ", on(_LOST, "test_a_change_of_which_nothing_is_heard_names_its_key", "sqlite-lose")),
     Mutant("what is looked at afterwards hides a change", "yourturn/client/remote.py", 'self._beside.setdefault("done", key)', "pass", on(_LOST, "test_a_change_whose_result_cannot_be_shown_is_said_to_be_done", "sqlite-words0-unattended")),
     Mutant("a closed connection is written to", "yourturn/client/remote.py", "if found.sock is not None and _readable(found.sock):", "if False:", on(_LOOKED, "test_a_connection_that_was_closed_meanwhile_is_opened_again")),
-    Mutant("two days from now are another request", _DESK, '"circle", "proof", "until"})', '"circle", "proof"})', on(_LOST, "test_a_date_that_is_counted_from_now_is_the_same_when_it_is_said_again", "words0")),
+    Mutant("two days from now are another request", "yourturn/desk/idempotency.py", '"circle", "proof", "until"})', '"circle", "proof"})', on(_LOST, "test_a_date_that_is_counted_from_now_is_the_same_when_it_is_said_again", "words0")),
     Mutant("the last task is completed twice", "yourturn/client/commands.py", 'say("complete", self.who, key=own, ', 'say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),
     Mutant("a lost token is nobody's", "yourturn/client/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
     Mutant("a token may be short", "yourturn/client/admin.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),

@@ -244,7 +244,7 @@ class Looks(Names):
         task = self._about(named)["task"] if named is not None else None
         if filters.get("project"):
             filters["project"] = self._within(filters["project"])
-        return self.desk.look(lambda r: serialize.events(r.log(task=task, limit=limit, after=after, **filters), r.keys))
+        return self.desk.look(lambda r: serialize.events(r.log.events(task=task, limit=limit, after=after, **filters), r.keys))
 
     log = history
 

@@ -26,18 +26,8 @@ def _json(text: str | None) -> Any:
     return None if text is None else [] if text == "[]" else json.loads(text)
 
 
-#: As json does it by itself; but it makes a new one of these for every value.
-_quickly = (
-    json.encoder.c_make_encoder(  # type: ignore[attr-defined]
-        None, json.JSONEncoder().default, json.encoder.encode_basestring_ascii, None, ": ", ", ", False, False, True
-    )
-    if getattr(json.encoder, "c_make_encoder", None)
-    else None
-)
-
-
 def dumps(value: Any) -> str:
-    return "".join(_quickly(value, 0)) if _quickly else json.dumps(value)
+    return json.dumps(value)
 
 
 def task(t: Task, d: Details) -> dict[str, Any]:

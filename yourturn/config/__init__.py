@@ -67,9 +67,9 @@ def open_store(address: str, create: bool = False) -> Store:
     wish = os.environ.get("YOURTURN_FAULT")
     if not wish:
         return store
-    from ..db.failpoints import with_faults
+    from ..db.failpoints import with_failpoints
 
-    return with_faults(store, wish)
+    return with_failpoints(store, wish)
 
 
 def replied() -> None:

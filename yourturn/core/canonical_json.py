@@ -61,17 +61,11 @@ def clean(text: str, what: str) -> str:
 
 
 _ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False)
-#: json makes a new one of these for every value, which costs more than encoding a small one.
-_quickly = (
-    json.encoder.c_make_encoder(None, _ENCODER.default, json.encoder.encode_basestring, None, ":", ",", True, False, False)  # type: ignore[attr-defined]
-    if getattr(json.encoder, "c_make_encoder", None)
-    else None
-)
 
 
 def dumps(value: Any) -> str:
     """Canonical: sorted keys, no spaces, plain UTF-8."""
-    return "".join(_quickly(value, 0)) if _quickly else _ENCODER.encode(value)
+    return _ENCODER.encode(value)
 
 
 def loads(text: str, what: str = "value") -> Any:

@@ -31,7 +31,7 @@ from ..core.model import Action, Who
 from ..db import dump, schema
 from ..db.backend import Store
 from ..db.dump import Row
-from ..db.unit_of_work import Tx
+from ..db.unit_of_work import UnitOfWork
 from ..desk import admin as office
 from ..desk.desk import Desk
 
@@ -240,7 +240,7 @@ def bring_in(desk: Desk, path: str, dry_run: bool = False, progress: Progress | 
     counts = check(path)
     found = {"format": FORMAT, "found": counts.get("tasks", 0), "dry_run": dry_run}
 
-    def move(tx: Tx) -> dict[str, Any]:
+    def move(tx: UnitOfWork) -> dict[str, Any]:
         dump.alone(tx.store, tx.run)
         work = dump.holds_work(tx.store, tx.run)
         if work:
@@ -263,11 +263,11 @@ def bring_in(desk: Desk, path: str, dry_run: bool = False, progress: Progress | 
     return desk._transact("import", move)
 
 
-def _time(tx: Tx) -> int:
+def _time(tx: UnitOfWork) -> int:
     return int(tx.run(tx.q["now"]).fetchone()[0])
 
 
-def _other(tx: Tx, path: str) -> str:
+def _other(tx: UnitOfWork, path: str) -> str:
     """The first thing in the file that is not here: of every chain, the event that ends it in the file must be."""
     for table, row in read(path):
         if table == "projects" and not tx.run(tx.q["project_named"], row).fetchone():
@@ -283,7 +283,7 @@ def replace(store: Store, run: Any, found: Iterator[Row], who: Who, now: int, so
     dump.load(store, run, found)
     fenced = 0
     for (workspace,) in run("SELECT id FROM workspaces ORDER BY id").fetchall():
-        tx = Tx(store, run, workspace)
+        tx = UnitOfWork(store, run, workspace)
         void = office.standing(tx)
         fenced += len(void)
         if always or void:

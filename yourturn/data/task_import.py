@@ -23,7 +23,7 @@ from ..core.decide import decide, due, may_ever
 from ..core.errors import Invalid
 from ..core.model import ENDED, RESOLVED, REVIEW
 from ..core.references import QUESTION
-from ..db.unit_of_work import Tx
+from ..db.unit_of_work import UnitOfWork
 from ..desk.desk import Desk
 from .trackers import read, refusal
 from .trackers.record import Item
@@ -57,7 +57,7 @@ def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: b
     if problems:
         raise refusal(source, problems)
 
-    def move(tx: Tx) -> dict[str, Any]:
+    def move(tx: UnitOfWork) -> dict[str, Any]:
         found = {"format": name, "project": project, "found": len(items), **_Intake(desk, tx, source, project, items).run()}
         if dry_run:
             raise _Undo(found)
@@ -152,12 +152,12 @@ def _circles(items: list[Item]) -> list[list[str]]:
 class _Intake:
     """One import, inside its transaction."""
 
-    def __init__(self, desk: Desk, tx: Tx, source: str, project: str, items: list[Item]) -> None:
+    def __init__(self, desk: Desk, tx: UnitOfWork, source: str, project: str, items: list[Item]) -> None:
         self.desk, self.tx, self.project = desk, tx, project
         tx.store.lock_graph(tx.run, tx.workspace)
         row = tx.run(tx.q["project_for_update"], {"workspace": tx.workspace, "key": project}).fetchone()
         if row is None:
-            tx._no_project(project)
+            tx.cases.no_project(project)
         self.project_id, self.now = row[0], desk.now(int(row[-1]))
         self.items = {item.id: item for item in items}
         self.known = {name: known for name in self._names() if (known := self._known(name))}
@@ -253,7 +253,7 @@ class _Intake:
         action.args["depends_on"] = there
         action.args["dependents"] = [self.ids[n] for n in self.waiting.get(item.id, ()) if n in self.ids]
         if parent in self.known:
-            action.args["circle"] = [ref for ref in self.tx.refs(there) if self.tx.reaches(ref.id, self.known[parent].id)]
+            action.args["circle"] = [ref for ref in self.tx.refs(there) if self.tx.cases.reaches(ref.id, self.known[parent].id)]
         case, _ = self.tx.new_case(self.project, above, there)
         decision = self.tx.save(decide(case, action, self.now))
         self.ids[item.id] = decision.task.id

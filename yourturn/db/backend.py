@@ -7,19 +7,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import Any
 
 from ..core import settings
 from ..core.errors import Busy
 from . import sql_loader
-from .case_cache import Recent
-
-T = TypeVar("T")
-
-#: A value that is given with the text.
-PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
+from .case_cache import CaseCache
 
 #: One project, so that the planner can use the indexes that begin with it; and what there is to know about it.
 OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
@@ -45,14 +40,10 @@ DESCENDANTS = (
 
 
 class Again(Busy):
-    """The transaction lost a race and left nothing behind: run it again. A look that nobody runs again is told so."""
+    """The transaction lost a race and left nothing behind: it is run again. A read that lost one reports it."""
 
     def __init__(self, why: str = "") -> None:
         super().__init__("Somebody else was faster", reason=why, hint="Nothing was changed. Try again.")
-
-
-class NotNow(BaseException):
-    """Who is in a hurry would have to wait. Nothing was changed; no error of a move, so nobody on the way makes one of it."""
 
 
 class Store:
@@ -60,31 +51,20 @@ class Store:
     url = ""
     words: dict[str, str] = {}
     pulse = 1.0
-    far = False  #: a look costs a round trip, so what is likely is guessed, and compared when it is written
-    hurries = False  #: a look or a move is over before another thread would have begun with it
-    singly = False  #: rows are inserted one by one, because several in one statement cost more
+    batch_inserts = True  #: several rows are inserted in one statement
 
     def __init__(self) -> None:
         self.query = sql_loader.queries(self.words)
-        self.recent = Recent()
+        self.case_cache = CaseCache()
         self.picks: dict[tuple[bool, ...], str] = {}  #: what asks for the next task, see tx.pick
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
         self.totals: dict[int, Any] = {}  #: what was counted before and cannot change, by workspace; see client/queries.py
-        self.managed = 0  #: how often people, tokens and the like were changed from here
 
     def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:
         """One transaction. `what` names the change that is made in it, for failpoints."""
         raise NotImplementedError
 
     def reading(self) -> AbstractContextManager[Any]:
-        raise NotImplementedError
-
-    def stamp(self) -> Any:
-        """Equal to an earlier one only if no person, token or the like can have changed since; None where nobody knows."""
-        return None
-
-    def hurried(self, function: Callable[..., T], *args: Any) -> T:
-        """Call it; if it would have to wait for somebody, or for much to be done, raise NotNow, and nothing was changed."""
         raise NotImplementedError
 
     def script(self, run: Any, statements: list[str]) -> None:
@@ -112,10 +92,10 @@ class Store:
         """Rows were written with their numbers: the next ones go on behind them."""
 
     def lock_graph(self, run: Any, workspace: int) -> None:
-        """Two new dependencies could close a circle that neither sees; where writers run side by side, they queue here."""
+        """Two new dependencies could close a circle that neither sees: concurrent writers queue here."""
 
     def lock_version(self, run: Any, task: int, version: int) -> None:
-        """A task that was remembered, not read, is locked before anything else is: where writers run side by side, in order."""
+        """Lock a row that was remembered, not read; Again if its version is another. For concurrent writers only."""
 
     def lock_key(self, run: Any, workspace: int, key: str) -> None:
         """Two requests with one idempotency key: the second waits here for the first one's reply."""
@@ -132,7 +112,7 @@ class Store:
         return []
 
     def _unguarded(self, triggers: Iterable[str]) -> list[str]:
-        gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"] + self.words["fit"])) - set(triggers)
+        gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"] + self.words["checks"])) - set(triggers)
         return [f"the trigger {name}, which guards the rows, is missing" for name in sorted(gone)]
 
     def close(self) -> None:
@@ -145,3 +125,20 @@ class Store:
             known = settings.defaults() | json.loads(workspace) | json.loads(project)
             self._settings[project, workspace] = known
         return known
+
+
+class Queries:
+    """Runs queries about one workspace in one transaction."""
+
+    def __init__(self, store: Store, run: Any, workspace: int) -> None:
+        self.store = store
+        self.run = run
+        self.workspace = workspace
+
+    def rows(self, text: str, **args: Any) -> list[Any]:
+        rows: list[Any] = self.run(text, {"workspace": self.workspace, **args}).fetchall()
+        return rows
+
+    def named(self, name: str, **args: Any) -> list[Any]:
+        """The rows of a query in queries.sql."""
+        return self.rows(self.store.query[name], **args)

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 
 from ..core.errors import NotFound
 from ..core.model import Note, Program, Question, Ref, Step, Task
-from .event_log import FollowUp, Log, follow_ups
+from .backend import Queries
+from .event_log import FollowUp, Left, follow_ups
 from .sql_loader import QUESTION, STEP
 
 _TASK = len(Task._fields)
@@ -35,16 +36,20 @@ class RunJournal(NamedTuple):
     program: Program | None
 
 
-class Hanging(Log):
+class TaskReader:
+    """Reads single tasks and questions. `left`: the task as the move that is being made leaves it, which is not read again."""
+
+    def __init__(self, queries: Queries, left: Left | None = None) -> None:
+        self.queries = queries
+        self.left = left
+
     def task(self, number: int) -> Task:
         if self.left is not None and self.left.alone and self.left.task.id == number:
             return self.left.task
-        rows = self._named("task", id=number)
+        rows = self.queries.named("task", id=number)
         if not rows:
             raise NotFound(f"There is no task number {number}")
-        task = Task._make(rows[0][:_TASK])
-        self.store.recent.agree(number, task.key)
-        return task
+        return Task._make(rows[0][:_TASK])
 
     def question(self, number: int) -> tuple[Question, str]:
         """A question, and its task's key."""
@@ -52,7 +57,7 @@ class Hanging(Log):
             for q in self.left.questions:
                 if q.id == number:
                     return q, self.left.task.key
-        found = self._named("question_and_key", id=number)
+        found = self.queries.named("question_and_key", id=number)
         if not found:
             raise NotFound(f"There is no question Q{number}", hint="See what is open with: turn inbox")
         *row, key = found[0]
@@ -101,37 +106,37 @@ class Hanging(Log):
         return task, made._replace(needs=needs, children=children, parent=dict(rows.get("parents", ())).get(task.parent_id))
 
     def _made(self, task: Task, question: int | None, at: int) -> Details:
-        questions = self._named("pending_or_changed", id=task.id, question=question or 0, at=at)
-        notes = self._named("notes_written", task=task.id, at=at)
-        steps = self._named("steps_written", task=task.id, journal=task.journal, at=at) if task.workflow else ()
+        questions = self.queries.named("pending_or_changed", id=task.id, question=question or 0, at=at)
+        notes = self.queries.named("notes_written", task=task.id, at=at)
+        steps = self.queries.named("steps_written", task=task.id, journal=task.journal, at=at) if task.workflow else ()
         return Details([*map(Question._make, questions)], [*map(Note._make, notes)], [], None, [*map(Step._make, steps)], [])
 
     def follow_ups(self, number: int, at: int) -> tuple[FollowUp, ...]:
         """The other tasks that moved in the commit of a move; looked up where the move is only said again."""
         if self.left is not None:
             return self.left.follow_ups
-        told = [(key, json.loads(data)) for key, data in self._named("followed", task=number, at=at)]
+        told = [(key, json.loads(data)) for key, data in self.queries.named("followed", task=number, at=at)]
         return follow_ups((key, d["from"], d["to"], [f"Q{q['id']}" for q in d.get("opened", ())]) for key, d in told)
 
     def _hanging(self, **about: str) -> dict[str, Any]:
         """Rows by what they are, each for a list of ids; what is asked for no task is left out."""
-        texts = _texts(self.store.words["these"], self.store.words["bytewise"])
+        texts = _texts(self.queries.store.words["these"], self.queries.store.words["bytewise"])
         asked = {name: (texts[name], {"ids": ids}) for name, ids in about.items() if ids}
-        return dict(zip(asked, self.run.many(*asked.values()), strict=True))
+        return dict(zip(asked, self.queries.run.many(*asked.values()), strict=True))
 
     def steps(self, task: int, journal: int) -> list[Step]:
-        return [Step._make(row) for row in self._named("steps", task=task, journal=journal)]
+        return [Step._make(row) for row in self.queries.named("steps", task=task, journal=journal)]
 
     def journal(self, task: int) -> RunJournal:
         """All questions and steps of a run and its source, asked for in one go."""
         names = ("run_questions", "run_steps", "run_source")
-        questions, steps, [[key, *source]] = self.run.many(*((self.store.query[name], {"task": task}) for name in names))
+        questions, steps, [[key, *source]] = self.queries.run.many(*((self.queries.store.query[name], {"task": task}) for name in names))
         program = None if source[0] is None else Program._make(source)
         return RunJournal(key, [*map(Question._make, questions)], [*map(Step._make, steps)], program)
 
     def program(self, task: int) -> Program | None:
         """The source that a run was last gone on with."""
-        rows = self._named("program", task=task)
+        rows = self.queries.named("program", task=task)
         return Program._make(rows[0]) if rows else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from ..core.model import Event, Note, Question, Step, Task
-from .backend import Store
+from .backend import Queries
 
 _EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash"
 
@@ -40,25 +40,13 @@ class Left(NamedTuple):
     follow_ups: tuple[FollowUp, ...] = ()
 
 
-class Log:
-    """Somebody who looks, in one transaction."""
+class EventLog:
+    """The events of one workspace, read in one transaction."""
 
-    def __init__(self, store: Store, run: Any, workspace: int, left: Left | None = None) -> None:
-        self.store = store
-        self.run = run
-        self.workspace = workspace
-        self.now = 0
-        self.left = left  #: the task of the move that is being made: what is known of it is not read again
+    def __init__(self, queries: Queries) -> None:
+        self.queries = queries
 
-    def rows(self, body: str, **args: Any) -> list[Any]:
-        rows: list[Any] = self.run(body, {"workspace": self.workspace, **args}).fetchall()
-        return rows
-
-    def _named(self, name: str, **args: Any) -> list[Any]:
-        rows: list[Any] = self.run(self.store.query[name], {"workspace": self.workspace, **args}).fetchall()
-        return rows
-
-    def log(
+    def events(
         self,
         *,
         task: int | None = None,
@@ -83,7 +71,7 @@ class Log:
                 where.append(clause)
                 args[name] = value
         order = "ASC" if after is not None else "DESC"
-        rows = self.rows(
+        rows = self.queries.rows(
             f"SELECT {_EVENT} FROM events e LEFT JOIN tasks t ON t.id = e.task_id LEFT JOIN projects p ON p.id = t.project_id "
             f"WHERE {' AND '.join(where)} ORDER BY e.seq {order} LIMIT :limit",
             limit=limit,
@@ -93,18 +81,18 @@ class Log:
         return found if after is not None else found[::-1]
 
     def horizon(self) -> str:
-        return str(self._named("horizon")[0][0])
+        return str(self.queries.named("horizon")[0][0])
 
-    def log_end(self) -> str:
+    def end(self) -> str:
         """The cursor behind everything that is finished now."""
         high = self.horizon()
-        newest = self.rows(
-            f"SELECT max(e.seq) FROM events e WHERE e.workspace_id = :workspace AND e.xid < {self.store.words['cast_high']}",
-            high=high,
+        below = self.queries.store.words["cast_high"]
+        newest = self.queries.rows(
+            f"SELECT max(e.seq) FROM events e WHERE e.workspace_id = :workspace AND e.xid < {below}", high=high
         )[0][0]
         return f"0.{high}.{newest or 0}"
 
-    def log_after(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
+    def after(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
         """A cursor is low.high.seq: the events of transactions low … high are being read, up to number seq.
 
         Numbers are given out in the order of writing, but become visible in the order of committing. So the log is
@@ -114,7 +102,7 @@ class Log:
         """
         low, high, seq = _parse_cursor(after) if after else ("0", self.horizon(), 0)
         while True:
-            rows = self._named("events_after", low=low, high=high, seq=seq, limit=limit)
+            rows = self.queries.named("events_after", low=low, high=high, seq=seq, limit=limit)
             if rows:
                 found = [(f"{low}.{high}.{row[0]}", Event._make(row)) for row in rows]
                 return found, found[-1][0]
@@ -124,13 +112,13 @@ class Log:
             low, high, seq = high, edge, 0
 
     def chain(self, seq: int, limit: int = 5000) -> list[Event]:
-        return [Event._make(row) for row in self._named("chain", seq=seq, limit=limit)]
+        return [Event._make(row) for row in self.queries.named("chain", seq=seq, limit=limit)]
 
     def heads(self, after: int, limit: int = 5000) -> list[Any]:
-        return self._named("heads", after=after, limit=limit)
+        return self.queries.named("heads", after=after, limit=limit)
 
     def office_head(self) -> tuple[str, int, str]:
-        name, n, hash = self._named("office_look")[0]
+        name, n, hash = self.queries.named("office_look")[0]
         return name, n, hash
 
 

@@ -5,13 +5,13 @@ A change goes through five named points, and at each of them a process can be ki
     before-begin   nothing has been said to the database
     first-write    the first row is written, the transaction is open
     before-commit  everything is written, the transaction is open
-    after-commit   it is committed, and nobody has been told
-    after-reply    whoever asked has been told
+    after-commit   it is committed, and the caller has no reply yet
+    after-reply    the caller has the reply
 
 `YOURTURN_FAULT` turns them on, for tests: `claim:before-commit` kills the process there as `kill -9` would,
 `stop:claim:before-commit` stops it as a machine that falls asleep would, `record:/a/file` writes down which points were
-passed. The word before the point is the change: a verb, or claim_next, reconcile, init, migrate, restore. Who has told what
-was done says so with `config.replied()`: the command does, before it ends.
+passed. The word before the point is the change: a verb, or claim_next, reconcile, init, migrate, restore. A command that has
+printed its reply calls `config.replied()` before it ends.
 
 When the variable is not set, config.open_store hands out the plain store and this file is not even imported: a failpoint
 that is off is not there.
@@ -36,18 +36,18 @@ _WRITE = re.compile(
 )
 
 
-def with_faults(store: Store, wish: str) -> Store:
+def with_failpoints(store: Store, wish: str) -> Store:
     """The same store, which does what YOURTURN_FAULT wishes when a point is reached."""
     if wish.startswith("record:/"):
-        return cast(Store, Faulty(store, wish.removeprefix("record:"), "", 0))
+        return cast(Store, FailingStore(store, wish.removeprefix("record:"), "", 0))
     *stop, what, point = ["", *wish.split(":")][-3:]
     if stop not in ([""], ["stop"]) or not what or point not in POINTS:
         hint = f"Like claim:{POINTS[2]} or stop:claim:{POINTS[2]}; the points are {', '.join(POINTS)}. Or record:/a/file."
         raise Usage(f"YOURTURN_FAULT={wish[:80]!a} is no failpoint", hint=hint)
-    return cast(Store, Faulty(store, "", f"{what}:{point}", signal.SIGSTOP if stop == ["stop"] else signal.SIGKILL))
+    return cast(Store, FailingStore(store, "", f"{what}:{point}", signal.SIGSTOP if stop == ["stop"] else signal.SIGKILL))
 
 
-class Faulty:
+class FailingStore:
     """Everything else is the inner store's own."""
 
     def __init__(self, inner: Store, diary: str, point: str, sign: int) -> None:
@@ -76,25 +76,25 @@ class Faulty:
             return
         self.reached(what, "before-begin")
         with self.inner.begin(what, write=write) as run:
-            yield _Run(run, lambda: self.reached(what, "first-write"))
+            yield _Statements(run, lambda: self.reached(what, "first-write"))
             run.flush()
             self.reached(what, "before-commit")
-        _untold.append((self, what))
+        _unreplied.append((self, what))
         self.reached(what, "after-commit")
 
 
-#: Changes of this process that nobody has been told of.
-_untold: list[tuple[Faulty, str]] = []
+#: Changes of this process that the caller has no reply to yet.
+_unreplied: list[tuple[FailingStore, str]] = []
 
 
 def replied() -> None:
-    """Whoever asked has been told."""
-    while _untold:
-        store, what = _untold.pop(0)
+    """The caller has the reply."""
+    while _unreplied:
+        store, what = _unreplied.pop(0)
         store.reached(what, "after-reply")
 
 
-class _Run:
+class _Statements:
     """What `begin` gives, with an eye on the first write."""
 
     def __init__(self, run: Any, first: Callable[[], None]) -> None:
@@ -117,6 +117,6 @@ class _Run:
         found = say(text, *args)
         if self._first is not None and _WRITE.search(text):
             first, self._first = self._first, None
-            self._run.flush()  # what a dialect would send later has arrived before anybody dies
+            self._run.flush()  # what a dialect would send later has arrived before the process dies
             first()
         return found

@@ -1,7 +1,7 @@
-"""Notice that a file is written to, without looking at it all the time.
+"""Watches files for writes with inotify.
 
-Linux tells (inotify, by way of the C library, because Python has no word for it); elsewhere, or where the kernel's limits
-are used up, there is no ripple and whoever waits has to look now and then. Only a hint either way: a write that is noticed
+Python has no interface to inotify, so the C library is called through ctypes. On other systems than Linux, or where the
+kernel's limits are used up, `works` is false and the caller polls. Only a hint either way: a write that is noticed
 is not yet a commit, and one that is not noticed is found by looking.
 """
 
@@ -15,7 +15,7 @@ import sys
 _MODIFIED = 0x2
 
 
-class Ripple:
+class FileWatch:
     """The files named, watched until closed. `works` is false where that cannot be had."""
 
     def __init__(self, *paths: str) -> None:

@@ -122,9 +122,6 @@ SELECT coalesce(CAST(:now AS {big}), {moment}), {owed};
 -- Questions are never taken away: where only one writes at a time, the next number follows the last.
 {take_numbers};
 
--- name: count_numbers
-UPDATE workspaces SET next_question = CAST(:first AS {big}) + :count WHERE id = :workspace AND next_question = :first;
-
 -- name: next_number
 UPDATE projects SET next_number = :number + 1 WHERE id = :id AND next_number = :number;
 
@@ -151,14 +148,13 @@ DELETE FROM deps WHERE task_id = :task AND needs_id = :needs;
 
 -- name: insert_event
 -- {slot}: no earlier than the event before it in its chain, and than what this transaction wrote before (reads.log_after).
--- {sure}: and not at all unless what it tells of has happened (link.py).
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
-VALUES ({slot}, :workspace, :task, :n{sure}, :at, :actor, :action, :data, :prev, :hash);
+VALUES ({slot}, :workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash);
 
 -- name: insert_events
 -- Several, all in one slot.
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
-SELECT {slot}, :workspace, v.task, v.n{sure}, v.at, v.actor, v.action, v.data, v.prev, v.hash
+SELECT {slot}, :workspace, v.task, v.n, v.at, v.actor, v.action, v.data, v.prev, v.hash
 FROM (VALUES (CAST(:task AS {big}), CAST(:n AS {big}), CAST(:at AS {big}), :actor, :action, :data, :prev, :hash){more})
 v (task, n, at, actor, action, data, prev, hash);
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from ..core.model import Case, Question, Task
-from .backend import DESCENDANTS, OF_PROJECT
-from .details import Hanging, listed
+from ..core.model import Case, Program, Question, Step, Task
+from .backend import DESCENDANTS, OF_PROJECT, Queries, Store
+from .case_loader import CaseLoader
+from .details import Details, RunJournal, TaskReader, listed
+from .event_log import EventLog, FollowUp, Left
 from .sql_loader import ENDED_STATES, QUESTION, TASK, WORKABLE
 
 _QUESTION = len(Question._fields)
@@ -26,7 +28,46 @@ class Asked(NamedTuple):
     workflow: str | None  #: the script, where its task is a run
 
 
-class Reader(Hanging):
+class Reader:
+    """Everything that can be read of one workspace in one transaction. `left`: see TaskReader."""
+
+    def __init__(self, store: Store, run: Any, workspace: int, left: Left | None = None) -> None:
+        self.store = store
+        self.run = run
+        self.workspace = workspace
+        self.now = 0
+        self.queries = Queries(store, run, workspace)
+        self.rows, self._named = self.queries.rows, self.queries.named
+        self.log = EventLog(self.queries)
+        self.one = TaskReader(self.queries, left)
+
+    # --- one task or question ---------------------------------------------------------------------------------------
+
+    def task(self, number: int) -> Task:
+        return self.one.task(number)
+
+    def question(self, number: int) -> tuple[Question, str]:
+        """A question, and its task's key."""
+        return self.one.question(number)
+
+    def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
+        return self.one.details(tasks, whole)
+
+    def reply(self, number: int, question: int | None, at: int) -> tuple[Task, Details]:
+        return self.one.reply(number, question, at)
+
+    def follow_ups(self, number: int, at: int) -> tuple[FollowUp, ...]:
+        return self.one.follow_ups(number, at)
+
+    def steps(self, task: int, journal: int) -> list[Step]:
+        return self.one.steps(task, journal)
+
+    def program(self, task: int) -> Program | None:
+        return self.one.program(task)
+
+    def journal(self, task: int) -> RunJournal:
+        return self.one.journal(task)
+
     def next_due(self) -> int | None:
         """When time will move something next."""
         found = self.rows(
@@ -124,9 +165,7 @@ class Reader(Hanging):
 
     def case(self, number: int, question: int | None = None) -> Case:
         """A task as a decision sees it, but not locked; with the question that is named, also a closed one."""
-        from .unit_of_work import Tx
-
-        return Tx(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0], question)
+        return CaseLoader(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0], question)
 
     def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
         """(task, what it waits for): of all that wait for these, and all that these wait for."""

@@ -3,7 +3,7 @@
 -- One text serves both; the words in braces are the dialect's (sqlite.py, postgres.py): {id} is a self-numbering primary
 -- key, {big} a 64-bit number, {strict} closes a table, {xid} and {this_xid} are the writing transaction (where only one
 -- writes at a time, they say nothing, and have no index), {append_only} makes the database itself refuse to change an event.
--- {fit}: where CHECKs are slow, a trigger checks the same (fit.py). {of_workspace} and {of_task} are references that
+-- {checks}: where CHECKs are slow, a trigger checks the same (postgres.sql). {of_workspace} and {of_task} are references that
 -- PostgreSQL leaves to the door: it would lock the other row for each event.
 --
 -- Every index costs a page of each move that touches it, so there is one for "what is in this state", in the order in which
@@ -360,4 +360,4 @@ CREATE TABLE replies (
 ) {strict};
 
 {append_only}
-{fit}
+{checks}

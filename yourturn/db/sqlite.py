@@ -7,20 +7,17 @@ instead of failing in the middle. Each thread has a connection of its own.
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import lru_cache
 from json import JSONDecodeError
-from operator import itemgetter
 from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
-from .backend import NEAR, PARAMETER, Again, NotNow, Store, T
+from .backend import NEAR, Again, Store
 from .per_thread import PerThread
 
 _APPEND_ONLY = """
@@ -40,23 +37,12 @@ BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 
 #: The last two are rows, or words of SQLite's own, made of bytes that nobody wrote.
 _TROUBLE = (sqlite3.Error, UnicodeDecodeError, JSONDecodeError)
-#: What pays everybody's debts, for good or as if.
-_MUCH = ("", "reconcile")
-_LIST = re.compile(r"(\w+) IN \(([^()]*)\)")
-
-
-def _chain(found: re.Match[str]) -> str:
-    return f"({' OR '.join(f'{found[1]} = {word.strip()}' for word in found[2].split(','))})"
-
 
 class _Local(threading.local):
-    """What a thread has. Nobody asks the system which process this is before every look: a fork says that it was one."""
+    """What a thread has. Forks are detected by a hook, not by getpid() before each read."""
 
     fork = -1
     connection: sqlite3.Connection
-    patient: sqlite3.Connection
-    hasty: sqlite3.Connection | None = None
-    hurried = False
 
 
 _forks = 0
@@ -82,11 +68,9 @@ class SqliteStore(Store):
         "slot": "0",
         "before": "",
         "after": "",
-        "sure": "",
         "office_slot": "0",
         "append_only": _APPEND_ONLY,
-        "fit": "",
-        "drop_checks": "",
+        "checks": "",
         "now": "0",
         "moment": "0",
         "near": NEAR,
@@ -115,7 +99,7 @@ class SqliteStore(Store):
     }
     #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
     glance, pulse = 0.5, 0.015
-    singly = hurries = True
+    batch_inserts = False  # several rows in one statement cost SQLite more
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
         super().__init__()
@@ -137,45 +121,21 @@ class SqliteStore(Store):
     def connection(self) -> sqlite3.Connection:
         local = self._local
         if local.fork != _forks:
-            if self._fork != _forks:  # whoever stood in the queue when we were forked is not here
+            if self._fork != _forks:  # a lock that was held at the fork has no owner here
                 self._fork, self.queue = _forks, threading.Lock()
             with trouble(self.path):
-                local.connection = local.patient = self._connect(self._busy)
-            local.fork, local.hasty, local.hurried = _forks, None, False
+                local.connection = self._connect()
+            local.fork = _forks
         return local.connection
 
-    def stamp(self) -> Any:
-        """A connection is told when anybody else has written; what we have, we know."""
-        db = self.connection()
-        try:
-            return db, db.execute("PRAGMA data_version").fetchone()[0], self.managed
-        except _TROUBLE as error:
-            raise self.told(error) from error
-
-    def hurried(self, function: Callable[..., T], *args: Any) -> T:
-        """With a connection that waits for nobody. After its first commit it is in no hurry any more: that stands."""
-        self.connection()
-        local = self._local
-        if local.hasty is None:
-            with trouble(self.path):
-                local.hasty = self._connect(0)
-        local.connection, local.hurried = local.hasty, True
-        try:
-            return function(*args)
-        finally:
-            self._calm()
-
-    def _calm(self) -> None:
-        self._local.connection, self._local.hurried = self._local.patient, False
-
-    def _connect(self, patience: float) -> sqlite3.Connection:
+    def _connect(self) -> sqlite3.Connection:
         """The connection of a thread that has ended, or a new one."""
-        taken: sqlite3.Connection | None = self._all.take_over(patience)
+        taken: sqlite3.Connection | None = self._all.take_over("connection")
         if taken is not None:
             if taken.in_transaction:
                 taken.execute("ROLLBACK")
             return taken
-        db = sqlite3.connect(self.path, timeout=patience, isolation_level=None, check_same_thread=False, cached_statements=256)
+        db = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False, cached_statements=256)
         try:
             db.create_function("lower", 1, str.lower, deterministic=True)  # SQLite's own knows only ASCII
             db.execute("PRAGMA page_size = 2048")  # of a new file: a move writes few small rows on many pages
@@ -188,7 +148,7 @@ class SqliteStore(Store):
         except BaseException:
             db.close()
             raise
-        self._all.add(db, patience)
+        self._all.add(db, "connection")
         return db
 
     def _try_wal(self, db: sqlite3.Connection) -> None:
@@ -209,22 +169,14 @@ class SqliteStore(Store):
                 time.sleep(0.01)
 
     def begin(self, what: str = "", *, write: bool = True) -> _Transaction:
-        if write and what in _MUCH and self._local.hurried:
-            raise NotNow
         return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
 
     def reading(self) -> _Look:
         return _Look(self)
 
-    def told(self, error: Exception) -> BaseException:
-        """sqlite3's error in our words; who is in a hurry comes again."""
-        found = _in_our_words(self.path, error)
-        return NotNow() if self._local.hurried and isinstance(found, Busy) else found
-
     def script(self, run: Any, statements: list[str]) -> None:
-        """SQLite makes a little table of every IN list, each time that it checks a row; a chain of ORs costs nothing."""
         for statement in statements:
-            run(_LIST.sub(_chain, statement) if statement.startswith("CREATE TABLE") else statement)
+            run(statement)
 
     def stream(self, run: Any, body: str) -> Iterator[Any]:
         yield from run(body)
@@ -250,7 +202,7 @@ class SqliteStore(Store):
         Where the system tells of a write to the log, nobody looks before; then often, because the commit follows soon.
         """
         local = self._local
-        db, ripple = self.connection(), self._ripple(local)
+        db, watch = self.connection(), self._file_watch(local)
         with trouble(self.path):
             last, deadline, hurry = getattr(local, "data_version", None), time.monotonic() + seconds, 0.0
             while True:
@@ -261,20 +213,20 @@ class SqliteStore(Store):
                 left = deadline - time.monotonic()
                 if left <= 0:
                     return False
-                if not ripple.works:
+                if not watch.works:
                     time.sleep(min(self.pulse, left))
                 elif hurry:
                     time.sleep(min(hurry, left))
                     hurry = hurry * 1.5 if hurry < 0.1 else 0.0
-                elif ripple.wait(min(self.glance, left)):
+                elif watch.wait(min(self.glance, left)):
                     hurry = 0.0005
 
-    def _ripple(self, local: Any) -> Any:
-        found = getattr(local, "ripple", None)
+    def _file_watch(self, local: Any) -> Any:
+        found = getattr(local, "file_watch", None)
         if found is None:
-            from .file_watch import Ripple
+            from .file_watch import FileWatch
 
-            found = local.ripple = Ripple(f"{self.path}-wal")
+            found = local.file_watch = FileWatch(f"{self.path}-wal")
             self._all.add(found)
         return found
 
@@ -302,17 +254,14 @@ class _Transaction:
 
     def __enter__(self) -> _Run:
         self.run = run = _Run(self.store.connection())
-        hurried = self.store._local.hurried
         if self.begin.endswith("IMMEDIATE"):
-            self.queued = self.store.queue.acquire(timeout=0 if hurried else self.store._busy)
-            if hurried and not self.queued:
-                raise NotNow
+            self.queued = self.store.queue.acquire(timeout=self.store._busy)
         try:
             run.execute(self.begin)
         except BaseException as error:
             self._next()
             if isinstance(error, _TROUBLE):
-                raise self.store.told(error) from error
+                raise _in_our_words(self.store.path, error) from error
             raise
         return run
 
@@ -334,12 +283,10 @@ class _Transaction:
             except _TROUBLE as trouble:
                 self._undo()
                 raise _in_our_words(self.store.path, trouble) from trouble
-            if self.queued:
-                self.store._calm()
         else:
             self._undo()
             if isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
-                raise self.store.told(error) from error
+                raise _in_our_words(self.store.path, error) from error
 
     def _undo(self) -> None:
         if self.run.db.in_transaction:
@@ -359,7 +306,7 @@ class _Look:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         if error is not None and isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
-            raise self.store.told(error) from error
+            raise _in_our_words(self.store.path, error) from error
 
 
 class _Run:
@@ -372,11 +319,7 @@ class _Run:
         self.execute = db.execute
 
     def __call__(self, text: str, args: Any = None) -> sqlite3.Cursor:
-        """SQLite looks up names one after the other, each time; Python knows them."""
-        if not args:
-            return self.execute(text)
-        text, values = _numbered(text)
-        return self.execute(text, values(args))
+        return self.execute(text, args or ())
 
     def later(self, text: str, args: Any = None) -> None:
         self(text, args)
@@ -390,14 +333,6 @@ class _Run:
 
     def flush(self) -> None:
         pass
-
-
-@lru_cache(1024)
-def _numbered(text: str) -> tuple[str, Callable[[Any], Sequence[Any]]]:
-    """The text with ?, and what takes the values that go there."""
-    names = PARAMETER.findall(text)
-    values = itemgetter(*names) if len(names) > 1 else lambda args: [args[name] for name in names]
-    return PARAMETER.sub("?", text), values
 
 
 @contextmanager

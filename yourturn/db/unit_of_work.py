@@ -1,7 +1,9 @@
-"""One open transaction of the door: a case is loaded (docket.py), a decision saved. Plain SQL, for both dialects.
+"""One transaction of the desk: cases are loaded, decisions saved. Plain SQL, for both dialects.
 
-Nothing outside the door gets hold of one. What changes on a task's row is kept until somebody looks, or until the end, so
-that the moves of one task in one transaction are one write to it.
+Nothing outside the desk gets hold of one. What changes on a task's row is kept until something is read, or until the end, so
+that the moves of one task in one transaction are one write to it. All writes are sent without waiting for their results
+(connection.py); the task's row is locked before any other row of the task is changed, so that two moves of it never
+deadlock.
 """
 
 from __future__ import annotations
@@ -12,9 +14,9 @@ from typing import Any
 
 from ..core.canonical_json import dumps, link
 from ..core.errors import Precondition
-from ..core.model import Action, Decision, Note, Program, Question, Step, Task, altered
-from .backend import Again
-from .case_loader import Docket
+from ..core.model import Action, Case, Decision, Note, Program, Question, Ref, Step, Task, altered
+from .backend import Store
+from .case_loader import CaseLoader
 from .event_log import FollowUp, Left, follow_ups
 
 _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", "updated_at", "due_at", "lease", "created_at"})
@@ -22,13 +24,62 @@ _QUIET = frozenset({"id", "claim_hash", "event_count", "event_head", "version", 
 _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
 
 
-class Tx(Docket):
+class UnitOfWork:
     """One transaction: load cases, save decisions."""
 
-    __slots__ = ()
+    __slots__ = (
+        "cases", "decided", "events", "final", "last", "limited", "moved", "new_id", "q", "recalled", "remembering", "run",
+        "store", "unasked", "unlocked", "virtual", "workspace",
+    )  # fmt: skip
+
+    def __init__(self, store: Store, run: Any, workspace: int, virtual: bool = False, remembering: bool = False) -> None:
+        self.store = store
+        self.run = run
+        self.q = store.query
+        self.workspace = workspace
+        self.cases = CaseLoader(store, run, workspace)
+        self.virtual = virtual  #: is rolled back, so it must not take numbers
+        self.unasked = 0  #: questions without a number
+        self.remembering = remembering  #: may be decided on remembered cases
+        self.recalled = self.unlocked = 0  #: the task whose case was remembered, not read; and while its row is not locked
+        self.new_id: int | None = None  #: of the task that is being created, where the database gives it out before
+        self.last: tuple[int | None, int] = (None, 0)  #: an event in a later slot than ours: the next one's is not before its
+        self.events: list[tuple[Any, ...]] = []  #: in a row, not written yet
+        self.moved: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  #: what a row was, what changed, and is not written yet
+        self.limited: list[Decision] = []  #: what agents ask and create, see desk/rate_limits.py
+        self.decided: list[Decision] = []  #: the moves that it has made, for the reply
+        self.final: list[tuple[Case, int, float]] = []  #: the cases that it leaves behind, for the cache
+
+    # --- loading ----------------------------------------------------------------------------------------------------
+
+    def recall(self, task: int, question: int | None, asked: bool) -> tuple[Case, int] | None:
+        """The remembered case; what is written on it compares. With `asked`, only if it has open questions."""
+        found = self.store.case_cache.recall(task, self.workspace, question) if self.remembering else None
+        if found is None or (asked and not found[0].questions):
+            return None
+        self.recalled = self.unlocked = task
+        return found
+
+    def case(self, task: int, question: int | None = None) -> tuple[Case, int]:
+        """The case of a task, locked, and the database's time."""
+        self.write()
+        return self.cases.case(task, question)
+
+    def new_case(self, project: str, parent: int | None, needs: Iterable[int]) -> tuple[Case, int]:
+        self.write()
+        case, database, self.new_id = self.cases.new_case(project, parent, needs)
+        return case, database
+
+    def refs(self, ids: Iterable[int], lock: bool = False) -> list[Ref]:
+        self.write()
+        return self.cases.refs(ids, lock)
+
+    # --- saving -----------------------------------------------------------------------------------------------------
 
     def save(self, decision: Decision) -> Decision:
         """Write a decision and its event. Compares the version that the decision was made on."""
+        if self.unlocked and (decision.opened or decision.closed or decision.used or decision.steps):
+            self._lock(decision.task)
         if decision.opened:
             self._numbered(decision)
         task, before, changed = decision.task, decision.before, decision.set
@@ -59,10 +110,17 @@ class Tx(Docket):
         if decision.needs_added or decision.needs_removed:
             self._save_needs(decision)
         if not decision.silent:
-            if self.events and self.store.singly:
+            if self.events and not self.store.batch_inserts:
                 self._write_events()
             self.events.append((task.id, n, at, who, verb, body, prev, head))
         return decision
+
+    def _lock(self, task: Task) -> None:
+        """Lock the row of the remembered task, if it still has the version that was remembered."""
+        if self.unlocked == task.id:
+            was = self.moved[task.id][0]["was"] if task.id in self.moved else task.version
+            self.store.lock_version(self.run, task.id, was)
+            self.unlocked = 0
 
     def left(self, task: int | None) -> Left | None:
         """How it leaves a task, if it has moved it."""
@@ -83,8 +141,6 @@ class Tx(Docket):
 
     def _save_journal(self, decision: Decision, task: int) -> None:
         """Compare-and-set: a step that is completed cannot change."""
-        if self.recalled == task and not decision.opened:
-            self.store.lock_version(self.run, task, decision.task.version)
         if decision.rewound is not None:
             old, to, spare = decision.rewound
             args = {"task": task, "journal": old + 1, "old": old, "to": to}
@@ -103,42 +159,19 @@ class Tx(Docket):
             self.unasked += count
             first = -self.unasked
         else:
-            first = self._numbers(decision, count)
+            first = int(self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0])
         opened = tuple(q._replace(id=first + i, task_id=decision.task.id) for i, q in enumerate(decision.opened))
         fresh = iter(opened)
         decision.questions = tuple(next(fresh) if q.id == 0 else q for q in decision.questions)
         decision.opened = opened
-
-    def _numbers(self, decision: Decision, count: int) -> int:
-        """The first of so many. If the task was not read, the number is guessed, and compared with everything else."""
-        remembered = self.recalled > 0 and self.recalled == decision.task.id
-        known = self.store.recent.numbers.pop(self.workspace, None) if self.recent and self.store.far else None
-        if known is not None and known[1] and remembered and not self.run.begun and not decision.steps:
-            self.asked, self.counted = (known[0], count), (known[0] + count, True)
-            return known[0]
-        if self.recalled == -1:
-            raise Again("a project is locked before the workspace is")
-        if self.asked is not None:
-            self.write()
-        if remembered:
-            self.store.lock_version(self.run, decision.task.id, decision.task.version)
-        first = int(self.run(self.q["take_numbers"], {"workspace": self.workspace, "count": count}).fetchone()[0])
-        self.counted = (first + count, known is not None and known[0] == first)
-        return first
 
     def _insert(self, fields: dict[str, Any]) -> int:
         """The new row's id: taken from the database before, or given by it now."""
         if fields["external_id"]:
             self._new_elsewhere(fields["project_id"], fields["external_id"])
         number = int(fields["key"].rpartition("-")[2])
-        text, args = self.q["next_number"], {"id": fields["project_id"], "number": number}
-        if self.recalled == -1 and self.birth is not None:
-            home = self.birth.project
-            text += f" AND settings = :own{_AS_SHARED} AND (SELECT {self.store.words['new_id']}) = :new"
-            args |= {"own": home.said[0], "shared": home.said[1], "fence": home.fenced_at or 0, "workspace": self.workspace}
-            args["new"] = self.birth.id
-        self.run.must(text, args)
-        new, self.fresh = self.fresh, None
+        self.run.must(self.q["next_number"], {"id": fields["project_id"], "number": number})
+        new, self.new_id = self.new_id, None
         if new is None:
             return int(self.run(*_insert_known("tasks", {**fields, "id": None})).lastrowid)
         self.run.later(*_insert_known("tasks", {**fields, "id": new}))
@@ -162,7 +195,9 @@ class Tx(Docket):
         self.moved[before.id] = (was, fields if earlier is None else {**earlier, **fields})
 
     def write(self) -> None:
-        """Write what was kept, before anybody looks at it. Compare-and-set: the rows are as they were when they were read."""
+        """Write what was kept, before anything is read. Compare-and-set: the rows are as they were when they were read."""
+        if self.moved:
+            self.unlocked = 0
         while self.moved:
             was, fields = self.moved.popitem()[1]
             names = (*fields, *was)
@@ -172,22 +207,13 @@ class Tx(Docket):
                 same = "id = :task AND version = :was" + _AS_REMEMBERED * ("own" in was)
                 text = _UPDATES[names] = f"UPDATE tasks SET {put} WHERE {same}"
             self.run.must(text, {**fields, **was})
-        if self.asked is not None:
-            first, count = self.asked
-            self.run.must(self.q["count_numbers"], {"first": first, "count": count, "workspace": self.workspace})
-            self.asked = None
         if self.events:
             self._write_events()
 
-    def learned(self) -> None:
-        """It is committed: remember what comes next."""
-        recent = self.store.recent
+    def committed(self) -> None:
+        """It is committed: remember the cases that it leaves behind."""
         for left in self.final:
-            recent.remember(*left)
-        if self.birth is not None:
-            recent.born(self.birth.next())
-        if self.counted is not None and self.store.far:
-            recent.numbers[self.workspace] = self.counted
+            self.store.case_cache.remember(*left)
 
     def _write_events(self) -> None:
         """All in one slot, which is not before that of the event before each of them, nor before what this transaction wrote.
@@ -222,7 +248,7 @@ class Tx(Docket):
             self.write()
         for task, other in decision.needs_added:
             self.run.later(self.q["insert_dep"], {"task": task or new, "needs": other or new})
-            self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})  # see recent.py
+            self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})  # see CaseCache
         for task, other in decision.needs_removed:
             self.run.later(self.q["delete_dep"], {"task": task, "needs": other})
 
@@ -289,17 +315,17 @@ _CLOSE = (
     f"UPDATE questions SET {', '.join(f'{name} = :{name}' for name in _CLOSING)} "
     "WHERE workspace_id = :workspace AND id = :id AND status = 'pending'"
 )
-#: Once: only a permission that was given, and that nobody has used.
+#: Once: only a permission that was given and not used.
 _USE = (
     "UPDATE questions SET used_by = :used_by "
     "WHERE workspace_id = :workspace AND id = :id AND status = 'answered' AND used_by IS NULL"
 )
 _EVENT = ("task", "n", "at", "actor", "action", "data", "prev", "hash")
 _UPDATES: dict[tuple[str, ...], str] = {}
-_AS_SHARED = (
+_AS_REMEMBERED = (
+    " AND (SELECT p.settings = :own FROM projects p WHERE p.id = :home)"
     " AND (SELECT w.settings = :shared AND coalesce(w.fenced_at, 0) = :fence FROM workspaces w WHERE w.id = :workspace)"
 )
-_AS_REMEMBERED = f" AND (SELECT p.settings = :own FROM projects p WHERE p.id = :home){_AS_SHARED}"
 
 
 def _data(decision: Decision) -> dict[str, Any]:

@@ -15,10 +15,10 @@ from ..core.errors import Invalid, NotAllowed, NotFound, NotKnown, Precondition
 from ..core.fields import NAME
 from ..core.model import SYSTEM, Action
 from ..core.rules import ROLES
-from ..db.unit_of_work import Tx
+from ..db.unit_of_work import UnitOfWork
 
 
-def manage(tx: Tx, action: Action, now: int) -> None:
+def manage(tx: UnitOfWork, action: Action, now: int) -> None:
     """Decide and write one office action. The caller has checked who may."""
     args = {**action.args, "by": action.who}
     said = _VERBS[action.verb](tx, args, now)
@@ -31,7 +31,7 @@ def _own(a: dict[str, Any], actor: str, what: str) -> None:
         raise NotAllowed(f"{a['by'].name} cannot {what}", reason=f"it is {actor}'s, and only an admin may do that for others")
 
 
-def _project_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _project_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     key = a["project"]
     if tx.run(tx.q["project"], {"workspace": tx.workspace, "key": key}).fetchone():
         raise Precondition(f"Cannot create project {key}", reason="there is one already")
@@ -40,7 +40,7 @@ def _project_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"project": key, "name": name}
 
 
-def _project_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _project_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     name, key = a["setting"], a.get("project")
     value = settings.check(name, a["value"])
     if key is None:
@@ -63,14 +63,14 @@ def _project_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"project": key, "setting": name, "value": value}
 
 
-def _user_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _user_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     args = {"workspace": tx.workspace, "name": a["user"], "role": a["role"]}
     if tx.run(tx.q["set_user"], args).rowcount == 0:
         tx.run(tx.q["insert_user"], {**args, "at": now})
     return {"user": a["user"], "role": a["role"]}
 
 
-def _user_remove(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _user_remove(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     if tx.run(tx.q["remove_user"], {"workspace": tx.workspace, "name": a["user"], "at": now}).rowcount == 0:
         raise NotFound(f"There is no user {a['user']}", hint="See who is there with: turn user list")
     theirs = {"workspace": tx.workspace, "actor": f"human:{a['user']}", "at": now}
@@ -79,7 +79,7 @@ def _user_remove(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"user": a["user"]}
 
 
-def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _token_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     actor = a.get("actor") or f"{'agent' if a['role'] == 'agent' else 'human'}:{a['name']}"
     sort, _, name = actor.partition(":")
     if sort != ("agent" if a["role"] == "agent" else "human") or not NAME.fullmatch(name):
@@ -121,7 +121,7 @@ def _token_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {**said, "created_by": by.name, "expires_at": expires}
 
 
-def _token_revoke(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _token_revoke(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     for actor, maker in tx.run(tx.q["own_token"], {"workspace": tx.workspace, "name": a["name"]}).fetchall():
         if maker != a["by"].name:
             _own(a, actor, f"revoke the token {a['name']}")
@@ -130,7 +130,7 @@ def _token_revoke(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"token": a["name"]}
 
 
-def _password_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _password_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """Whoever came in with the old one is out."""
     user = a["user"]
     _own(a, f"human:{user}", f"set the password of {user}")
@@ -140,7 +140,7 @@ def _password_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"user": user}
 
 
-def _login(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _login(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """The password was checked before; here it is still the one that was."""
     row = tx.run(tx.q["password"], {"workspace": tx.workspace, "name": a["user"]}).fetchone()
     if row is None or row[0] != a["proof"]:
@@ -148,13 +148,13 @@ def _login(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return _let_in(tx, a, f"human:{a['user']}", row[1], now)
 
 
-def _let_in(tx: Tx, a: dict[str, Any], actor: str, role: str, now: int) -> dict[str, Any]:
+def _let_in(tx: UnitOfWork, a: dict[str, Any], actor: str, role: str, now: int) -> dict[str, Any]:
     session = {"actor": actor, "role": role, "hash": secret_hash(a["secret"]), "about": a.get("about", "")}
     tx.run(tx.q["insert_login"], {"workspace": tx.workspace, **session, "at": now, "expires": now + a["expires"]})
     return {"user": actor.partition(":")[2], "expires_at": now + a["expires"]}
 
 
-def _logout(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _logout(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     here = {"workspace": tx.workspace, "id": a["login"]}
     row = tx.run(tx.q["login_of"], here).fetchone()
     if row is None or not permissions.owns(a["by"], row[0]):  # whose it is, is nobody else's business
@@ -163,7 +163,7 @@ def _logout(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"user": row[0].partition(":")[2]}
 
 
-def _link_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _link_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """For oneself with what one may; an admin also for others, who come in as what they are."""
     user, by = a["user"], a["by"]
     _own(a, f"human:{user}", f"make a link for {user}")
@@ -181,7 +181,7 @@ def _link_create(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"user": user, "role": role, "expires_at": now + a["expires"]}
 
 
-def _link_use(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _link_use(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """Once: of two who come with it at the same moment, one is let in."""
     here = {"workspace": tx.workspace, "hash": secret_hash(a["link_secret"])}
     if tx.run(tx.q["use_link"], {**here, "at": now}).rowcount == 0:
@@ -190,7 +190,7 @@ def _link_use(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return _let_in(tx, a, actor, role, now)
 
 
-def _prefs_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _prefs_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     actor = f"human:{a['user']}"
     if a["by"].name != actor:
         raise NotAllowed(f"{a['by'].name} cannot set how {a['user']} likes things")
@@ -202,7 +202,7 @@ def _prefs_set(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
     return {"user": a["user"], "names": sorted(a["prefs"])}
 
 
-def standing(tx: Tx) -> dict[int, list[int]]:
+def standing(tx: UnitOfWork) -> dict[int, list[int]]:
     """What a restore voids: tasks that somebody holds, and open ones with permissions that were given."""
     found: dict[int, list[int]] = {}
     for task, question in tx.run(tx.q["standing"], {"workspace": tx.workspace}).fetchall():
@@ -210,7 +210,7 @@ def standing(tx: Tx) -> dict[int, list[int]]:
     return found
 
 
-def _restore(tx: Tx, a: dict[str, Any], now: int) -> dict[str, Any]:
+def _restore(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """Fence the past. Later than anything that was ever written here, so that before and after can be told apart by time."""
     here = {"workspace": tx.workspace}
     void = standing(tx)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.decide import held_last, holds
 from ..core.errors import ClaimLost, Invalid
-from ..db.unit_of_work import Tx
+from ..db.unit_of_work import UnitOfWork
 from .desk import Desk
 
 #: Characters of one line, lines of one session that are kept, and characters of a patch.
@@ -41,7 +41,7 @@ def write(desk: Desk, task: int, claim: str, lines: Iterable[tuple[str, str]]) -
         desk._transact("output", lambda tx: _write(desk, tx, task, claim, rows))
 
 
-def _write(desk: Desk, tx: Tx, task: int, claim: str, rows: list[tuple[str, str]]) -> None:
+def _write(desk: Desk, tx: UnitOfWork, task: int, claim: str, rows: list[tuple[str, str]]) -> None:
     epoch, now = _held(desk, tx, task, claim, last_words=True)
     for sort, text in rows:
         tx.run.later(tx.q["insert_output"], {"task": task, "epoch": epoch, "at": now, "sort": sort, "text": text})
@@ -53,7 +53,7 @@ def keep(desk: Desk, task: int, claim: str, base: str, body: str) -> None:
     if len(body) > PATCH:
         raise Invalid("The work in the folder is too large to keep", reason=f"{len(body):,} characters; at most {PATCH:,}")
 
-    def move(tx: Tx) -> None:
+    def move(tx: UnitOfWork) -> None:
         epoch, now = _held(desk, tx, task, claim)
         tx.run.later(tx.q["drop_patch"], {"task": task})
         if body:
@@ -62,7 +62,7 @@ def keep(desk: Desk, task: int, claim: str, base: str, body: str) -> None:
     desk._transact("keep", move)
 
 
-def _held(desk: Desk, tx: Tx, task: int, claim: str, last_words: bool = False) -> tuple[int, int]:
+def _held(desk: Desk, tx: UnitOfWork, task: int, claim: str, last_words: bool = False) -> tuple[int, int]:
     """The claim's epoch and the time, or ClaimLost."""
     case, database = tx.case(task)
     now, held = desk.now(database), case.task

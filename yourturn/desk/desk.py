@@ -14,28 +14,32 @@ has reconciled. `reconcile()` pays everybody's. A read shows the state as if the
 inside a transaction that it then rolls back. So nothing depends on a daemon.
 
 *Losing a race* (`Again`) leaves nothing behind, and the whole move runs again on fresh rows. A move of a task that this
-process has just moved is decided on what it remembers (db/case_cache.py), and loses the race if that was old.
+process has just moved is decided on the remembered case (CaseCache), and loses the race if that was old.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
 from ..core.actions import say
-from ..core.canonical_json import claim_hash, digest
+from ..core.canonical_json import digest, secret_hash
 from ..core.decide import decide, due, may_ever
-from ..core.errors import Busy, ClaimLost, KeyReused, NotFound, StoreTrouble
-from ..core.model import Action, Case, Claim, Decision, Who
+from ..core.errors import Busy, NotFound, StoreTrouble
+from ..core.model import Action, Case, Claim, Decision, Event, Who
 from ..core.permissions import check, check_scope, in_scope
+from ..core.references import parse
 from ..core.rules import OFFICE
 from ..core.step_paths import place
 from ..db.backend import Again, Store
+from ..db.case_loader import CaseLoader
+from ..db.details import RunJournal
 from ..db.reads import Reader
-from ..db.unit_of_work import Tx
-from .lookups import Clock, Lookout
+from ..db.unit_of_work import UnitOfWork
+from . import idempotency
+from .lookups import Clock, Credentials, EventFeed
 
 T = TypeVar("T")
 
@@ -66,7 +70,7 @@ class _Owed(Exception):
     """Something is due: what comes next can only be told after that."""
 
 
-class Desk(Lookout):
+class Desk:
     """One workspace in one database, seen by one actor."""
 
     def __init__(self, store: Store, who: Who, *, workspace: str = "default", clock: Clock | None = None) -> None:
@@ -79,16 +83,24 @@ class Desk(Lookout):
         if row is None:
             raise NotFound(f"There is no workspace {workspace}", hint="Make one with: turn init")
         self.workspace: int = row[0]
+        self.credentials = Credentials(store, self.workspace, self.now)
+        self.feed = EventFeed(store, self.workspace)
 
     def new_secret(self) -> str:
         """Of a claim that is taken here: what only its holder knows."""
         return os.urandom(16).hex()
 
     def as_(self, who: Who) -> Desk:
-        """The same desk for somebody else."""
+        """The same desk for another actor."""
         other = object.__new__(Desk)
         other.__dict__.update(self.__dict__, who=who)
         return other
+
+    def now(self, database: int = 0) -> int:
+        """The injected clock, else the database's, else this machine's."""
+        if self.clock is not None:
+            return self.clock()
+        return database or time.time_ns() // 1000
 
     # --- changes ----------------------------------------------------------------------------------------------------
 
@@ -99,20 +111,18 @@ class Desk(Lookout):
         """
         if action.verb in OFFICE:
             check(action.who, action.verb)
-            done = self._transact(action.verb, lambda tx: self._office(tx, action))
-            self.store.managed += 1
-            return done
+            return self._transact(action.verb, lambda tx: self._office(tx, action))
         for each in (action,) if then is None else (action, then):
             may_ever(each.verb, each.who)
             if each.who.scopes is not None:
                 check_scope(each.who, each.verb)
         return self._transact(action.verb, lambda tx: self._seen(tx, self._moves(tx, action, then), look))
 
-    def _moves(self, tx: Tx, action: Action, then: Action | None) -> Done:
+    def _moves(self, tx: UnitOfWork, action: Action, then: Action | None) -> Done:
         done = self._move(tx, action)
         return done if then is None else self._move(tx, then._replace(task=done.task))
 
-    def _seen(self, tx: Tx, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
+    def _seen(self, tx: UnitOfWork, done: Done, look: Callable[[Reader, Done], Any] | None) -> Any:
         if look is None:
             return done
         tx.write()
@@ -138,28 +148,24 @@ class Desk(Lookout):
         is taken.
         """
         action = say("claim", self.who, key=key, worker=worker, lease=lease, secret=self.new_secret())
-        request = "" if key is None else digest([_request(action), project, epic, role, host, runs])
+        request = "" if key is None else digest([idempotency.digest(action), project, epic, role, host, runs])
         may_ever("claim", self.who)
         if self.who.scopes is not None:
             check_scope(self.who, "claim")
             runs = runs and in_scope(self.who, "step")  # what it may not take is not offered to it
 
-        unpaid = 0  # what cannot be paid holds up nobody else
+        unpaid = 0  # one failing task must not block the others
 
-        def move(tx: Tx) -> Any:
+        def move(tx: UnitOfWork) -> Any:
             if key is not None:
-                self.store.lock_key(tx.run, self.workspace, key)
                 before = self._replay(tx, action, request)
                 if before is not None:
                     return self._seen(tx, before, look)
             wanted = (self._given(), project, epic, role, host, runs)
             if first is not None:
-                if key is None and first.key is None:
-                    tx.pick_ahead(first, *wanted)
                 self._move(tx, first)
-                if not tx.picked_ahead():
-                    tx.write()
-            owed, found = tx.pick(*wanted)
+                tx.write()
+            owed, found = tx.cases.pick(*wanted, home=tx.final[-1][0].project if tx.final else None)
             if owed and not unpaid:
                 raise _Owed
             if found is None:
@@ -176,48 +182,46 @@ class Desk(Lookout):
             try:
                 return self._transact("claim_next", move)
             except _Owed:
-                if first is not None:  # it waits for nobody's debts
+                if first is not None:  # it does not wait for what others are due
                     self.do(first)
                     first = None
                 unpaid = self.reconcile()["failed"]
         raise Busy("The desk cannot keep up with what is due", hint="Nothing was changed. Try again.")
 
-    def _transact(self, what: str, move: Callable[[Tx], T]) -> T:
-        recent = self.store.recent
+    def _transact(self, what: str, move: Callable[[UnitOfWork], T]) -> T:
         for attempt in range(_ATTEMPTS):
             tx = None
             try:
                 with self.store.begin(what) as run:
-                    tx = Tx(self.store, run, self.workspace, recent=True)
+                    tx = UnitOfWork(self.store, run, self.workspace, remembering=True)
                     done = move(tx)
                     tx.write()
                     if tx.limited:
                         self._spend(tx)
             except Exception as error:
                 recalled = tx.recalled if tx is not None else 0
-                recent.forget(recalled)
+                self.store.case_cache.forget(recalled)
                 if isinstance(error, StoreTrouble) and not isinstance(error, Again):
                     raise  # it may even have been made
-                if not recalled:  # what was remembered may be old: look before anybody is refused
+                if not recalled:  # a remembered case may be old: no move is refused because of it
                     if not isinstance(error, Again):
                         raise
                     time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
             else:
-                tx.learned()
+                tx.committed()
                 return done
         raise Busy("Too many others change the same thing", hint="Nothing was changed. Try again.")
 
-    def _spend(self, tx: Tx) -> None:
+    def _spend(self, tx: UnitOfWork) -> None:
         """Agents ask and create only so often, whichever way they come."""
         from .rate_limits import spend
 
         spend(tx)
 
-    def _move(self, tx: Tx, action: Action) -> Done:
+    def _move(self, tx: UnitOfWork, action: Action) -> Done:
         request = ""
         if action.key is not None:
-            request = _request(action)
-            self.store.lock_key(tx.run, self.workspace, action.key)
+            request = idempotency.digest(action)
             before = self._replay(tx, action, request)
             if before is not None:
                 return before
@@ -228,7 +232,7 @@ class Desk(Lookout):
             tx.remember(action, request, done.task, done.question, epoch, done.at)
         return done
 
-    def _case(self, tx: Tx, action: Action) -> tuple[Case, int]:
+    def _case(self, tx: UnitOfWork, action: Action) -> tuple[Case, int]:
         if action.task is None:
             return self._new_case(tx, action)
         if tx.final and (own := tx.final[-1])[0].alone and own[0].task is not None and own[0].task.id == action.task:
@@ -236,7 +240,7 @@ class Desk(Lookout):
         if action.verb == "dep_add":
             self.store.lock_graph(tx.run, self.workspace)
             start = action.args["needs"] = tx.refs([ref.id for ref in action.args["needs"]], lock=True)
-            action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.reaches(ref.id, action.task)]
+            action.args["circle"] = [ref for ref in start if ref.id == action.task or tx.cases.reaches(ref.id, action.task)]
         if action.verb not in _NEIGHBOURLY and not action.args.get("restart"):
             recalled = tx.recall(action.task, action.question, action.verb in _MAY_BE_LATE)
             if recalled is not None:
@@ -245,33 +249,33 @@ class Desk(Lookout):
         if case.parent is not None and (action.verb in ("reopen", "rewind") or action.args.get("restart")):
             case = case._replace(parent=tx.refs([case.parent.id], lock=True)[0])
         if action.question is None and action.verb in _MAY_BE_LATE and not case.questions:
-            case = tx.latest(case)
+            case = tx.cases.latest(case)
         return case, database
 
-    def _with_steps(self, tx: Tx, case: Case, action: Action) -> Case:
+    def _with_steps(self, tx: UnitOfWork, case: Case, action: Action) -> Case:
         """With the steps that are about to be written."""
         places = [place(step["path"]) for step in action.args.get("steps", ())]
         if action.args.get("signal"):
             places += [q.step.partition("/")[2] for q in case.questions if q.step]
-        return tx.with_steps(case, places) if places and case.task is not None else case
+        return tx.cases.with_steps(case, places) if places and case.task is not None else case
 
-    def _new_case(self, tx: Tx, action: Action) -> tuple[Case, int]:
+    def _new_case(self, tx: UnitOfWork, action: Action) -> tuple[Case, int]:
         parent, needs = action.args.get("parent"), action.args.get("depends_on") or ()
         if parent is not None and needs:
             self.store.lock_graph(tx.run, self.workspace)
-            action.args["circle"] = [ref for ref in tx.refs(needs) if ref.id == parent or tx.reaches(ref.id, parent)]
+            action.args["circle"] = [ref for ref in tx.refs(needs) if ref.id == parent or tx.cases.reaches(ref.id, parent)]
         return tx.new_case(action.args["project"], parent, needs)
 
-    def _decide(self, tx: Tx, case: Case, action: Action, now: int, database: int) -> Done:
+    def _decide(self, tx: UnitOfWork, case: Case, action: Action, now: int, database: int) -> Done:
         touched: set[int] = set()
-        known = tx.known
+        at = time.monotonic()  # when the database's clock showed `database`
         if case.task is not None:
             case = self._pay(tx, case, now, touched)
         if action.args.get("steps") or action.args.get("signal"):
             case = self._with_steps(tx, case, action)
         decision = self._save(tx, case, action, now)
         after = self._follow(tx, decision, now, touched)
-        tx.final.append((after, database, known))
+        tx.final.append((after, database, at))
         number = decision.opened[0].id if decision.opened else action.question
         if action.verb in _ANSWERS and decision.closed and not action.args.get("signal"):
             number = decision.closed[0].id  # also where the answer led to another question
@@ -282,12 +286,12 @@ class Desk(Lookout):
         state = after.task.state if after.task is not None and not decision.after else None
         return Done(decision.task.id, number, decision.claim, state, decision.now)
 
-    def _save(self, tx: Tx, case: Case, action: Action, now: int) -> Decision:
+    def _save(self, tx: UnitOfWork, case: Case, action: Action, now: int) -> Decision:
         decision = tx.save(decide(case, action, now))
         tx.decided.append(decision)
         return decision
 
-    def _pay(self, tx: Tx, case: Case, now: int, touched: set[int]) -> Case:
+    def _pay(self, tx: UnitOfWork, case: Case, now: int, touched: set[int]) -> Case:
         """Make the moves that the system owes this case."""
         while (owed := due(case, now)) is not None:
             decision = self._save(tx, case, owed, now)
@@ -295,7 +299,7 @@ class Desk(Lookout):
             case = decision.case
         return case
 
-    def _follow(self, tx: Tx, decision: Decision, now: int, touched: set[int]) -> Case:
+    def _follow(self, tx: UnitOfWork, decision: Decision, now: int, touched: set[int]) -> Case:
         """The moves that this one causes. Returns the case as it is then."""
         touched.update(decision.touch)
         case = decision.case
@@ -311,42 +315,28 @@ class Desk(Lookout):
         self._settle(tx, touched, now)
         return case
 
-    def _settle(self, tx: Tx, touched: set[int], now: int) -> None:
-        """Pay the neighbours, and whom that touches, until nobody is owed anything."""
+    def _settle(self, tx: UnitOfWork, touched: set[int], now: int) -> None:
+        """Apply due moves to touched tasks, transitively."""
         while touched:
             task = min(touched)
             touched.remove(task)
             self._pay(tx, tx.case(task)[0], now, touched)
 
-    def _replay(self, tx: Tx, action: Action, request: str) -> Done | None:
-        row = tx.reply(action)
+    def _replay(self, tx: UnitOfWork, action: Action, request: str) -> Done | None:
+        """What the first move with this idempotency key left behind."""
+        row = idempotency.replay(tx, action, request)
         if row is None:
             return None
-        before, task, question, epoch, at = row
-        if before != request:
-            raise KeyReused(
-                f"The idempotency key {action.key} was used for something else", hint="Use a new key for a new request."
-            )
-        return Done(task, question, None if epoch is None else self._same_claim(tx, action, task, epoch), at=at)
+        task, question, epoch, at = row
+        claim = None if epoch is None else idempotency.same_claim(tx, action, task, epoch, self.now)
+        return Done(task, question, claim, at=at)
 
-    def _same_claim(self, tx: Tx, action: Action, task: int, epoch: int) -> Claim:
-        """The claim that this key took, if it still holds. Its token is not stored, so it gets a new one."""
-        case, database = tx.case(task)
-        held = case.task
-        assert held is not None
-        if held.epoch != epoch or held.lease_expires_at is None or held.lease_expires_at <= self.now(database):
-            raise ClaimLost(f"The claim on {held.key} is over", reason=f"it is '{held.state}' (epoch {held.epoch})")
-        token = f"{held.key}.{epoch}.{action.args['secret']}"
-        tx.renew_claim(held, claim_hash(token, bool(held.workflow)))
-        return Claim(held.key, str(held.holder), epoch, token, held.lease_expires_at)
-
-    def _office(self, tx: Tx, action: Action) -> Done:
+    def _office(self, tx: UnitOfWork, action: Action) -> Done:
         from .admin import manage
 
         now, request = self.now(tx.run(tx.q["now"]).fetchone()[0]), ""
         if action.key is not None:
-            request = _request(action)
-            self.store.lock_key(tx.run, self.workspace, action.key)
+            request = idempotency.digest(action)
             if self._replay(tx, action, request) is not None:
                 return Done()
         manage(tx, action, now)
@@ -362,19 +352,19 @@ class Desk(Lookout):
         seen: set[int] = set()
         while True:
             with self.store.reading() as run:
-                tx = Tx(self.store, run, self.workspace)
-                now, something = tx.anything_due(self._given())
-                ids = [task for task in tx.due(now, batch + len(seen)) if task not in seen] if something else []
+                cases = CaseLoader(self.store, run, self.workspace)
+                now, something = cases.anything_due(self._given())
+                ids = [task for task in cases.due(now, batch + len(seen)) if task not in seen] if something else []
             if not ids:
                 return {"moved": moved, "failed": failed}
             for task in ids:
                 seen.add(task)
                 try:
                     moved += self._transact("reconcile", lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
-                except Exception:  # whatever keeps one from being paid holds up nobody else
+                except Exception:  # one failing task must not block the others
                     failed += 1
 
-    def _pay_one(self, tx: Tx, task: int) -> int:
+    def _pay_one(self, tx: UnitOfWork, task: int) -> int:
         case, database = tx.case(task)
         touched: set[int] = set()
         now = self.now(database)
@@ -395,14 +385,14 @@ class Desk(Lookout):
         """Look at what is written."""
         with self.store.begin(write=False) as run:
             reader = Reader(self.store, run, self.workspace)
-            reader.now = Tx(self.store, run, self.workspace).anything_due(self._given())[0]
+            reader.now = CaseLoader(self.store, run, self.workspace).anything_due(self._given())[0]
             return look(reader)
 
     def read(self, look: Callable[[Reader], T]) -> T:
         """Look at the desk as it truly is now, without writing."""
         with self.store.begin(write=False) as run:
             reader = Reader(self.store, run, self.workspace)
-            reader.now, something = Tx(self.store, run, self.workspace).anything_due(self._given())
+            reader.now, something = CaseLoader(self.store, run, self.workspace).anything_due(self._given())
             if not something:
                 return look(reader)
         try:
@@ -414,9 +404,10 @@ class Desk(Lookout):
         for _ in range(_ATTEMPTS):
             try:
                 with self.store.begin() as run:
-                    tx, reader = Tx(self.store, run, self.workspace, virtual=True), Reader(self.store, run, self.workspace)
-                    reader.now = tx.anything_due(self._given())[0]
-                    for task in tx.due(reader.now, 1_000_000):
+                    tx = UnitOfWork(self.store, run, self.workspace, virtual=True)
+                    reader = Reader(self.store, run, self.workspace)
+                    reader.now = tx.cases.anything_due(self._given())[0]
+                    for task in tx.cases.due(reader.now, 1_000_000):
                         self._pay_one(tx, task)
                     tx.write()
                     seen = look(reader)
@@ -427,15 +418,68 @@ class Desk(Lookout):
                 continue
         raise Busy("Too many others change the same thing")
 
+    def identity(self) -> str:
+        """Which desk this is, and since which restore. A browser that keeps something for a desk keeps it under this."""
+        with self.store.reading() as run:
+            *_, created, fenced = run(self.store.query["workspace"], {"name": self.workspace_name}).fetchone()
+        return f"{created:x}.{fenced or 0:x}"
+
+    def projects(self) -> list[str]:
+        """What the projects are called, the first one first."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).project_keys()
+
+    def find(self, text: str, home: Callable[[], str] = str) -> tuple[int, int | None]:
+        """What a name means: a task's row id, and a question's number if it is one. `home`: the default project."""
+        name = parse(text, home)
+        with self.store.reading() as run:
+            found = CaseLoader(self.store, run, self.workspace).named(name)
+        return found.task, found.question
+
+    # --- credentials and events -------------------------------------------------------------------------------------
+
+    def journal(self, task: int) -> RunJournal:
+        """All questions and steps of a run, and its source."""
+        with self.store.reading() as run:
+            return Reader(self.store, run, self.workspace).journal(task)
+
+    def credential(self, sort: str, **named: Any) -> Any:
+        return self.credentials.row(sort, **named)
+
+    def identify(self, token: str) -> Who:
+        """The actor that a token stands for."""
+        return self.holder(secret_hash(token))[0]
+
+    def holder(self, hashed: str) -> tuple[Who, int | None]:
+        return self.credentials.of_token(hashed)
+
+    def session(self, secret: str) -> tuple[int, Who, int]:
+        return self.credentials.of_session(secret)
+
+    def role_of(self, person: str) -> str | None:
+        return self.credentials.role_of(person)
+
+    def cursor(self) -> str:
+        """Where the event log ends now."""
+        return self.feed.cursor()
+
+    def events(self, after: str | None = None, limit: int = 500) -> tuple[list[tuple[str, Event]], str]:
+        """Events after a cursor, each with its own, and the cursor to go on from."""
+        return self.feed.events(after, limit)
+
+    def wait(self, seconds: float) -> bool:
+        """Sleep until something may have changed, at most so long."""
+        return self.store.wait(seconds)
+
+    def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[tuple[str, Event]]:
+        """Events as they happen, for ever or for so long."""
+        for found in self.batches(after, seconds):
+            yield from found
+
+    def batches(self, after: str | None = None, seconds: float | None = None) -> Iterator[list[tuple[str, Event]]]:
+        """The same, as many together as there are."""
+        return self.feed.batches(after, seconds)
+
     def close(self) -> None:
         self.store.close()
 
-
-_NEW_EACH_TIME = frozenset({"secret", "claim", "needs", "circle", "proof", "until"})
-
-
-def _request(action: Action) -> str:
-    """What an idempotency key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
-    args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
-    needs = sorted(ref.id for ref in action.args.get("needs", ()))
-    return digest([action.verb, action.task, action.question, args, needs])

@@ -12,7 +12,7 @@ from ..core.canonical_json import secret_hash
 from ..core.errors import TooMany
 from ..core.model import DAY, HOUR, SECOND, Decision, Who
 from ..core.rules import ASKING
-from ..db.unit_of_work import Tx
+from ..db.unit_of_work import UnitOfWork
 from .desk import Desk
 
 
@@ -20,7 +20,7 @@ def take(desk: Desk, what: str, whose: str, count: int, span: int, words: str = 
     """Use an allowance of `count` in `span` microseconds. Raises TooMany, and then nothing is used."""
     args = {"workspace": desk.workspace, "name": _name(what, whose)}
 
-    def move(tx: Tx) -> int:
+    def move(tx: UnitOfWork) -> int:
         now = _now(desk, tx)
         cost = span // count
         if tx.run(tx.q["take_rate"], {**args, "now": now, "cost": cost, "room": span}).rowcount:
@@ -66,7 +66,7 @@ def _shared(who: Who, settings: dict[str, Any]) -> dict[str, Share]:
     }
 
 
-def spend(tx: Tx) -> None:
+def spend(tx: UnitOfWork) -> None:
     """Take what an agent asks and creates in this transaction from what the task, the agent and the workspace have left.
 
     As many as the limit at once; then each share of the hour frees one more. Raises TooMany, and then nothing was asked. All in
@@ -127,7 +127,7 @@ def forget(desk: Desk, what: str, whose: str) -> None:
 def sweep(desk: Desk) -> None:
     """Take away what says nothing any more: allowances that are whole again, sessions and links that ended long ago."""
 
-    def move(tx: Tx) -> None:
+    def move(tx: UnitOfWork) -> None:
         now = _now(desk, tx)
         tx.run.later(tx.q["drop_rates"], {"workspace": desk.workspace, "before": now})
         for name in ("drop_logins", "drop_links"):
@@ -140,5 +140,5 @@ def _name(what: str, whose: str) -> str:
     return f"{what} {secret_hash(whose)[:32]}"
 
 
-def _now(desk: Desk, tx: Tx) -> int:
+def _now(desk: Desk, tx: UnitOfWork) -> int:
     return desk.now(tx.run(tx.q["now"]).fetchone()[0])

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ..core.model import DAY, MINUTE, SECOND, Task
 from ..db.reads import Reader
-from ..db.unit_of_work import Tx
+from ..db.unit_of_work import UnitOfWork
 from .desk import Desk
 
 #: How often a worker renews its row, and after which time without that it counts as gone.
@@ -66,7 +66,7 @@ def register(desk: Desk, name: str, **takes: Any) -> None:
     """A worker begins: a new row, or that of an earlier worker of the same name."""
     whose = {"workspace": desk.workspace, "actor": desk.who.name}
 
-    def move(tx: Tx) -> None:
+    def move(tx: UnitOfWork) -> None:
         now = _now(desk, tx)
         tx.run(tx.q["register_worker"], {**whose, "name": name, "now": now, **takes})
         tx.run(tx.q["trim_workers"], {**whose, "before": now - KEPT, "kept": MOST - 1})
@@ -126,5 +126,5 @@ def _project(task: Task) -> str:
     return task.key.rpartition("-")[0]
 
 
-def _now(desk: Desk, tx: Tx) -> int:
+def _now(desk: Desk, tx: UnitOfWork) -> int:
     return desk.now(tx.run(tx.q["now"]).fetchone()[0])

@@ -42,7 +42,7 @@ class _Walk:
     def __init__(self, reader: Reader, known: Heads) -> None:
         self.reader = reader
         self.known = known
-        self.office, self.office_n, self.office_hash = reader.office_head()
+        self.office, self.office_n, self.office_hash = reader.log.office_head()
         self.chains: dict[int | None, _Link] = {}
         self.problems: list[Problem] = []
         self.events = 0
@@ -52,7 +52,7 @@ class _Walk:
 
     def run(self) -> None:
         seq: int | None = None
-        while page := self.reader.chain(-(2**62) if seq is None else seq, PAGE):
+        while page := self.reader.log.chain(-(2**62) if seq is None else seq, PAGE):
             for event in page:
                 self._follow(event)
             seq = page[-1].seq
@@ -79,7 +79,7 @@ class _Walk:
         """Each row names the end of its chain."""
         self._head(self.chains.get(None, _Link(self.office, 0, "")), self.office_n, self.office_hash)
         last, ends = -(2**62), {self.office: self.office_n}
-        while page := self.reader.heads(last, PAGE):
+        while page := self.reader.log.heads(last, PAGE):
             for task, key, n, hash in page:
                 self._head(self.chains.get(task, _Link(key, 0, "")), n, hash)
                 ends[key] = n
@@ -113,10 +113,10 @@ def anchor(client: Client) -> dict[str, Any]:
     with desk.store.begin(write=False) as run:
         reader = Reader(desk.store, run, desk.workspace)
         at = desk.now(run(desk.store.query["now"]).fetchone()[0])
-        name, n, hash = reader.office_head()
+        name, n, hash = reader.log.office_head()
         heads: Heads = {name: [n, hash]} if n else {}
         last = -(2**62)
-        while page := reader.heads(last, PAGE):
+        while page := reader.log.heads(last, PAGE):
             heads.update({key: [count, head] for _, key, count, head in page})
             last = page[-1][0]
     body = {"at": serialize.time(at), "workspace": name, "events": sum(n for n, _ in heads.values()), "heads": heads}

@@ -42,7 +42,7 @@ class _Snapshot(Desk):
     read = look
 
     def events(self, after: str | None = None, limit: int = PAGE) -> Any:
-        return self.reader.log_after(after, limit)
+        return self.reader.log.after(after, limit)
 
 
 @contextmanager

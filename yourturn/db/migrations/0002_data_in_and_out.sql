@@ -8,5 +8,4 @@ DROP INDEX tasks_state;
 CREATE INDEX tasks_state ON tasks (project_id, state, priority, created_at, id) WHERE state <> 'done';
 {drop_xid_index}
 {drop_references}
-{drop_checks}
-{fit}
+{checks}
