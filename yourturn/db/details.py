@@ -130,7 +130,8 @@ class TaskReader:
     def journal(self, task: int) -> RunJournal:
         """All questions and steps of a run and its source, asked for in one go."""
         names = ("run_questions", "run_steps", "run_source")
-        questions, steps, [[key, *source]] = self.queries.run.many(*((self.queries.store.query[name], {"task": task}) for name in names))
+        asked = [(self.queries.store.query[name], {"task": task}) for name in names]
+        questions, steps, [[key, *source]] = self.queries.run.many(*asked)
         program = None if source[0] is None else Program._make(source)
         return RunJournal(key, [*map(Question._make, questions)], [*map(Step._make, steps)], program)
 
