@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.store.crowd import raw
 from yourturn.core.errors import StoreTrouble
 from yourturn.db.backend import Again
+
+from .processes import raw
 
 pytestmark = pytest.mark.parametrize("dialect", ["postgres"])
 
