@@ -77,6 +77,7 @@ LINES: tuple[tuple[str, tuple[str, ...]], ...] = (
 )  # fmt: skip
 
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(Z|\+00:00| UTC)")
+_DAY = re.compile(r"\b20[2-8]\d-\d\d-\d\d\b")
 _SECRET = re.compile(r"(PROJ-\d+\.\d+\.)[\w-]+|(yt_)[\w-]+|\b[0-9a-f]{64}\b")
 
 
@@ -102,7 +103,7 @@ def _steady(value: Any, folder: str, name: str = "") -> Any:
     if isinstance(value, list):
         return [_steady(one, folder) for one in value]
     if isinstance(value, str):
-        value = _MOMENT.sub("MOMENT", value.replace(folder, "FOLDER"))
+        value = _DAY.sub("DAY", _MOMENT.sub("MOMENT", value.replace(folder, "FOLDER")))
         return _SECRET.sub(lambda m: (m[1] or m[2] or "") + "SECRET", value)
     if isinstance(value, float) and name != "confidence":
         return "NUMBER"
