@@ -67,7 +67,7 @@ def test_the_page_keeps_what_was_not_measured(tmp_path, monkeypatch):
     page.write({"a": [old], "c": [old]}, "1 core")
     page.write({"b": [new], "c": [new]}, "2 cores")
     text = page.PAGE.read_text(encoding="utf-8")
-    assert [line[4] for line in text.splitlines() if line.startswith("## ")] == ["a", "b", "c"]
+    assert [line[4] for line in text.splitlines() if line.startswith("## (")] == ["a", "b", "c"]
     assert (text.count("| old |"), text.count("| new |"), text.count("1 core."), text.count("2 cores.")) == (1, 2, 1, 2)
     assert "1 hold, 0 missed" in page.summary({"b": [new]})
 

@@ -213,6 +213,7 @@ def test_every_filter_crosses_the_wire():
     from inspect import signature
 
     from yourturn.api.rpc import _more
+    from yourturn.db.event_log import EventLog
     from yourturn.db.reads import Reader
 
     own = {
@@ -225,7 +226,7 @@ def test_every_filter_crosses_the_wire():
         *signature(Client.list).parameters,
         *signature(Client.inbox).parameters,
     }
-    for method, read in (("list", Reader.tasks), ("inbox", Reader.inbox), ("history", Reader.log)):
+    for method, read in (("list", Reader.tasks), ("inbox", Reader.inbox), ("history", EventLog.events)):
         known = _more(method)
         assert known is not None and set(signature(read).parameters) - own - {"limit", "after"} == set(known) - own, method
 

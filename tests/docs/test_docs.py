@@ -92,6 +92,13 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(target), f"{page.name}: {link}"
 
 
+@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+def test_files_that_the_docs_name_exist(page):
+    named = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|sql))?)`", (DOCS / page).read_text(encoding="utf-8")))
+    roots = [ROOT, ROOT / "yourturn"]
+    assert not {name for name in named if not any((root / name).exists() for root in roots)}
+
+
 def test_every_page_can_be_reached():
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     for page in DOCS.rglob("*.md"):

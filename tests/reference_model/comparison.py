@@ -96,7 +96,8 @@ class Watched(Desk):
 
     # --- what is said -----------------------------------------------------------------------------------------------
 
-    def do(self, action: Action, look: Callable[..., Any] | None = None) -> Any:
+    def do(self, action: Action, look: Callable[..., Any] | None = None, then: Action | None = None) -> Any:
+        assert then is None, "the machines make single moves"
         now = self.now()
         if action.verb in OFFICE:
             return self._manage(action)

@@ -357,9 +357,9 @@ def test_what_failed_for_good_is_done_anew_from_its_step(alone: Flows) -> None:
 def test_a_worker_without_agents_takes_runs(flows: Flows) -> None:
     assert flows("work", "--drain", exit=3)["message"].startswith("There is no agent 'coder'"), "there is nothing to do"
     (flows.folder / "ok.py").write_text('def workflow(prompt):\n    return f"made {prompt}"\n')
-    (flows.folder / "approval/call_binding.py").write_text('def workflow(prompt):\n    return run("coder")\n')
+    (flows.folder / "calls.py").write_text('def workflow(prompt):\n    return run("coder")\n')
     flows("run", "ok.py", "this", "--detach")
-    flows("run", "approval/call_binding.py", "--detach")
+    flows("run", "calls.py", "--detach")
     flows("create", "Plain")
     shown = flows.text("work", "--drain")
     assert "no agent, runs only (PROJ-3 waits for an agent" in shown
