@@ -1,4 +1,4 @@
-"""A person who answers, for tests of @approval."""
+"""A person who answers in a thread, for tests of approvals."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 from yourturn.approval.call_binding import program
 from yourturn.client import Client
 
-#: What the tests run under: pytest, or one of its workers.
+#: The name of the program that runs the tests: pytest, or one of its workers.
 PROGRAM = program()
 
 
 @contextmanager
 def person(desk: Client, act: Callable[[dict[str, Any]], object], times: int = 1) -> Iterator[list[dict[str, Any]]]:
-    """Somebody who acts on each question as soon as it is asked; yields what they were asked."""
+    """Calls `act` on each question as soon as it is asked; yields these questions."""
     start, seen = desk.desk_cursor(), list[dict[str, Any]]()
 
-    def sit() -> None:
+    def react() -> None:
         for event in desk.watch(start, 30):
             if event["action"] == "ask":
                 for opened in event["data"]["opened"]:
@@ -28,7 +28,7 @@ def person(desk: Client, act: Callable[[dict[str, Any]], object], times: int = 1
                     if len(seen) == times:
                         return
 
-    thread = threading.Thread(target=sit)
+    thread = threading.Thread(target=react)
     thread.start()
     try:
         yield seen
@@ -37,6 +37,8 @@ def person(desk: Client, act: Callable[[dict[str, Any]], object], times: int = 1
 
 
 def edit(desk: Client, **changed: Any) -> Callable[[dict[str, Any]], object]:
+    """Approve with changed arguments."""
+
     def act(q: dict[str, Any]) -> object:
         return desk.approve(q["id"], value={**q["action"], "arguments": {**q["action"]["arguments"], **changed}})
 

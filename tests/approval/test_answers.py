@@ -1,4 +1,4 @@
-"""A person's yes before a function runs: yes, no, silence, an edit, nobody yet."""
+"""Outcomes of an approval: approved, rejected, timed out, edited, still open."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from yourturn.approval.decorator import approved, approved_async, requires_appro
 from yourturn.core.canonical_json import digest
 from yourturn.core.errors import Invalid, NobodyAnswered, Refused, StillWaiting, YourturnError
 
-# --- the five answers -------------------------------------------------------------------------------------------------
+# --- outcomes -------------------------------------------------------------------------------------------------
 
 
-def test_approved(desk, yes):
+def test_approved_call_runs_with_the_shown_arguments(desk, yes):
     ran = []
 
     @requires_approval(desk=desk)
@@ -40,7 +40,7 @@ def test_approved(desk, yes):
     assert [event["action"] for event in desk.history(q["task"])] == ["create", "ask", "approve", "use"]
 
 
-def test_refused(desk, no):
+def test_rejected_call_raises_refused(desk, no):
     @requires_approval(desk=desk)
     def deploy(version):
         raise AssertionError("it ran")
@@ -55,16 +55,16 @@ def test_refused(desk, no):
     assert outcome(desk.show("Q1")) == ("answered", None)
 
 
-def test_no_answer(desk, clock):
+def test_timeout_raises_nobody_answered(desk, clock):
     @requires_approval(desk=desk, timeout="5m")
     def deploy(version):
         raise AssertionError("it ran")
 
-    def sleep(q):
+    def time_out(q):
         clock.advance(minutes=6)
         desk.create("Something else happens")
 
-    with person(desk, sleep), pytest.raises(NobodyAnswered, match="nobody answered Q1 in time") as caught:
+    with person(desk, time_out), pytest.raises(NobodyAnswered, match="Q1 was not answered in time") as caught:
         deploy("1.2")
     assert (caught.value.question, caught.value.exit_code) == ("Q1", 4)
     assert not isinstance(caught.value, Refused)
@@ -74,7 +74,7 @@ def test_no_answer(desk, clock):
 
 
 @pytest.mark.parametrize("how", ["withdraw", "hand_back", "cancel"])
-def test_taken_off_the_desk(desk, how):
+def test_withdrawn_question_raises_refused(desk, how):
     @requires_approval(desk=desk)
     def deploy(version):
         raise AssertionError("it ran")
@@ -88,7 +88,7 @@ def test_taken_off_the_desk(desk, how):
     assert caught.value.why == desk.show("Q1")["close_reason"] != ""
 
 
-def test_still_waiting(desk):
+def test_wait_without_an_answer_raises_still_waiting(desk):
     @requires_approval(desk=desk, wait=0.01)
     def deploy(version):
         raise AssertionError("it ran")
@@ -102,7 +102,7 @@ def test_still_waiting(desk):
 # --- edited -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_person_edits_the_arguments(desk):
+def test_edited_arguments_are_used(desk):
     @requires_approval(desk=desk)
     def deploy(version, /, *hosts, to="staging", **more):
         return version, hosts, to, more
@@ -130,7 +130,7 @@ def test_edited_arguments_must_fit_the_function(desk, changed, why):
         deploy("1.2", "a")
 
 
-def test_an_edit_may_leave_nothing_out(desk):
+def test_edit_must_keep_all_arguments(desk):
     @requires_approval(desk=desk)
     def deploy(version, to="staging"):
         raise AssertionError("it ran")
@@ -143,7 +143,7 @@ def test_an_edit_may_leave_nothing_out(desk):
 
 
 @pytest.mark.parametrize("changed", [{"arguments": ["1.2"]}, {"arguments": None}])
-def test_edited_arguments_are_named(desk, changed):
+def test_edited_arguments_must_be_a_dictionary(desk, changed):
     @requires_approval(desk=desk)
     def deploy(version):
         raise AssertionError("it ran")
@@ -158,7 +158,7 @@ def test_edited_arguments_are_named(desk, changed):
 # --- without a decorator ----------------------------------------------------------------------------------------------
 
 
-def test_the_plain_function(desk, yes):
+def test_plain_functions(desk, yes):
     with person(desk, yes):
         assert approved(desk, "shell", {"argv": ["ls"]}) == {"argv": ["ls"]}
     with person(desk, edit(desk, argv=["pwd"])):
@@ -169,8 +169,8 @@ def test_the_plain_function(desk, yes):
         approved(desk, "two\nlines", {})
 
 
-def test_another_programs_yes_is_no_yes(desk, agent, yes):
-    """The question that a key stands for belongs to who asked it: somebody else's key asks anew."""
+def test_keys_are_separate_per_program(desk, agent, yes):
+    """The same key of another agent asks a new question."""
     with pytest.raises(StillWaiting):
         approved(agent, "shell", {"argv": ["ls"]}, key="k", wait=0)
     desk.approve("Q1")

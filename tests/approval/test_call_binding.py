@@ -1,4 +1,4 @@
-"""Calls of every shape: what is shown is what runs, and what cannot be shown is not asked about."""
+"""Binding of calls: the shown arguments are the ones that run, and calls that cannot be shown are refused."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.approval.person import edit, person
 from yourturn.approval.decorator import requires_approval
 from yourturn.core.errors import Invalid, Usage
 
-# --- calls of every shape ---------------------------------------------------------------------------------------------
+# --- kinds of parameters ---------------------------------------------------------------------------------------------
 
 
-def shapes(desk):
+def calls(desk):
     ask = requires_approval(desk=desk)
 
     class Shop:
@@ -56,9 +56,9 @@ def shapes(desk):
     }
 
 
-@pytest.mark.parametrize("shape", ["method", "class", "static", "everything", "more", "function called self"])
-def test_calls_of_every_shape(desk, yes, shape):
-    call, shown, result = shapes(desk)[shape]
+@pytest.mark.parametrize("kind", ["method", "class", "static", "everything", "more", "function called self"])
+def test_all_kinds_of_parameters(desk, yes, kind):
+    call, shown, result = calls(desk)[kind]
     with person(desk, yes) as seen:
         assert call() == result
     assert seen[0]["action"]["arguments"] == shown
@@ -75,8 +75,7 @@ class Deployer:
         return version, self.to
 
 
-def test_objects_that_are_called(desk, yes):
-    """A bound method, and an object that is awaited like a function."""
+def test_bound_methods_and_callable_objects(desk, yes):
     deployer = Deployer("staging")
     with person(desk, yes, 2) as seen:
         assert requires_approval(desk=desk)(deployer.deploy)("1.2") == ("1.2", "staging")
@@ -86,7 +85,7 @@ def test_objects_that_are_called(desk, yes):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_wrong_arguments_ask_no_question(desk):
+def test_wrong_arguments_raise_before_asking(desk):
     @requires_approval(desk=desk, wait=0)
     def deploy(version):
         raise AssertionError("it ran")
@@ -96,7 +95,7 @@ def test_wrong_arguments_ask_no_question(desk):
     assert desk.list() == []
 
 
-def test_what_the_caller_changes_meanwhile_changes_nothing(desk):
+def test_later_changes_of_the_caller_have_no_effect(desk):
     hosts = ["a"]
 
     @requires_approval(desk=desk)
@@ -133,7 +132,7 @@ class Colour(enum.StrEnum):
     ids=["object", "tuple", "set", "bytes", "enum", "inner tuple", "keys", "nan", "surrogate", "nul"],
 )
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_what_json_cannot_say_is_refused(desk, value, why):
+def test_values_that_json_cannot_hold_are_refused(desk, value, why):
     @requires_approval(desk=desk, wait=0)
     def deploy(it):
         raise AssertionError("it ran")
@@ -144,7 +143,7 @@ def test_what_json_cannot_say_is_refused(desk, value, why):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_a_circle_is_refused(desk):
+def test_circular_value_is_refused(desk):
     circle: list[Any] = []
     circle.append(circle)
     with pytest.raises(Invalid, match="nested too deeply"):
@@ -171,7 +170,7 @@ def paying(desk):
     return pay
 
 
-def test_objects_can_be_shown(desk, yes):
+def test_show_describes_objects(desk, yes):
     wallet = Wallet("bob", 100)
     with person(desk, yes) as seen:
         assert paying(desk)(wallet, 5) == (wallet, 5, "")
@@ -179,7 +178,7 @@ def test_objects_can_be_shown(desk, yes):
     assert seen[0]["text"] == "Pay 5 from the wallet of bob?"
 
 
-def test_an_object_that_changed_meanwhile_is_refused(desk):
+def test_object_changed_after_approval_is_refused(desk):
     wallet = Wallet("bob", 100)
 
     def act(q):
@@ -190,26 +189,26 @@ def test_an_object_that_changed_meanwhile_is_refused(desk):
         paying(desk)(wallet, 5)
 
 
-def test_what_is_shown_as_it_is_can_be_edited(desk):
+def test_argument_shown_unchanged_can_be_edited(desk):
     wallet = Wallet("bob", 100)
     with person(desk, edit(desk, amount=3)):
         assert paying(desk)(wallet, 5) == (wallet, 3, "")
 
 
-def test_what_is_only_shown_cannot_be_edited(desk):
+def test_derived_value_cannot_be_edited(desk):
     with person(desk, edit(desk, limit=1000)), pytest.raises(Invalid, match="limit is only shown"):
         paying(desk)(Wallet("bob", 100), 5)
 
 
 @pytest.mark.parametrize("shown, why", [("words", "must return a dictionary"), ({"x": object()}, "x is of type object")])
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_show_must_say_json(desk, shown, why):
+def test_show_must_return_json(desk, shown, why):
     with pytest.raises(Invalid, match=why):
         requires_approval(desk=desk, wait=0, show=lambda it: shown)(lambda it: it)(5)
     assert desk.list() == []
 
 
-# --- what cannot be guarded -------------------------------------------------------------------------------------------
+# --- unguardable objects -------------------------------------------------------------------------------------------
 
 
 def pieces():
@@ -233,7 +232,7 @@ async def later_pieces():
     ],
     ids=["generator", "async generator", "class", "classmethod", "property", "partial", "number"],
 )
-def test_what_cannot_be_guarded(function, why):
+def test_unguardable_objects_are_refused(function, why):
     with pytest.raises(Usage, match=why):
         requires_approval(function)
     with pytest.raises(TypeError):

@@ -1,4 +1,4 @@
-"""How a program asks: in which words, for which task, as whom, once or again, from threads and event loops."""
+"""The question of an approval: its text, key, task and actor; calls from threads and event loops."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from tests.approval.person import PROGRAM, outcome, person
 from yourturn.approval.decorator import requires_approval
 from yourturn.core.errors import IllegalMove, Invalid, KeyReused, NotAllowed, Precondition, Refused, StillWaiting, YourturnError
 
-# --- words and keys ---------------------------------------------------------------------------------------------------
+# --- text and key ---------------------------------------------------------------------------------------------------
 
 
-def test_words_can_be_a_function_of_the_arguments(desk, yes):
+def test_text_can_be_a_function_of_the_arguments(desk, yes):
     @requires_approval(desk=desk, text=lambda version, to="staging": f"{version} → {to}", reviewer="ops")
     def deploy(version, to="staging"):
         return to
@@ -30,30 +30,30 @@ def test_words_can_be_a_function_of_the_arguments(desk, yes):
 
 
 @pytest.mark.parametrize("field", ["text", "key"])
-@pytest.mark.parametrize("said", ["{nothing}", "{", "{}", "{version.x}", lambda version: 5])
+@pytest.mark.parametrize("template", ["{nothing}", "{", "{}", "{version.x}", lambda version: 5])
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_words_that_do_not_fit(desk, field, said):
+def test_invalid_text_or_key_raises_before_asking(desk, field, template):
     with pytest.raises(Invalid, match=field):
-        requires_approval(desk=desk, wait=0, **{field: said})(lambda version: version)("1.2")
+        requires_approval(desk=desk, wait=0, **{field: template})(lambda version: version)("1.2")
     assert desk.list() == []
 
 
 @pytest.mark.parametrize("wait", [-1, float("nan"), True, "1h"])
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_a_wait_is_a_number_of_seconds(desk, wait):
+def test_wait_must_be_a_number_of_seconds(desk, wait):
     with pytest.raises(Invalid, match="wait must be a number"):
         requires_approval(desk=desk, wait=wait)(lambda version: version)("1.2")
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_long_arguments_are_cut_in_the_sentence_and_whole_in_the_action(desk, yes):
+def test_long_arguments_are_cut_in_the_text_but_not_in_the_action(desk, yes):
     with person(desk, yes) as seen:
         assert len(requires_approval(desk=desk)(lambda words: words)("x" * 5000)) == 5000
     assert len(seen[0]["text"]) < 400
     assert len(seen[0]["action"]["arguments"]["words"]) == 5000
 
 
-def test_with_a_key_the_same_question_is_found_again(desk):
+def test_key_finds_the_earlier_question(desk):
     ran = []
 
     @requires_approval(desk=desk, wait=0, key="deploy {version}")
@@ -76,7 +76,7 @@ def test_with_a_key_the_same_question_is_found_again(desk):
     assert ran == ["1.2"]
 
 
-def test_a_key_stands_for_one_folder(desk, tmp_path, monkeypatch):
+def test_key_is_bound_to_the_folder(desk, tmp_path, monkeypatch):
     deploy = requires_approval(desk=desk, wait=0, key="k")(lambda version: version)
     with pytest.raises(StillWaiting):
         deploy("1.2")
@@ -86,10 +86,10 @@ def test_a_key_stands_for_one_folder(desk, tmp_path, monkeypatch):
         deploy("1.2")
 
 
-# --- whose task, and who asks -----------------------------------------------------------------------------------------
+# --- task and actor -----------------------------------------------------------------------------------------
 
 
-def test_a_task_that_only_carries_a_question_is_not_offered(desk, agent):
+def test_carrier_task_is_never_claimable(desk, agent):
     deploy = requires_approval(desk=desk, wait=0, key="k")(lambda version: version)
     with pytest.raises(StillWaiting):
         deploy("1.2")
@@ -100,7 +100,7 @@ def test_a_task_that_only_carries_a_question_is_not_offered(desk, agent):
     assert agent.claim_next("w1") is None
 
 
-def test_inside_a_worker_the_claim_is_kept(desk, agent, yes, monkeypatch):
+def test_question_of_a_worker_keeps_its_claim(desk, agent, yes, monkeypatch):
     desk.create("Release it")
     got = agent.claim_next("w1")
     monkeypatch.setenv("YOURTURN_TASK", "PROJ-1")
@@ -112,7 +112,7 @@ def test_inside_a_worker_the_claim_is_kept(desk, agent, yes, monkeypatch):
     assert agent.complete(got["claim"], "Released.")["state"] == "done"
 
 
-def test_the_same_call_under_a_new_claim_finds_its_question(desk, agent, monkeypatch):
+def test_key_finds_the_question_of_an_earlier_claim(desk, agent, monkeypatch):
     desk.create("Release it")
     release = requires_approval(desk=agent, wait=0, key="k")(lambda version: version)
     monkeypatch.setenv("YOURTURN_TASK", "PROJ-1")
@@ -128,7 +128,7 @@ def test_the_same_call_under_a_new_claim_finds_its_question(desk, agent, monkeyp
         desk.approve("Q1")
 
 
-def test_a_claim_on_something_else_is_no_claim(desk, agent, yes, monkeypatch):
+def test_claim_of_another_task_is_not_used(desk, agent, yes, monkeypatch):
     desk.create("Release it")
     desk.create("Another")
     monkeypatch.setenv("YOURTURN_CLAIM", agent.claim("PROJ-2", "w1")["claim"]["token"])
@@ -137,14 +137,14 @@ def test_a_claim_on_something_else_is_no_claim(desk, agent, yes, monkeypatch):
     assert desk.show("PROJ-2")["claim"]["worker"] == "w1"
 
 
-def test_a_task_that_has_ended_allows_nothing(desk):
+def test_ended_task_refuses_the_question(desk):
     desk.create("Release it")
     desk.close("PROJ-1")
     with pytest.raises(IllegalMove):
         requires_approval(desk=desk, task="PROJ-1", wait=0)(lambda version: pytest.fail("it ran"))("1.2")
 
 
-def test_a_yes_for_a_task_that_has_ended_since_allows_nothing(desk):
+def test_approval_is_void_after_the_task_has_ended(desk):
     desk.create("Release it")
     release = requires_approval(desk=desk, task="PROJ-1", wait=0, key="k")(lambda version: pytest.fail("it ran"))
     with pytest.raises(StillWaiting):
@@ -155,7 +155,7 @@ def test_a_yes_for_a_task_that_has_ended_since_allows_nothing(desk):
         release("1.2")
 
 
-def test_the_asker(desk, agent, open_desk):
+def test_question_is_asked_as_an_agent(desk, agent, open_desk):
     asks = ((desk, "deployer", "agent:deployer"), (desk, None, f"agent:{PROGRAM}"), (agent, "boss", "agent:coder"))
     for client, name, who in asks:
         with pytest.raises(StillWaiting) as caught:
@@ -165,7 +165,7 @@ def test_the_asker(desk, agent, open_desk):
         agent.approve("Q1")
 
 
-def test_without_a_desk_the_nearest_one_is_asked(address, monkeypatch, open_desk):
+def test_default_desk_is_opened_per_call(address, monkeypatch, open_desk):
     monkeypatch.setenv("YOURTURN_DB", address)
     desk = open_desk(fake=False)
 
@@ -186,15 +186,15 @@ def test_without_a_desk_the_nearest_one_is_asked(address, monkeypatch, open_desk
 # --- threads and asyncio ----------------------------------------------------------------------------------------------
 
 
-def test_threads_get_their_own_answers(desk):
+def test_calls_in_threads(desk):
     double = requires_approval(desk=desk)(lambda number: number * 2)
-    found: dict[int, Any] = {}
+    results: dict[int, Any] = {}
 
     def run(number):
         try:
-            found[number] = double(number)
+            results[number] = double(number)
         except Refused as error:
-            found[number] = error.why
+            results[number] = error.why
 
     def act(q):
         number = q["action"]["arguments"]["number"]
@@ -206,10 +206,10 @@ def test_threads_get_their_own_answers(desk):
             thread.start()
         for thread in threads:
             thread.join(40)
-    assert found == {n: n * 2 if n % 2 else f"no {n}" for n in range(8)}
+    assert results == {n: n * 2 if n % 2 else f"no {n}" for n in range(8)}
 
 
-def test_asyncio(desk):
+def test_calls_in_asyncio(desk):
     @requires_approval(desk=desk)
     async def double(number):
         await asyncio.sleep(0)
@@ -219,21 +219,21 @@ def test_asyncio(desk):
         number = q["action"]["arguments"]["number"]
         desk.approve(q["id"]) if number % 2 else desk.reject(q["id"], f"no {number}")
 
-    async def story():
+    async def main():
         assert inspect.iscoroutinefunction(double)
-        found = await asyncio.gather(*(double(n) for n in range(40)), return_exceptions=True)
-        return [error.why if isinstance(error, Refused) else error for error in found]
+        results = await asyncio.gather(*(double(n) for n in range(40)), return_exceptions=True)
+        return [error.why if isinstance(error, Refused) else error for error in results]
 
     with person(desk, act, 40):
-        assert asyncio.run(story()) == [n * 2 if n % 2 else f"no {n}" for n in range(40)]
+        assert asyncio.run(main()) == [n * 2 if n % 2 else f"no {n}" for n in range(40)]
 
 
-def test_a_cancelled_call_never_runs(desk):
+def test_cancelled_call_never_runs(desk):
     @requires_approval(desk=desk, key="k", wait=None)
     async def deploy(version):
         return version
 
-    async def story():
+    async def main():
         call = asyncio.create_task(deploy("1.2"))
         while not await desk.aio.inbox():
             await asyncio.sleep(0.01)
@@ -244,12 +244,12 @@ def test_a_cancelled_call_never_runs(desk):
         assert outcome(await desk.aio.show("Q1")) == ("answered", None)
         assert await deploy("1.2") == "1.2"
 
-    asyncio.run(story())
+    asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files as Linux shows them")
-def test_threads_that_have_ended_leave_nothing_open(desk, open_desk):
-    """A server with a thread for each request asks from many threads, none of which comes back."""
+def test_ended_threads_leave_no_open_files(desk, open_desk):
+    """A server may use a new thread for each request."""
     ask = requires_approval(desk=desk, wait=0.01)(lambda number: number)
 
     def run(number):

@@ -1,4 +1,4 @@
-"""A yes is for exactly what was shown, and for one run of it: whatever the arguments, also for who is killed in the middle."""
+"""An approval covers exactly the shown call, and one run of it, also if the program is killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.approval.person import edit
 from yourturn.approval.decorator import requires_approval
 from yourturn.core.errors import KeyReused, StillWaiting
 
-# --- killed in the middle ---------------------------------------------------------------------------------------------
+# --- killed programs ---------------------------------------------------------------------------------------------
 
 _PROGRAM = """
 import os, signal, sys
@@ -38,7 +38,7 @@ except yourturn.core.errors.YourturnError as error:
 
 
 @pytest.mark.processes
-def test_a_program_that_is_killed_and_starts_again(address, open_desk, tmp_path):
+def test_restarted_program_runs_once(address, open_desk, tmp_path):
     desk = open_desk(fake=False)
     (tmp_path / "payer.py").write_text(_PROGRAM)
     env = {**os.environ, "YOURTURN_DB": address, "USER": "ana"}
@@ -67,7 +67,7 @@ def test_a_program_that_is_killed_and_starts_again(address, open_desk, tmp_path)
     assert len(desk.list()) == 1
 
 
-# --- whatever is shown is what runs -----------------------------------------------------------------------------------
+# --- exact arguments -----------------------------------------------------------------------------------
 
 _json = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
@@ -85,7 +85,7 @@ def exactly(value: Any) -> str:
 
 @_settings
 @given(a=_json, rest=st.lists(_json, max_size=2), e=_json, more=st.dictionaries(st.sampled_from("xyz"), _json, max_size=2))
-def test_what_is_shown_is_what_runs(desk, a, rest, e, more):
+def test_shown_arguments_are_the_ones_that_run(desk, a, rest, e, more):
     number = len(desk.list())
 
     @requires_approval(desk=desk, wait=0, key=f"call {number}")
@@ -105,8 +105,8 @@ def test_what_is_shown_is_what_runs(desk, a, rest, e, more):
 @example(shown=1, called=1.0)
 @example(shown=[], called=[])
 @given(shown=_json, called=_json)
-def test_a_yes_to_one_call_is_no_yes_to_another(desk, shown, called):
-    """Also not where Python finds them equal: 1, 1.0 and True are three calls."""
+def test_approval_does_not_cover_another_call(desk, shown, called):
+    """Values that are equal in Python are different calls: 1, 1.0 and True."""
     number, ran = len(desk.list()), []
     call = requires_approval(desk=desk, wait=0, key=f"call {number}")(lambda it: ran.append(it))
     with pytest.raises(StillWaiting) as caught:
@@ -125,7 +125,7 @@ def test_a_yes_to_one_call_is_no_yes_to_another(desk, shown, called):
 @example(shown=1, edited=True)
 @example(shown=1, edited=1.0)
 @given(shown=_json, edited=_json)
-def test_an_edit_is_what_runs(desk, shown, edited):
+def test_edited_argument_is_the_one_that_runs(desk, shown, edited):
     number = len(desk.list())
     call = requires_approval(desk=desk, wait=0, key=f"call {number}")(lambda it: it)
     with pytest.raises(StillWaiting) as caught:

@@ -1,1 +1,1 @@
-"""Functions that ask a person before they run."""
+"""Functions that ask a person for approval before they run."""

@@ -1,18 +1,17 @@
-"""A person's yes before a function runs: `@requires_approval`, and `approved`, the plain function under it.
+"""A person's approval before a function runs: `@requires_approval`, and `approved`, the plain function that it uses.
 
     @requires_approval(text="Deploy {version} to {to}?")
     def deploy(version: str, to: str = "staging") -> None: …
 
-What is shown is what runs. The arguments are bound to the function's signature, defaults included, and written down as
-JSON before anybody is asked; the function gets what was written down, not what the caller may have changed since. If the
-person edited the arguments, it gets theirs. `self` and `cls` are not shown and passed on as they are.
+The function runs with exactly the arguments that a person approved. They are bound to the signature, defaults included, and
+recorded as JSON before the question is asked; the function gets the recorded ones, not what the caller may have changed since, or
+the person's edited ones. `self` and `cls` are not shown and are passed on unchanged.
 
-With `show=` the function gets the caller's own objects, because JSON cannot hold them. Then they are shown once more just
-before the call, and if that is no longer what the person saw, nothing runs. What `show` says of an argument as it is can
-still be edited; what it translated cannot.
+With `show=` the function gets the caller's own objects, because JSON cannot hold them. `show` is called again just before the
+call; if it returns anything else than the person saw, the function does not run. An argument that `show` returns unchanged can be
+edited, anything else cannot.
 
-Every way but one leads to an exception: refused, timed out, withdrawn, used up, still open, desk gone. Only a yes to this
-very call comes back.
+Every other outcome is an exception: rejected, timed out, withdrawn, already used, still open, desk not reachable.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import functools
 import os
 import uuid
 from collections.abc import Callable
-from typing import Any, TypeVar, cast, overload
+from typing import Any, TypeVar, Unpack, cast, overload
 
 from ..client import Client, Named
 from ..config import connect
@@ -30,135 +29,114 @@ from ..core.canonical_json import digest, dumps
 from ..core.errors import Invalid, KeyReused, NobodyAnswered, Precondition, Refused, StillWaiting, StoreTrouble, YourturnError
 from ..core.fields import CONTROL, line
 from ..core.model import Who
-from ..display.runs import no_waiting
-from .call_binding import Guarded, Said, Terms, plain, program
+from .call_binding import AskOptions, GuardedFunction, Template, no_waiting, plain, program
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # --- the plain function ---------------------------------------------------------------------------------------------
 
 
-def approved(
-    desk: Client,
-    tool: str,
-    arguments: dict[str, Any],
-    *,
-    task: Named | None = None,
-    text: str | None = None,
-    reviewer: str | None = None,
-    timeout: Any = None,
-    wait: float | None = None,
-    key: str | None = None,
-    agent: str | None = None,
-) -> dict[str, Any]:
-    """Ask whether `tool` may run with `arguments`. Returns those to run it with, once: the same, or as a person edited them."""
-    wish = _Wish(desk, tool, arguments, Terms(task, text, reviewer, timeout, wait, key, agent))
-    asked = wish.ask()
+def approved(desk: Client, tool: str, arguments: dict[str, Any], **options: Unpack[AskOptions]) -> dict[str, Any]:
+    """Ask whether `tool` may run with `arguments`. Returns the arguments for one run: the same, or as a person edited them.
+
+    Options: task, text, reviewer, timeout, wait, key, agent.
+    """
+    request = _Request(desk, tool, arguments, options)
+    question = request.ask()
     try:
-        found = wish.desk.wait_for(asked, wish.seconds)
+        question = request.desk.wait_for(question, request.seconds)
     except StoreTrouble as trouble:
-        raise wish.unheard(asked, trouble) from None
-    return wish.allowed(found)
+        raise request.unreadable(question, trouble) from None
+    return request.allowed(question)
 
 
-async def approved_async(
-    desk: Client,
-    tool: str,
-    arguments: dict[str, Any],
-    *,
-    task: Named | None = None,
-    text: str | None = None,
-    reviewer: str | None = None,
-    timeout: Any = None,
-    wait: float | None = None,
-    key: str | None = None,
-    agent: str | None = None,
-) -> dict[str, Any]:
-    """The same, without holding up the event loop."""
-    wish = _Wish(desk, tool, arguments, Terms(task, text, reviewer, timeout, wait, key, agent))
-    aio = wish.desk.aio
-    asked = await aio.in_thread(wish.ask)
+async def approved_async(desk: Client, tool: str, arguments: dict[str, Any], **options: Unpack[AskOptions]) -> dict[str, Any]:
+    """The same, without blocking the event loop."""
+    request = _Request(desk, tool, arguments, options)
+    aio = request.desk.aio
+    question = await aio.in_thread(request.ask)
     try:
-        answered = await aio.wait_for(asked, wish.seconds)
+        question = await aio.wait_for(question, request.seconds)
     except StoreTrouble as trouble:
-        raise wish.unheard(asked, trouble) from None
-    found: dict[str, Any] = await aio.in_thread(wish.allowed, answered)
-    return found
+        raise request.unreadable(question, trouble) from None
+    return cast(dict[str, Any], await aio.in_thread(request.allowed, question))
 
 
-class _Wish:
-    """One exact call that somebody should allow."""
+class _Request:
+    """The request for one exact call."""
 
-    def __init__(self, desk: Client, tool: str, arguments: dict[str, Any], terms: Terms) -> None:
-        self.desk = _as_agent(desk, terms.agent)
+    def __init__(self, desk: Client, tool: str, arguments: dict[str, Any], options: AskOptions) -> None:
+        if unknown := options.keys() - AskOptions.__annotations__.keys():
+            raise TypeError(f"approved() got an unexpected keyword argument {min(unknown)!r}")
+        self.desk = _as_agent(desk, options.get("agent"))
         self.tool = line()("tool", tool)
-        self.terms = terms
+        self.options = options
+        self.key = options.get("key")
         if not isinstance(arguments, dict):
             raise Invalid(f"The arguments of {tool} must be named", hint="Give them as a dictionary.")
         self.action = {"tool": self.tool, "arguments": plain(tool, arguments), "folder": os.getcwd()}  # noqa: PTH109
         self.digest = digest(self.action)
-        self.seconds = _seconds(terms.wait)
+        self.seconds = _seconds(options.get("wait"))
         if self.seconds and (refusal := no_waiting.get()):
             raise refusal(self.tool)
 
     def ask(self) -> dict[str, Any]:
-        """The question; with a key, the one that was asked before."""
-        terms, task, key = self.terms, self.terms.task or os.environ.get("YOURTURN_TASK"), None
-        if terms.key is not None:
-            key = f"approval/{digest([self.tool, terms.key])[:40]}"
+        """The question; with a key, the one that an earlier call asked."""
+        task = self.options.get("task") or os.environ.get("YOURTURN_TASK")
+        key = None if self.key is None else f"approval/{digest([self.tool, self.key])[:40]}"
         try:
             if not task:
                 task = self._carrier(key)
             return self.desk.ask(
-                task, str(terms.text or sentence(self.tool, self.action["arguments"])), "permission", action=self.action, key=key,
-                reviewer=terms.reviewer, timeout=terms.timeout, **self._claim(task),
+                task, str(self.options.get("text") or sentence(self.tool, self.action["arguments"])), "permission",
+                action=self.action, key=key, reviewer=self.options.get("reviewer"), timeout=self.options.get("timeout"),
+                **self._claim(task),
             )  # fmt: skip
         except KeyReused:
             raise KeyReused(
-                f"The key {str(terms.key)[:60]!a} stands for another call of {self.tool}",
+                f"The key {str(self.key)[:60]!a} stands for another call of {self.tool}",
                 reason="a person was asked about other arguments, or in another folder",
                 hint="Use a new key for a new call.",
             ) from None
 
     def _carrier(self, key: str | None) -> dict[str, Any]:
-        """A task that carries the question. It stays a draft, so that no agent takes it up."""
+        """A task that carries the question. It stays a draft, so that no agent claims it."""
         about = "A program asks before it runs this. The task only carries the question: there is nothing to work on."
         title = CONTROL.sub(" ", f"Allow {self.tool}")[:300]
         return self.desk.create(title, description=about, draft=True, key=key and f"{key}/task")
 
     def _claim(self, task: Named) -> dict[str, Any]:
-        """A worker's process asks under its claim, and so keeps it; as the step of a run that it works in."""
+        """A worker's process asks under its claim, and so keeps it; inside a run, as the run's current step."""
         token = os.environ.get("YOURTURN_CLAIM")
         if not token or not self.desk.claim_is_for(token, task):
             return {"claim": None}
         return {"claim": token, "step": os.environ.get("YOURTURN_STEP") or None}
 
     def allowed(self, q: dict[str, Any]) -> dict[str, Any]:
-        """The arguments to run with, or the reason why not."""
+        """The arguments to run with. Raises the reason if the function must not run."""
         response = q["response"] or {}
         if q["status"] == "pending":
-            raise self._waits(q, f"{q['id']} still waits for a person")
+            raise self._still_waiting(q, f"{q['id']} still waits for a person")
         if q["status"] == "timeout":
-            raise _about(q, NobodyAnswered(f"{self.tool} has not run", reason=f"nobody answered {q['id']} in time"))
+            raise _about(q, NobodyAnswered(f"{self.tool} has not run", reason=f"{q['id']} was not answered in time"))
         if q["status"] != "answered" or response.get("verdict") != "approved":
             raise _refused(self.tool, q, response)
         if q["kind"] != "permission" or q["digest"] != self.digest or digest(q["action"]) != self.digest:
             raise Invalid(f"{self.tool} has not run", reason=f"{q['id']} allows something else")
         action = _edited(q)
         self._use(q, digest(action))
-        found: dict[str, Any] = action["arguments"]
-        return found
+        return cast(dict[str, Any], action["arguments"])
 
-    def unheard(self, q: dict[str, Any], trouble: StoreTrouble) -> YourturnError:
-        """It was asked, and the desk is gone."""
-        return self._waits(q, f"whether {q['id']} is answered cannot be read ({trouble})")
+    def unreadable(self, q: dict[str, Any], trouble: StoreTrouble) -> YourturnError:
+        """The error if the desk cannot be reached after the question was asked."""
+        return self._still_waiting(q, f"whether {q['id']} is answered cannot be read ({trouble})")
 
-    def _waits(self, q: dict[str, Any], why: str) -> YourturnError:
-        again = "Call it again with the same key to go on waiting." if self.terms.key is not None else ""
+    def _still_waiting(self, q: dict[str, Any], why: str) -> YourturnError:
+        again = "Call it again with the same key to go on waiting." if self.key is not None else ""
         return _about(q, StillWaiting(f"{self.tool} has not run", reason=why, hint=again or f"Look with: turn show {q['id']}"))
 
     def _use(self, q: dict[str, Any], allowed: str) -> None:
-        """Each call is its own: a yes is used once, also by a program that was killed and starts again."""
+        """Use up the approval. The user's name is new for each call, so that a restarted program cannot use it again."""
         try:
             self.desk.use(q, f"{program()}/{uuid.uuid4().hex}", digest=allowed)
         except Precondition as error:
@@ -166,7 +144,7 @@ class _Wish:
 
 
 def _edited(q: dict[str, Any]) -> dict[str, Any]:
-    """The action as the person allowed it. They may change what it runs with, not what runs, nor where."""
+    """The action as the person approved it. An edit may change the arguments, not the tool or the folder."""
     asked: dict[str, Any] = q["action"]
     value = q["response"]["value"]
     if not isinstance(value, dict):
@@ -177,9 +155,9 @@ def _edited(q: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused(tool: str, q: dict[str, Any], response: dict[str, Any]) -> YourturnError:
-    said_no = q["status"] == "answered"
-    why = str((response.get("text") if said_no else q["close_reason"]) or "")
-    error = Refused(f"{q['responded_by']} {'refused' if said_no else 'withdrew'} {tool} ({q['id']})", reason=why)
+    answered = q["status"] == "answered"
+    why = str((response.get("text") if answered else q["close_reason"]) or "")
+    error = Refused(f"{q['responded_by']} {'refused' if answered else 'withdrew'} {tool} ({q['id']})", reason=why)
     error.who, error.at, error.why = q["responded_by"], q["responded_at"], why
     return _about(q, error)
 
@@ -193,12 +171,12 @@ def _seconds(wait: float | None) -> float:
     if wait is None:
         return float("inf")
     if isinstance(wait, bool) or not isinstance(wait, (int, float)) or not wait >= 0:
-        raise Invalid("wait must be a number of seconds", hint="None waits until somebody answers or the time is over.")
+        raise Invalid("wait must be a number of seconds", hint="None waits until an answer comes or the question times out.")
     return wait
 
 
 def _as_agent(desk: Client, name: str | None) -> Client:
-    """A program asks as an agent, whoever runs it. One that is an agent already stays the one that it is."""
+    """A program asks as an agent, also on a person's desk. A client that is an agent already keeps its name."""
     if not desk.who.is_person:
         return desk
     name = line(100)("agent", name or program()).removeprefix("agent:")
@@ -206,13 +184,12 @@ def _as_agent(desk: Client, name: str | None) -> Client:
 
 
 def sentence(tool: str, arguments: dict[str, Any]) -> str:
-    shown = ", ".join(f"{name}={_short(value)}" for name, value in arguments.items())
+    shown = ", ".join(f"{name}={_short(dumps(value), 120)}" for name, value in arguments.items())
     return f"Run {tool}({_short(shown, 1000)})?"
 
 
-def _short(value: Any, most: int = 120) -> str:
-    words = value if most > 120 else dumps(value)
-    return words if len(words) <= most else words[:most] + "…"
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + "…"
 
 
 # --- the decorator --------------------------------------------------------------------------------------------------
@@ -225,48 +202,58 @@ def requires_approval(
     *,
     desk: Client | str | None = None,
     task: Named | None = None,
-    text: Said = None,
+    text: Template = None,
     reviewer: str | None = None,
     timeout: Any = None,
     wait: float | None = None,
-    key: Said = None,
+    key: Template = None,
     show: Callable[..., dict[str, Any]] | None = None,
     agent: str | None = None,
 ) -> Callable[[F], F]: ...
 def requires_approval(
-    function: Any = None, /, *, desk: Client | str | None = None, show: Callable[..., dict[str, Any]] | None = None, **terms: Any
+    function: Any = None,
+    /,
+    *,
+    desk: Client | str | None = None,
+    task: Named | None = None,
+    text: Template = None,
+    reviewer: str | None = None,
+    timeout: Any = None,
+    wait: float | None = None,
+    key: Template = None,
+    show: Callable[..., dict[str, Any]] | None = None,
+    agent: str | None = None,
 ) -> Any:
-    """Ask a person before each call. Raises Refused, NobodyAnswered or StillWaiting instead of running without a yes."""
+    """Ask a person before each call. Raises Refused, NobodyAnswered or StillWaiting if the call was not approved."""
+    asked: AskOptions = {"task": task, "reviewer": reviewer, "timeout": timeout, "wait": wait, "agent": agent}
 
     def guard(function: Callable[..., Any]) -> Callable[..., Any]:
-        guarded = Guarded(function, Terms(**terms), show)
-        if guarded.later:
-
-            @functools.wraps(function)
-            async def later(*args: Any, **named: Any) -> Any:
-                call = guarded.call(args, named)
-                opened = None if isinstance(desk, Client) else await asyncio.to_thread(connect, desk)
-                try:
-                    at = opened or cast(Client, desk)
-                    allowed = call.checked(await approved_async(at, guarded.tool, call.shown, **call.terms))
-                finally:
-                    if opened is not None:
-                        await opened.aio.close()
-                return await function(*allowed.args, **allowed.kwargs)
-
-            return later
+        guarded = GuardedFunction(function, {"text": text, "key": key}, show)
 
         @functools.wraps(function)
-        def now(*args: Any, **named: Any) -> Any:
-            call = guarded.call(args, named)
-            opened = None if isinstance(desk, Client) else connect(desk)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            bound = guarded.bind(args, kwargs)
+            own = None if isinstance(desk, Client) else connect(desk)
             try:
-                allowed = call.checked(approved(opened or cast(Client, desk), guarded.tool, call.shown, **call.terms))
+                arguments = approved(own or cast(Client, desk), guarded.tool, bound.shown, **asked, **bound.texts)
+                allowed = bound.approved_arguments(arguments)
             finally:
-                if opened is not None:
-                    opened.close()
+                if own is not None:
+                    own.close()
             return function(*allowed.args, **allowed.kwargs)
 
-        return now
+        @functools.wraps(function)
+        async def call_async(*args: Any, **kwargs: Any) -> Any:
+            bound = guarded.bind(args, kwargs)
+            own = None if isinstance(desk, Client) else await asyncio.to_thread(connect, desk)
+            try:
+                arguments = await approved_async(own or cast(Client, desk), guarded.tool, bound.shown, **asked, **bound.texts)
+                allowed = bound.approved_arguments(arguments)
+            finally:
+                if own is not None:
+                    await own.aio.close()
+            return await function(*allowed.args, **allowed.kwargs)
+
+        return call_async if guarded.is_async else call
 
     return guard if function is None else guard(function)

@@ -5,8 +5,7 @@ Like view/ it takes the plain values of client/serialize.py and returns lines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextvars import ContextVar
+from collections.abc import Iterable
 from typing import Any
 
 from .terminal import NARROW, ago, bold, clock, columns, cut, length, micros, one_line, safe, seconds_from_now, width
@@ -21,8 +20,6 @@ MARKS = {"completed": "✓", "waiting": "⏸", "running": "●", "failed": "✗"
 QUIET = ("now", "random", "uuid", "log")
 SHOWN = 30
 PROGRAMS = {"claude": "Claude", "codex": "Codex"}
-#: Where nobody may wait for a person, because a worker would: makes the error that says so, for what wants to.
-no_waiting: ContextVar[Callable[[str], Exception] | None] = ContextVar("yourturn_no_waiting", default=None)
 
 
 def status(run: dict[str, Any]) -> str:

@@ -13,10 +13,10 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
+from ..approval.call_binding import no_waiting
 from ..core.actions import VERBS
 from ..core.errors import Invalid, Usage
 from ..core.fields import duration
-from ..display.runs import no_waiting
 from .agent_step import AgentCall, run_agent_step
 from .error_text import failure
 from .journal import Branch, Entry, current_branch, plain, recorded
