@@ -260,7 +260,7 @@ def bring_in(desk: Desk, path: str, dry_run: bool = False, progress: Progress | 
         desk.workspace = row[0]
         return {**found, "imported": counts.get("tasks", 0), "unchanged": 0, "fenced": fenced}
 
-    return desk._transact("import", move)
+    return desk.transact("import", move)
 
 
 def _time(tx: UnitOfWork) -> int:

@@ -64,7 +64,7 @@ def bring(desk: Desk, source: str, tracker: str | None, project: str, dry_run: b
         return {**found, "dry_run": False}
 
     try:
-        return desk._transact("import", move)
+        return desk.transact("import", move)
     except _Undo as undone:
         return {**undone.args[0], "dry_run": True}
 
@@ -187,7 +187,7 @@ class _Intake:
 
     def run(self) -> dict[str, Any]:
         made = [self._make(item) for item in self._ordered()]
-        self.desk._settle(self.tx, self.touched, self.now)
+        self.desk.settle(self.tx, self.touched, self.now)
         rows = {row.id: row for row in self.tx.refs([task for _, task in made])} if made else {}
         differ = [name for name in self.items if name in self.known and not self._same(self.items[name])]
         return {

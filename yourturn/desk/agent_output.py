@@ -38,7 +38,7 @@ def write(desk: Desk, task: int, claim: str, lines: Iterable[tuple[str, str]]) -
     """What the session said since: (sort, text)."""
     rows = [(sort[:20], cut(text)) for sort, text in lines]
     if rows:
-        desk._transact("output", lambda tx: _write(desk, tx, task, claim, rows))
+        desk.transact("output", lambda tx: _write(desk, tx, task, claim, rows))
 
 
 def _write(desk: Desk, tx: UnitOfWork, task: int, claim: str, rows: list[tuple[str, str]]) -> None:
@@ -59,7 +59,7 @@ def keep(desk: Desk, task: int, claim: str, base: str, body: str) -> None:
         if body:
             tx.run.later(tx.q["insert_patch"], {"task": task, "epoch": epoch, "at": now, "base": base, "body": body})
 
-    desk._transact("keep", move)
+    desk.transact("keep", move)
 
 
 def _held(desk: Desk, tx: UnitOfWork, task: int, claim: str, last_words: bool = False) -> tuple[int, int]:

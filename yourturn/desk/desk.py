@@ -111,12 +111,12 @@ class Desk:
         """
         if action.verb in OFFICE:
             check(action.who, action.verb)
-            return self._transact(action.verb, lambda tx: self._office(tx, action))
+            return self.transact(action.verb, lambda tx: self._office(tx, action))
         for each in (action,) if then is None else (action, then):
             may_ever(each.verb, each.who)
             if each.who.scopes is not None:
                 check_scope(each.who, each.verb)
-        return self._transact(action.verb, lambda tx: self._seen(tx, self._moves(tx, action, then), look))
+        return self.transact(action.verb, lambda tx: self._seen(tx, self._moves(tx, action, then), look))
 
     def _moves(self, tx: UnitOfWork, action: Action, then: Action | None) -> Done:
         done = self._move(tx, action)
@@ -180,7 +180,7 @@ class Desk:
 
         for _ in range(_ATTEMPTS):
             try:
-                return self._transact("claim_next", move)
+                return self.transact("claim_next", move)
             except _Owed:
                 if first is not None:  # it does not wait for what others are due
                     self.do(first)
@@ -188,7 +188,12 @@ class Desk:
                 unpaid = self.reconcile()["failed"]
         raise Busy("The desk cannot keep up with what is due", hint="Nothing was changed. Try again.")
 
-    def _transact(self, what: str, move: Callable[[UnitOfWork], T]) -> T:
+    def transact(self, what: str, move: Callable[[UnitOfWork], T]) -> T:
+        """Run `move` in one transaction, commit, and return its result; `what` names it in errors and in tests of failures.
+
+        Every write of the desk goes through here: moves, and what is no move (rates, workers, agent output, imports). A lost
+        race runs `move` again on fresh rows, so it must have no effect outside its transaction. Any other error rolls back.
+        """
         for attempt in range(_ATTEMPTS):
             tx = None
             try:
@@ -312,10 +317,10 @@ class Desk:
             touched.update(follows.touch)
         if not decision.after:  # a parent whose children were just created is loaded again, because they touch it
             case = self._pay(tx, case, now, touched)
-        self._settle(tx, touched, now)
+        self.settle(tx, touched, now)
         return case
 
-    def _settle(self, tx: UnitOfWork, touched: set[int], now: int) -> None:
+    def settle(self, tx: UnitOfWork, touched: set[int], now: int) -> None:
         """Apply due moves to touched tasks, transitively."""
         while touched:
             task = min(touched)
@@ -360,7 +365,7 @@ class Desk:
             for task in ids:
                 seen.add(task)
                 try:
-                    moved += self._transact("reconcile", lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
+                    moved += self.transact("reconcile", lambda tx, task=task: self._pay_one(tx, task))  # type: ignore[misc]
                 except Exception:  # one failing task must not block the others
                     failed += 1
 
@@ -370,7 +375,7 @@ class Desk:
         now = self.now(database)
         before = case
         after = self._pay(tx, case, now, touched)
-        self._settle(tx, touched, now)
+        self.settle(tx, touched, now)
         return int(after is not before)
 
     def _given(self) -> int | None:

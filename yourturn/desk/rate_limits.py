@@ -27,7 +27,7 @@ def take(desk: Desk, what: str, whose: str, count: int, span: int, words: str = 
             return 0
         return int(tx.run(tx.q["rate"], args).fetchone()[0]) + cost - span - now
 
-    wait = desk._transact("rate", move)
+    wait = desk.transact("rate", move)
     if wait > 0:
         raise _too_many(words or f"Too often: {what}", count, span, wait)
 
@@ -121,7 +121,7 @@ def check(desk: Desk, settings: dict[str, Any]) -> None:
 def forget(desk: Desk, what: str, whose: str) -> None:
     """Give an allowance back."""
     args = {"workspace": desk.workspace, "name": _name(what, whose)}
-    desk._transact("rate", lambda tx: tx.run.later(tx.q["drop_rate"], args))
+    desk.transact("rate", lambda tx: tx.run.later(tx.q["drop_rate"], args))
 
 
 def sweep(desk: Desk) -> None:
@@ -133,7 +133,7 @@ def sweep(desk: Desk) -> None:
         for name in ("drop_logins", "drop_links"):
             tx.run.later(tx.q[name], {"workspace": desk.workspace, "before": now - 30 * DAY})
 
-    desk._transact("rate", move)
+    desk.transact("rate", move)
 
 
 def _name(what: str, whose: str) -> str:

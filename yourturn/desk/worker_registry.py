@@ -71,19 +71,19 @@ def register(desk: Desk, name: str, **takes: Any) -> None:
         tx.run(tx.q["register_worker"], {**whose, "name": name, "now": now, **takes})
         tx.run(tx.q["trim_workers"], {**whose, "before": now - KEPT, "kept": MOST - 1})
 
-    desk._transact("presence", move)
+    desk.transact("presence", move)
 
 
 def renew(desk: Desk, name: str) -> bool:
     """A worker is still there. False: its row is not, so it has to register again."""
     args = {"workspace": desk.workspace, "actor": desk.who.name, "name": name}
-    return bool(desk._transact("presence", lambda tx: tx.run(tx.q["renew_worker"], {**args, "now": _now(desk, tx)}).rowcount))
+    return bool(desk.transact("presence", lambda tx: tx.run(tx.q["renew_worker"], {**args, "now": _now(desk, tx)}).rowcount))
 
 
 def remove(desk: Desk, name: str) -> None:
     """A worker ends."""
     args = {"workspace": desk.workspace, "actor": desk.who.name, "name": name}
-    desk._transact("presence", lambda tx: tx.run.later(tx.q["remove_worker"], args))
+    desk.transact("presence", lambda tx: tx.run.later(tx.q["remove_worker"], args))
 
 
 def workers(reader: Reader, since: int = -1) -> list[Worker]:
