@@ -16,11 +16,11 @@ from yourturn.core.answers import ANSWERS, NO, YES
 from yourturn.core.errors import YourturnError, every_error
 from yourturn.core.model import DAY, ENDED, HOUR, MINUTE, STATES
 from yourturn.core.rules import (
+    ADMIN_VERBS,
     CHOICES,
     FIELDS,
     KINDS,
     MEANS,
-    OFFICE,
     OPEN,
     OUTCOMES,
     REASONS,
@@ -64,7 +64,7 @@ def _code(words: Iterable[str], joint: str = " ") -> str:
 
 def _verbs() -> list[str]:
     """What can be said, and with which words."""
-    system = {verb for verb in VERBS if verb not in OFFICE and all(w == {"system"} for w in _who_says(verb))}
+    system = {verb for verb in VERBS if verb not in ADMIN_VERBS and all(w == {"system"} for w in _who_says(verb))}
     rows = []
     for name, verb in VERBS.items():
         if name not in system:
@@ -243,7 +243,7 @@ def _roles() -> list[str]:
         _table(("role", "counts as"), rows),
         "Fields of `update`, and who may change them:",
         _table(("who", "fields"), [(who, _code(names)) for who, names in fields.items()]),
-        "What concerns no task: " + ", ".join(f"`{verb}` ({who})" for verb, who in OFFICE.items()) + ".",
+        "What concerns no task: " + ", ".join(f"`{verb}` ({who})" for verb, who in ADMIN_VERBS.items()) + ".",
     ]
 
 

@@ -16,7 +16,7 @@ from yourturn.core import permissions
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import NotAllowed, NotKnown
 from yourturn.core.model import Who
-from yourturn.core.rules import OFFICE, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, TRANSITIONS
 from yourturn.server.app import create_app
 
 NOBODY = ("none", "unknown", "expired", "revoked", "removed")
@@ -29,7 +29,7 @@ SCOPED = tuple(permissions.SCOPES)
 
 def test_every_verb_has_a_row():
     assert set(VERBS) <= set(permissions.NEEDS)
-    assert set(OFFICE) <= set(permissions.NEEDS)
+    assert set(ADMIN_VERBS) <= set(permissions.NEEDS)
     assert set(permissions.NEEDS.values()) <= set(permissions.LEVELS)
 
 

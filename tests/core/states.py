@@ -128,7 +128,7 @@ def number(client: Client, key: str) -> int:
 
 
 def key_of(client: Client, task: int) -> str:
-    return str(client.desk.look(lambda r: r.task(task)).key)
+    return str(client.desk.read_stored(lambda r: r.task(task)).key)
 
 
 def row(client: Client, key: str) -> Task:

@@ -398,7 +398,7 @@ def test_what_counts_as_work_is_the_same_for_claim_ready_and_next(bench, complex
         was = {"size": complexity, "key": key}
         run("UPDATE tasks SET state = 'ready', ended_at = NULL, complexity = :size WHERE key = :key", was)
     bench.desk.desk.store.case_cache.forget(number(bench.desk, key))
-    offered = {t["key"] for t in bench.desk.desk.look(lambda r: bench.desk._encode(r, r.tasks(workable=True)))}
+    offered = {t["key"] for t in bench.desk.desk.read_stored(lambda r: bench.desk._encode(r, r.tasks(workable=True)))}
     try:
         claim = say("claim", bench.agent.who, task=number(bench.desk, key), worker="w", secret="s")
         decide(case(bench.desk, key), claim, bench.clock())

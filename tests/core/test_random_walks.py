@@ -13,7 +13,7 @@ from yourturn.core.actions import VERBS
 from yourturn.core.decide import due, next_due
 from yourturn.core.errors import ClaimLost, YourturnError
 from yourturn.core.model import ENDED, FINISHED, HUMAN, PENDING, REVIEW, STATES, SYSTEM, WORKING, Case, Who
-from yourturn.core.rules import KINDS, MEANS, OFFICE, OUTCOMES, SILENCE, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, KINDS, MEANS, OUTCOMES, SILENCE, TRANSITIONS
 from yourturn.testing import FakeClock, temporary_desk
 
 from .states import case, everything, moves, number
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.long
 
 TASKS = 4
 SPEAKERS = {"admin": Who("human:ana", "admin"), "agent": Who("agent:coder", "agent"), "system": SYSTEM}
-VERBS_OF_TASKS = sorted(verb for verb in VERBS if verb not in OFFICE and verb != "create")
+VERBS_OF_TASKS = sorted(verb for verb in VERBS if verb not in ADMIN_VERBS and verb != "create")
 #: What ends a walk or leads nowhere is proposed less often.
 DULL = {"note", "update", "assign", "heartbeat", "cancel", "close", "dep_remove"}
 

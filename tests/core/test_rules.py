@@ -11,13 +11,13 @@ from yourturn.core.actions import VERBS, say
 from yourturn.core.decide import decide
 from yourturn.core.errors import ClaimLost, IllegalMove, NotAllowed, Precondition, YourturnError
 from yourturn.core.model import REVIEW, STATES, SYSTEM, Who
-from yourturn.core.rules import MEANS, OFFICE, TRANSITIONS, matrix, valid_from
+from yourturn.core.rules import ADMIN_VERBS, MEANS, TRANSITIONS, matrix, valid_from
 
 from .states import LEAST, Bench, case, everything, moves, number
 from .transition_recipes import recipes
 
 BIRTHS = {"create", "import"}
-ALL_VERBS = [verb for verb in VERBS if verb not in OFFICE and verb not in BIRTHS]
+ALL_VERBS = [verb for verb in VERBS if verb not in ADMIN_VERBS and verb not in BIRTHS]
 SYSTEMS = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who == {"system"}}
 #: Cells that exist only for a question which is open without holding the task up.
 ASIDE = ("answer", "withdraw", "assign")

@@ -128,7 +128,7 @@ def test_claims_are_void_where_they_are_imported(desk, clock, opened, dialect, t
 
 
 def _row(desk, asked):
-    return desk.desk.look(lambda r: r.question(int(asked["id"][1:]))[0])
+    return desk.desk.read_stored(lambda r: r.question(int(asked["id"][1:]))[0])
 
 
 def test_an_approval_from_before_a_fence_does_not_count(desk, agent):
@@ -138,7 +138,7 @@ def test_an_approval_from_before_a_fence_does_not_count(desk, agent):
     question = _row(desk, asked)
     assert allows(question, None)
     desk.do("restore")
-    fenced_at = desk.desk.look(lambda r: r.rows("SELECT fenced_at FROM workspaces")[0][0])
+    fenced_at = desk.desk.read_stored(lambda r: r.rows("SELECT fenced_at FROM workspaces")[0][0])
     assert not allows(question, fenced_at)
     note = desk.show(key)["notes"][-1]
     assert note["author"] == "system" and asked["id"] in note["text"] and "ask again" in note["text"]

@@ -64,7 +64,7 @@ def test_a_restore_brings_everything_back_and_fences_it(desk, clock, new_db, tmp
     assert found["tasks"] == len(shown) and found["fenced"] == 2 and found["aside"] is None
     with open_(target, clock) as new:
         assert {t["key"] for t in new.list()} == set(shown)
-        assert new.desk.identify(token).name == "agent:agent-1", "tokens are in a backup"
+        assert new.desk.credentials.identify(token).name == "agent:agent-1", "tokens are in a backup"
         coder = new.as_(Who("agent:coder", "agent", direct=True))
         for old in (*claims.values(), late["token"]):
             for attempt in (coder.complete, coder.heartbeat, coder.release, coder.park, coder.fail):

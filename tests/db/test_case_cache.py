@@ -74,7 +74,7 @@ def test_a_question_that_was_answered(desk, other, task):
 def test_settings_that_changed(desk, other, task):
     other.set("lease", "2h", project="PROJ")
     desk.claim(task, "w1")
-    assert desk.desk.look(lambda r: r.task(1)).lease == 2 * 3600 * 1_000_000
+    assert desk.desk.read_stored(lambda r: r.task(1)).lease == 2 * 3600 * 1_000_000
 
 
 @pytest.mark.parametrize("remembered", [True, False])
@@ -90,8 +90,8 @@ def test_settings_that_changed_before_it_was_handed_in(desk, other, task, rememb
         first = say("approve", desk.who, task=1)  # which is read again: that it asks something is not remembered
     other.set("lease", "2h", project="PROJ")
     assert desk.desk.claim_next("w1", project="PROJ", first=first).task == 2
-    assert [desk.desk.look(lambda r, number=number: r.task(number)).state for number in (1, 2)] == ["done", "working"]
-    assert desk.desk.look(lambda r: r.task(2)).lease == 2 * 3600 * 1_000_000
+    assert [desk.desk.read_stored(lambda r, number=number: r.task(number)).state for number in (1, 2)] == ["done", "working"]
+    assert desk.desk.read_stored(lambda r: r.task(2)).lease == 2 * 3600 * 1_000_000
 
 
 def test_rows_that_a_restore_has_replaced(desk, other, task, address):

@@ -15,6 +15,7 @@ from yourturn.core.errors import Invalid, YourturnError
 from yourturn.core.model import Question, Step, Task
 from yourturn.db.reads import Reader
 from yourturn.db.unit_of_work import UnitOfWork
+from yourturn.desk.move import Moves
 from yourturn.health import audit
 
 from .processes import gathered, oks, raw
@@ -402,7 +403,7 @@ def turned_around(desk, other, address, cause, effect, **tx) -> list[Any]:
             blocker("SELECT pg_current_xact_id()")
             cause(other)  # the youngest, and the first to write
             late = UnitOfWork(store, run, 1, **tx)
-            desk.desk._move(late, effect)
+            Moves(late, desk.desk.now).make(effect)
             late.write()
         reader.read()
         reader.check()
@@ -444,7 +445,7 @@ def test_what_one_commit_causes_is_seen_after_it(desk, address, open_desk, diale
             blocker("SELECT pg_current_xact_id()")
             other.note("PROJ-1", "late")
             tx = UnitOfWork(store, run, 1)
-            desk.desk._move(tx, say("close", desk.who, task=1))
+            Moves(tx, desk.desk.now).make(say("close", desk.who, task=1))
             tx.write()
         reader.read()
         seen = [(e.task, e.action) for e in reader.seen]

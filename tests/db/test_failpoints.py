@@ -17,7 +17,7 @@ from tests.faults.operations import FOUNDING, OPERATIONS, RESTORING, company
 from yourturn.config import connect, init, replied, restore
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import Usage
-from yourturn.core.rules import OFFICE
+from yourturn.core.rules import ADMIN_VERBS
 from yourturn.db.failpoints import POINTS
 
 pytestmark = pytest.mark.processes
@@ -29,7 +29,7 @@ UNTOLD = {"heartbeat", "claim_next", "reconcile"}
 
 
 def test_every_change_has_a_recipe():
-    assert {operation.verb for operation in OPERATIONS} | {*FOUNDING, *RESTORING} == set(VERBS) | set(OFFICE) | OTHERS
+    assert {operation.verb for operation in OPERATIONS} | {*FOUNDING, *RESTORING} == set(VERBS) | set(ADMIN_VERBS) | OTHERS
 
 
 def test_every_change_passes_all_points(desk, agent, clock, address, monkeypatch, tmp_path):

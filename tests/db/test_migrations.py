@@ -54,7 +54,7 @@ def test_waiting_work_survives(new_db, dialect, version):
     clock = FakeClock(held["now"])
     with connect(address, as_="human:ana", clock=clock, env={}) as desk:
         assert [c for c in examine(desk, strict=True) if c["status"] == "bad"] == [] and verify(desk)["ok"]
-        assert desk.desk.identify(held["tokens"]["ci"]).role == "agent"
+        assert desk.desk.credentials.identify(held["tokens"]["ci"]).role == "agent"
         coder = desk.as_(Who("agent:coder", "agent", direct=True))
         waiting = desk.inbox()
         assert {q["kind"] for q in waiting} >= {

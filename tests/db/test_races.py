@@ -9,6 +9,7 @@ import pytest
 
 from yourturn.core.actions import say
 from yourturn.db.unit_of_work import UnitOfWork
+from yourturn.desk.move import Moves
 from yourturn.health import audit, doctor
 
 from .processes import crowd, oks, raw
@@ -190,7 +191,7 @@ def _while_open(desk, verb, task, meanwhile, **args):
     thread = threading.Thread(target=lambda: found.append(meanwhile()))
     with store.begin() as run:
         tx = UnitOfWork(store, run, desk.desk.workspace)
-        desk.desk._move(tx, say(verb, desk.who, task=task, **args))
+        Moves(tx, desk.desk.now).make(say(verb, desk.who, task=task, **args))
         tx.write()
         thread.start()
         thread.join(0.3)

@@ -77,15 +77,15 @@ def test_only_oneself_and_an_admin_set_a_password(desk, ben, agent):
 
 def test_a_session_names_its_user(desk, ben, clock):
     made = desk.login("ben", PASSWORD, address="10.0.0.1", about="Firefox")
-    number, who, _ = desk.desk.session(made["session"])
+    number, who, _ = desk.desk.credentials.of_session(made["session"])
     assert (who, number) == (Who("human:ben", "member"), made["id"])
     assert [(s["actor"], s["about"]) for s in ben.sessions()] == [("human:ben", "Firefox")]
     assert made["session"] not in json.dumps(ben.sessions())
     desk.set_user("ben", "viewer")
-    assert desk.desk.session(made["session"])[1].role == "viewer", "never more than the person is now"
+    assert desk.desk.credentials.of_session(made["session"])[1].role == "viewer", "never more than the person is now"
     clock.advance(days=31)
     with pytest.raises(NotKnown, match="The session is over"):
-        desk.desk.session(made["session"])
+        desk.desk.credentials.of_session(made["session"])
 
 
 @pytest.mark.parametrize("end", ["logout", "end_session", "remove_user", "set_password", "restore"])
@@ -100,7 +100,7 @@ def test_a_session_ends(desk, ben, end):
     else:
         getattr(desk, end)("ben", *([PASSWORD] if end == "set_password" else []))
     with pytest.raises(NotKnown):
-        desk.desk.session(made["session"])
+        desk.desk.credentials.of_session(made["session"])
     assert ben.sessions() == []
     with pytest.raises(NotKnown):
         desk.logout(made["session"])
@@ -186,7 +186,7 @@ def test_preferences_are_ones_own(desk, ben, agent):
 
 def test_people_make_tokens_for_themselves(desk, ben, agent):
     made = ben.create_token("mine", "member", actor="human:ben")
-    assert desk.desk.identify(made["token"]) == Who("human:ben", "member")
+    assert desk.desk.credentials.identify(made["token"]) == Who("human:ben", "member")
     desk.create_token("ci", "agent")
     assert [t["name"] for t in ben.tokens()] == ["mine"] and len(desk.tokens()) == 2
     for name, role, actor in (("a", "admin", "human:ben"), ("c", "member", "human:ana")):
@@ -199,14 +199,14 @@ def test_people_make_tokens_for_themselves(desk, ben, agent):
         ben.revoke_token("ci")
     ben.revoke_token("mine")
     with pytest.raises(NotKnown, match="was revoked"):
-        desk.desk.identify(made["token"])
+        desk.desk.credentials.identify(made["token"])
     for look in (agent.users, agent.tokens, agent.sessions):
         with pytest.raises(NotAllowed):
             look()
 
 
 def bearer(desk, token):
-    return desk.as_(desk.desk.identify(token))
+    return desk.as_(desk.desk.credentials.identify(token))
 
 
 def test_a_token_is_good_for_its_scopes_only(desk):

@@ -196,7 +196,7 @@ def _follow(place: Place, folder: Path, processes: Processes, luck: random.Rando
     with stage.client("human:ana") as client:
         whole = everything(client)
         wrong = [f"the history should verify, and does not: {p}" for p in audit.verify(client)["problems"][:3]]
-        stored = client.desk.look(lambda r: [e.seq for e in r.log.chain(-1, 10**6)])
+        stored = client.desk.read_stored(lambda r: [e.seq for e in r.log.chain(-1, 10**6)])
         if sorted(e.seq for e in whole) != stored:
             wrong.append(f"a new reader should see all {len(stored)} events, and saw {len(whole)}")
     acked = {line["mark"]: line for line in lines(stage.ledger.path) if line["what"] == "acked"}

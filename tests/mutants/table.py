@@ -11,8 +11,8 @@ _LANDING, _QUESTIONS, _CANON = (
     "yourturn/core/outcomes.py", "yourturn/core/questions.py", "yourturn/core/canonical_json.py",
 )
 _JOURNAL, _LOOKS, _WRITTEN = "yourturn/core/journal.py", "yourturn/client/queries.py", "tests/core/test_journal.py"
-_DESK, _OFFICE, _LOOKOUT = (
-    "yourturn/desk/desk.py", "yourturn/desk/admin.py", "yourturn/desk/lookups.py",
+_DESK, _MOVE, _OFFICE, _LOOKOUT = (
+    "yourturn/desk/desk.py", "yourturn/desk/move.py", "yourturn/desk/admin.py", "yourturn/desk/lookups.py",
 )
 _BASE, _DOCKET = "yourturn/db/unit_of_work.py", "yourturn/db/case_loader.py"
 _SQLITE, _POSTGRES = "yourturn/db/sqlite.py", "yourturn/db/postgres.py"
@@ -159,7 +159,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("what is told twice", "yourturn/server/broadcast.py", "watcher.put(b\"\".join(event_filter.encode(event) for event in held_back if event.seq not in watcher.seen))", "watcher.put(b\"\".join(event_filter.encode(event) for event in held_back))", on("tests/api/test_events.py", "test_an_event_from_the_log_is_not_sent_again_live", "")),
     Mutant("a round begins in another", "yourturn/server/broadcast.py", "if self._round is None and self._timer is None:", "if self._timer is None:", on("tests/api/test_events.py", "test_a_round_lets_others_in_and_ends_before_the_next", "")),
     Mutant("half an event is lost", "yourturn/server/broadcast.py", 'return f"{parts[0]}.{parts[1]}.{max(0, seq - 1)}", int(frame[:6]) + 1, seq', "return cursor, 0, 0", on("tests/api/test_events.py", "test_a_reconnected_watcher_misses_and_repeats_nothing")),
-    Mutant("questions without end", "yourturn/desk/rate_limits.py", "        if name not in room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
+    Mutant("questions without end", "yourturn/desk/allowances.py", "        if name not in with_room or ", "        if ", on("tests/api/test_http.py", "test_a_task_asks_only_so_often")),
     Mutant("only what comes over a wire is counted", "yourturn/desk/desk.py", "                    if tx.limited:\n", "                    if tx.limited and not self.who.direct:\n", on("tests/desk/test_rate_limits.py", "test_one_agent_with_a_new_task_each_time", "sqlite")),
     Mutant("new tasks without end", "yourturn/db/unit_of_work.py", " and (decision.opened or before is None):", " and decision.opened:", on("tests/desk/test_rate_limits.py", "test_an_agent_creates_only_so_many_tasks", "sqlite")),
     Mutant("several at once count as one each", _QUERIES, " - (excluded.used_until - CAST(:now AS {big}))\n", "\n", on("tests/desk/test_rate_limits.py", "test_one_task", "sqlite")),
@@ -180,7 +180,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a lease never ends", _DECIDE, " and task.lease_expires_at > d.now\n", "\n", on(_LATE, "test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid", "sqlite-token")),
     Mutant("a lease is owed no end", _DECIDE, "if task.lease_expires_at is not None and task.lease_expires_at <= now:", "if False:", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("an epoch comes back", _HOLDING, "epoch = max(task.epoch, d.case.project.fenced_at or 0) + 1", "epoch = max(task.epoch, d.case.project.fenced_at or 0) or 1", on(_LATE, "test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token")),
-    Mutant("a debt is not paid first", _DESK, "        if case.task is not None:\n            case = self._pay(tx, case, now, touched)\n", "", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
+    Mutant("a debt is not paid first", _MOVE, "        if case.task is not None:\n            case = self._apply_due(case, now)\n", "", on(_LATE, "test_a_late_write_is_refused_and_leaves_no_trace", "sqlite-replaced")),
     Mutant("tries are not counted", _HOLDING, 'd.put(retry_count=d.get("retry_count") + 1)', "pass", on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("one try too many", _HOLDING, 'if d.get("retry_count") >= d.get("max_retries"):', 'if d.get("retry_count") > d.get("max_retries"):', on(_CLOCK, "test_every_lost_try_counts_and_the_last_asks_a_person_exactly_once", "sqlite-expire")),
     Mutant("an answer resets no tries", _EFFECTS, '    d.put(retry_count=0, reason="")\n    offered = ', '    offered = ', on(_CLOCK, "test_only_people_reset_the_tries", "sqlite-answer")),
@@ -227,7 +227,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a parent ends before its child", _GUARDS, 'return f"open children: {keys(d.case.children)}" if d.case.children else ""', 'return ""', on(_FAMILY, "test_a_parent_cannot_be_done_while_a_child_is_open")),
     Mutant("a circle is allowed", _GUARDS, '    circle = d.args.get("circle")\n    if circle and any(', "    circle = []\n    if circle and any(", on(_FAMILY, "test_a_circle_is_refused_however_long_also_through_parents")),
     Mutant("time runs backwards", _DECIDE, "now = max(now, task.updated_at if task else 0, case.project.fenced_at or 0)", "now = max(now, case.project.fenced_at or 0)", on(_FENCES, "test_a_clock_that_is_set_back_decides_nothing_earlier")),
-    Mutant("a read writes", _DESK, "                    raise _Undo\n", "                    return seen\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
+    Mutant("a read writes", _DESK, "                    raise _Rollback\n", "                    return result\n", on(_CLOCK, "test_a_read_shows_the_true_state_and_writes_nothing")),
     # --- rows: comparing, locking, isolating
     Mutant("the version is not compared", _BASE, '"id = :task AND version = :was"', '"id = :task AND :was = :was"', on(_FENCES, "test_a_decision_on_an_old_version_is_not_saved")),
     Mutant("a remembered loner stays one", _BASE, 'self.run.later(self.q["raise_version"], {"id": other if task in (0, new) else task})', "None", on(_RECENT, "test_a_new_dependant_is_seen")),
@@ -257,7 +257,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("an approval from before a restore", _QUESTIONS, "return said_yes and (fenced_at is None or q.responded_at >= fenced_at)", "return said_yes", on(_ARCHIVE, "test_an_approval_from_before_a_fence_does_not_count")),
     Mutant("a claim from before a restore", _HOLDING, "    drop_claim(d)\n    if d.state == WORKING:\n        rest(d)\n    d.data |=", "    d.data |=", on(_MATRIX, "test_every_transition_of_the_table_is_reached_and_no_other")),
     # --- keys
-    Mutant("a key is forgotten", _DESK, "            if before is not None:\n                return before\n", "", on(_KEYS, "test_create")),
+    Mutant("a key is forgotten", _MOVE, "        if earlier is not None:\n            return earlier\n", "", on(_KEYS, "test_create")),
     Mutant("a key stands for anything", "yourturn/desk/idempotency.py", "row is not None and row[0] != request:", "False:", on(_KEYS, "test_another_request_with_the_same_key_is_refused")),
     Mutant("a replayed claim revives", "yourturn/desk/idempotency.py", "if held.epoch != epoch or held.lease_expires_at is None or", "if held.lease_expires_at is None or", on(_KEYS, "test_a_replayed_claim_revives_nothing")),
     # --- runs and their journals
@@ -284,8 +284,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("another call in its place", _JOURNAL, "if old is not None and old.digest != mark:", "if False:", on(_WRITTEN, "test_another_call_in_its_place_is_refused")),
     Mutant("a result changes behind the law", _BASE, "WHERE steps.status <> 'completed' AND steps.digest", "WHERE steps.digest", on(_FENCES, "test_a_step_of_another_writer_is_not_changed", "sqlite-completed")),
     Mutant("another call behind the law", _BASE, " AND steps.digest = excluded.digest", "", on(_FENCES, "test_a_step_of_another_writer_is_not_changed", "postgres-another")),
-    Mutant("known steps are new", _DESK, "            case = self._with_steps(tx, case, action)\n", "            pass\n", on(_WRITTEN, "test_a_step_runs_waits_and_is_completed_once")),
-    Mutant("debts make steps new", _DESK, '            case = self._pay(tx, case, now, touched)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(tx, case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(tx, case, action)\n            case = self._pay(tx, case, now, touched)\n', on(_WRITTEN, "test_the_answer_comes_after_the_waiting_lease")),
+    Mutant("known steps are new", _MOVE, "            case = self._with_steps(case, action)\n", "            pass\n", on(_WRITTEN, "test_a_step_runs_waits_and_is_completed_once")),
+    Mutant("debts make steps new", _MOVE, '            case = self._apply_due(case, now)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(case, action)\n            case = self._apply_due(case, now)\n', on(_WRITTEN, "test_the_answer_comes_after_the_waiting_lease")),
     Mutant("a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", on(_WRITTEN, "test_a_signal_is_for_a_question_of_a_step")),
     Mutant("a question that asks again is an answer", _JOURNAL, 'close(d, q, WITHDRAWN, why="something else is asked now")', 'close(d, q, "answered", response={"type": "text", "value": None, "text": "", "verdict": "approved"})', on(_WRITTEN, "test_a_signal_that_asks_takes_the_questions_place", "sqlite-NEEDS_HUMAN-input")),
     Mutant("what is asked again waits for ever", _JOURNAL, "        timeout_at=d.now + q.timeout if q.timeout else None,\n", "        timeout_at=None,\n", on(_WRITTEN, "test_a_signal_that_asks_takes_the_questions_place", "sqlite-NEEDS_HUMAN-input")),
@@ -300,7 +300,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a gate is gone round by going back", _GUARDS, 'return may_lift(d) if d.state == HUMAN else ""\n\n\ndef short_enough', 'return ""\n\n\ndef short_enough', on(_WRITTEN, "test_a_gate_that_is_reserved_is_not_gone_round_by_going_back")),
     Mutant("everybody takes a failed run back", _RULES, '"admin",               ("a_run", "open_parent"), ', '"human",               ("a_run", "open_parent"), ', on(_WRITTEN, "test_only_an_admin_takes_a_failed_run_back")),
     Mutant("a run lives under an ended parent", _RULES, '("a_run", "open_parent"), ', '("a_run",), ', on(_WRITTEN, "test_a_failed_run_whose_parent_has_ended_stays_failed")),
-    Mutant("a parent ends unseen", _DESK, 'action.verb in ("reopen", "rewind") or', 'action.verb == "reopen" or', on(_RACES, "test_a_parent_that_ends_while_a_failed_run_goes_back", "postgres")),
+    Mutant("a parent ends unseen", _MOVE, 'action.verb in ("reopen", "rewind") or', 'action.verb == "reopen" or', on(_RACES, "test_a_parent_that_ends_while_a_failed_run_goes_back", "postgres")),
     Mutant("people rewind what is worked on", _RULES, '("rewind",      (WORKING,),                             ("=",),                           "holder", ', '("rewind",      (WORKING,),                             ("=",),                           "holder human", ', on(_WRITTEN, "test_while_it_is_claimed_only_the_holder_rewinds")),
     Mutant("branches go back alone", _JOURNAL, 'at = place(to).partition(".")[0]', "at = place(to)", on(_WRITTEN, "test_branches_go_back_together", "sqlite-3.1.0")),
     Mutant("the step itself is kept", _QUERIES, "s.place {bytewise} < :to;", "s.place {bytewise} <= :to;", on(_WRITTEN, "test_spares_are_those_of_the_last_time_and_no_steps")),
@@ -315,7 +315,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("machines: anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", (_MODELS,)),
     Mutant("machines: a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", (_MODELS,)),
     Mutant("machines: what goes back is held", _JOURNAL, "    elif d.state == HUMAN:\n        drop_claim(d)\n", "    elif d.state == HUMAN:\n", (_MODELS,)),
-    Mutant("machines: debts make steps new", _DESK, '            case = self._pay(tx, case, now, touched)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(tx, case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(tx, case, action)\n            case = self._pay(tx, case, now, touched)\n', (_MODELS,)),
+    Mutant("machines: debts make steps new", _MOVE, '            case = self._apply_due(case, now)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(case, action)\n            case = self._apply_due(case, now)\n', (_MODELS,)),
     # --- the schema, the last guard
     Mutant("two events with one number", _SCHEMA, "CREATE UNIQUE INDEX events_chain", "CREATE INDEX events_chain", on(_ROWS, "test_the_database_refuses_wrong_rows", "postgres")),
     Mutant("two last questions", _SCHEMA, "CREATE UNIQUE INDEX questions_exhausted", "CREATE INDEX questions_exhausted", on(_ROWS, "test_the_database_refuses_wrong_rows")),

@@ -19,10 +19,11 @@ from yourturn.core.actions import say
 from yourturn.core.canonical_json import claim_hash
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import Action, Who
-from yourturn.core.rules import OFFICE
+from yourturn.core.rules import ADMIN_VERBS
 from yourturn.db.backend import Store
 from yourturn.db.reads import Reader
-from yourturn.desk.desk import Desk, Done
+from yourturn.desk.desk import Desk
+from yourturn.desk.move import Done
 from yourturn.health import audit, doctor
 from yourturn.testing import FakeClock
 
@@ -96,14 +97,14 @@ class Watched(Desk):
 
     # --- what is said -----------------------------------------------------------------------------------------------
 
-    def do(self, action: Action, look: Callable[..., Any] | None = None, then: Action | None = None) -> Any:
+    def do(self, action: Action, reply: Callable[..., Any] | None = None, then: Action | None = None) -> Any:
         assert then is None, "the machines make single moves"
         now = self.now()
-        if action.verb in OFFICE:
+        if action.verb in ADMIN_VERBS:
             return self._manage(action)
         words = f"{action.who.name} {action.verb} {action.task or ''} {action.question or ''} {_short(action.args)}".strip()
         state = self._truly(action.task, now)
-        both = lambda r, done: (self._told(r, done), look(r, done) if look else done)  # noqa: E731
+        both = lambda r, done: (self._told(r, done), reply(r, done) if reply else done)  # noqa: E731
         found = self._beside(words, lambda model: _expect(model, action, now), lambda: Desk.do(self, action, both))
         if isinstance(found, YourturnError):
             self.cells.refused(state, action, found.code)
@@ -129,8 +130,8 @@ class Watched(Desk):
         return done
 
     def claim_next(self, worker: str, **args: Any) -> Any:
-        now, look = self.now(), args.pop("look", None)
-        both = lambda r, done: (self._told(r, done), look(r, done) if look else done)  # noqa: E731
+        now, reply = self.now(), args.pop("reply", None)
+        both = lambda r, done: (self._told(r, done), reply(r, done) if reply else done)  # noqa: E731
         chosen: list[Job | None] = []
 
         def expect(model: Model) -> None:
@@ -143,7 +144,7 @@ class Watched(Desk):
                 model.do(say("claim", self.who, task=job.id, worker=worker, secret="s", lease=args.get("lease")), now)
 
         found = self._beside(
-            f"{self.who.name} claims the next as {worker}", expect, lambda: Desk.claim_next(self, worker, look=both, **args)
+            f"{self.who.name} claims the next as {worker}", expect, lambda: Desk.claim_next(self, worker, reply=both, **args)
         )
         if isinstance(found, YourturnError):
             raise found

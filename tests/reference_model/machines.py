@@ -21,7 +21,7 @@ from yourturn.core.actions import VERBS, say
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import SYSTEM, Ref, Who
 from yourturn.core.questions import RESPONSE_TYPES
-from yourturn.core.rules import FIELDS, KINDS, OFFICE, ROLES, SILENCE, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, FIELDS, KINDS, ROLES, SILENCE, TRANSITIONS
 from yourturn.db.backend import Store
 from yourturn.testing import FakeClock
 
@@ -39,7 +39,7 @@ CROWD = tuple(
         [Who(f"human:{role}", role, role == "admin")]
     )
 )  # fmt: skip
-WORDS = tuple(verb for verb in VERBS if verb not in {*OFFICE, *BIRTHS})
+WORDS = tuple(verb for verb in VERBS if verb not in {*ADMIN_VERBS, *BIRTHS})
 HOLDERS = tuple(sorted({verb for (_, verb), row in TRANSITIONS.items() if "holder" in row.who}))
 #: What the system says only when its time has come, or a desk was restored. Nobody speaks as the system, so it is not said early.
 BY_THE_CLOCK = ("wake", "accept", "withdraw", "reopen", "fence")

@@ -23,7 +23,7 @@ from yourturn.client import Client
 from yourturn.client.remote import Remote
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import YourturnError
-from yourturn.core.rules import OFFICE
+from yourturn.core.rules import ADMIN_VERBS
 from yourturn.mcp.tool_schemas import TOOLS
 from yourturn.mcp.tools import Call, Tools
 from yourturn.server import auth
@@ -53,7 +53,7 @@ def _client(client: Client, s: Scene, verb: str, args: Args) -> None:
         getattr(client, verb)(s.key, proof=args.pop("claim"), **args)
     elif verb in _QUESTION:
         getattr(client, verb)(s.question or s.key, **args)
-    elif verb in OFFICE:
+    elif verb in ADMIN_VERBS:
         _office(client, verb, args)
     else:
         getattr(client, verb)(s.key, **args)
@@ -169,7 +169,7 @@ def _words(s: Scene, verb: str, args: Args) -> list[str]:
         return ["project", "create", args["project"], "--name", args["name"]]
     if verb == "project_set":
         return ["project", "set", args["project"], args["setting"], args["value"]]
-    if verb in OFFICE:
+    if verb in ADMIN_VERBS:
         what, _, word = verb.partition("_")
         word = {"set": "add"}.get(word, word) if what == "user" else word
         return [what, word, args.pop("user", None) or args.pop("name"), *_flags(args)]
@@ -236,7 +236,7 @@ def web(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
             where, args = f"/questions/{s.question}/late", {"do": "restart", "note": args["value"]}
     elif verb == "reject":
         args = {"reason": args["text"]}
-    elif verb in OFFICE:
+    elif verb in ADMIN_VERBS:
         path = {"project_create": "newproject", "project_set": "project", "user_set": "member", "user_remove": "remove",
                 "token_create": "token", "token_revoke": "revoke"}[verb]  # fmt: skip
         where = f"/settings/{path}"
@@ -273,7 +273,7 @@ SURFACES: dict[str, tuple[Say, frozenset[str]]] = {
     "jobs": (jobs, frozenset({"ask", "answer"})),
     "command": (command, frozenset(v for v in SAID if v.replace("_", "-") in COMMANDS or v.partition("_")[0] in ("dep", "project", "user", "token"))),
     "mcp": (mcp, frozenset({"ask", *_TOOLS})),
-    "web": (web, (frozenset(WORDS) | {"create", "answer", "note"} | {v for v in SAID if v in OFFICE}) - {"approve"}),
+    "web": (web, (frozenset(WORDS) | {"create", "answer", "note"} | {v for v in SAID if v in ADMIN_VERBS}) - {"approve"}),
 }  # fmt: skip
 #: Tools that say no verb of their own: they look, or take what has no arguments here.
 LOOKING = {"get_answer", "get_task", "next_task", "report_progress", "approve", "ask_question", "request_permission"}

@@ -83,7 +83,7 @@ class Managing(Names):
     def preferences(self) -> dict[str, Any]:
         """How you like things."""
         self._may("prefs")
-        found: dict[str, Any] = self.desk.look(lambda r: r.prefs(self.who.name))
+        found: dict[str, Any] = self.desk.read_stored(lambda r: r.prefs(self.who.name))
         return found
 
     def set_preferences(self, *, key: str | None = None, **values: Any) -> dict[str, Any]:
@@ -102,7 +102,7 @@ class Managing(Names):
         rate_limits.take(self.desk, "login as", name[:200], TRIES, 15 * MINUTE, "Too many tries to log in with that name")
         row = None
         if NAME.fullmatch(name):
-            row = self.desk.credential("password", name=name)
+            row = self.desk.credentials.row("password", name=name)
         proof = row[0] if row else None
         if not passwords.proves(password, proof) or row is None:
             raise NotKnown("The name or the password is not right")
@@ -124,7 +124,7 @@ class Managing(Names):
     def _link(self, link: str) -> tuple[Who, int, int | None]:
         from ..core.canonical_json import secret_hash
 
-        row = self.desk.credential("link", hash=secret_hash(link[:200]))
+        row = self.desk.credentials.row("link", hash=secret_hash(link[:200]))
         if row is None:
             raise _no_link()
         return Who(row[0], row[1]), row[2], row[3]
@@ -133,7 +133,7 @@ class Managing(Names):
         secret = new_secret("ys")
         entering = type(self)(self.desk.as_(who), self._project)
         entering.do(verb, secret=secret, expires=lasts or SESSION // 1_000_000, about=about[:200] or None, **proof)
-        number, who, ends = self.desk.session(secret)
+        number, who, ends = self.desk.credentials.of_session(secret)
         return {"session": secret, "id": number, "actor": who.name, "role": who.role, "expires_at": serialize.time(ends)}
 
     def sessions(self) -> list[dict[str, Any]]:
@@ -142,14 +142,14 @@ class Managing(Names):
 
         self._may("sessions")
         names = ("id", "actor", "role", "about", "created_at", "expires_at")
-        rows = self.desk.look(lambda r: r.sessions())
+        rows = self.desk.read_stored(lambda r: r.sessions())
         return [
             dict(zip(names, [*row[:4], *map(serialize.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])
         ]
 
     def logout(self, session: str) -> None:
         """End the session with this secret."""
-        number, who, _ = self.desk.session(session)
+        number, who, _ = self.desk.credentials.of_session(session)
         type(self)(self.desk.as_(who), self._project).do("logout", login=number)
 
     def end_session(self, number: int, *, key: str | None = None) -> None:
@@ -204,7 +204,7 @@ class Managing(Names):
         """With an idempotency key it may have been made before; then its secret was shown, and is not known any more."""
         from ..core.canonical_json import secret_hash
 
-        if self.desk.credential(what, hash=secret_hash(secret)) is None:
+        if self.desk.credentials.row(what, hash=secret_hash(secret)) is None:
             raise KeyReused(f"This {what} was made already, and shown once", hint=hint)
 
     def revoke_token(self, name: str, *, key: str | None = None) -> None:

@@ -136,7 +136,7 @@ class Saying(Names):
             first = say("complete", self.who, key=own, summary=summary, **self._hold(completing, None))
         found: dict[str, Any] | None = self.desk.claim_next(
             worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, key=key,
-            look=self._claimed,
+            reply=self._claimed,
         )  # fmt: skip
         return found
 
@@ -256,7 +256,7 @@ class Saying(Names):
         from ..core.questions import trial
 
         args = say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
-        rows = self.desk.look(lambda r: r.projects())
+        rows = self.desk.read_stored(lambda r: r.projects())
         own, shared = next(row[2:4] for row in rows if row[0] == (project or self.project))
         settings = self.desk.store.settings(own, shared)
         trial(args, settings)

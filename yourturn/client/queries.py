@@ -153,7 +153,7 @@ class Looks(Names):
             settled = _summed(before, r.closed(until, edge))
             return edge, settled, _summed(settled, r.closed(edge, 2**62))
 
-        edge, settled, found = self.desk.look(look)
+        edge, settled, found = self.desk.read_stored(look)
         totals[workspace] = (edge, settled)
         return [
             {"kind": kind, "status": status, "count": count, "seconds": micros / 1_000_000}
@@ -244,7 +244,9 @@ class Looks(Names):
         task = self._about(named)["task"] if named is not None else None
         if filters.get("project"):
             filters["project"] = self._within(filters["project"])
-        return self.desk.look(lambda r: serialize.events(r.log.events(task=task, limit=limit, after=after, **filters), r.keys))
+        return self.desk.read_stored(
+            lambda r: serialize.events(r.log.events(task=task, limit=limit, after=after, **filters), r.keys)
+        )
 
     log = history
 
@@ -260,7 +262,7 @@ class Looks(Names):
             yield {**serialize.events([event], self._keys)[0], "cursor": cursor}
 
     def _keys(self, numbers: set[int]) -> dict[int, str]:
-        return self.desk.look(lambda r: r.keys(numbers))
+        return self.desk.read_stored(lambda r: r.keys(numbers))
 
     def desk_cursor(self) -> str:
         """Where the event log ends now: the `after` for a later watch."""

@@ -14,7 +14,8 @@ from ..core.fields import project_key
 from ..core.model import Action, Task, Who
 from ..core.references import QUESTION
 from ..db.reads import Reader
-from ..desk.desk import Desk, Done
+from ..desk.desk import Desk
+from ..desk.move import Done
 from . import serialize
 
 _TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")

@@ -90,7 +90,7 @@ class Runs(Names):
     def program(self, run: Named) -> dict[str, Any] | None:
         """The source that a run was begun or last gone on with: `file`, `body`, `digest`."""
         task = self._task(run)
-        return _program(self.desk.look(lambda r: r.program(task)))
+        return _program(self.desk.read_stored(lambda r: r.program(task)))
 
     def journal(self, run: Named) -> dict[str, Any]:
         """All that a script's holder needs to go on, in one read: `questions` and `steps` as in `show`, and the `program`."""

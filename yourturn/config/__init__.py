@@ -121,7 +121,7 @@ def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
     if agent and (not NAME.fullmatch(agent) or ":" in agent):
         raise NotAllowed("YOURTURN_AGENT is not a name", hint="Letters, digits and . _ - @ + / are fine.")
     if token or agent:
-        who = desk.identify(token) if token else Who(f"agent:{agent}", "agent")
+        who = desk.credentials.identify(token) if token else Who(f"agent:{agent}", "agent")
         if agent and who.is_person:  # whatever credential it carries, a worker's process is an agent
             who = who._replace(name=f"human:{agent}").as_agent()
         if as_ is not None and (as_ != who.name or not who.is_person):
@@ -136,7 +136,7 @@ def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
         raise Usage(f"{as_[:80]!a} is nobody", hint="Say --as human:ana or --as agent:coder.")
     if sort == "agent":
         return Who(as_, "agent", direct=True)
-    role = desk.role_of(name) or "admin"  # whoever opens the database itself and is not limited by name is its admin
+    role = desk.credentials.role_of(name) or "admin"  # whoever opens the database itself and is not limited by name is its admin
     return Who(as_, role, direct=True)
 
 

@@ -17,7 +17,7 @@ from .journal import STATUSES
 from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
 from .permissions import SCOPES
 from .questions import RESPONSE_TYPES
-from .rules import KINDS, OFFICE, ON_TIMEOUT, REASONS, ROLES, SYSTEM_REASONS
+from .rules import ADMIN_VERBS, KINDS, ON_TIMEOUT, REASONS, ROLES, SYSTEM_REASONS
 
 TYPES = ("task", "epic", "bug", "feature", "chore", "docs", "test", "code", "design", "review")
 COMPLEXITIES = ("trivial", "small", "medium", "large", "xlarge")
@@ -303,7 +303,7 @@ VERBS: dict[str, Verb] = {
     ),
 }  # fmt: skip
 
-assert set(OFFICE) <= set(VERBS)
+assert set(ADMIN_VERBS) <= set(VERBS)
 
 
 def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:

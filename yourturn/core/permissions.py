@@ -34,7 +34,7 @@ from functools import cache
 from .decide import may_ever
 from .errors import NotAllowed, NotKnown
 from .model import SYSTEM, Who
-from .rules import MEANS, OFFICE, ROLES, TRANSITIONS
+from .rules import ADMIN_VERBS, MEANS, ROLES, TRANSITIONS
 
 LEVELS = ("open", "look", "own", "any", "holder", "human", "approver", "admin", "system")
 
@@ -81,7 +81,7 @@ _ERRANDS: dict[str, str] = {"import_all": "admin", "reconcile": "any", "presence
 #: operation -> requirement.
 NEEDS: dict[str, str] = {
     **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in MEANS}},
-    **OFFICE,
+    **ADMIN_VERBS,
     **_LOOKS,
     **_ERRANDS,
 }
@@ -144,7 +144,7 @@ SCOPES["ask"] = SCOPES["read"] | {"create", "ask", "flag", "note", "withdraw", "
 SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder", "presence"}
 SCOPES["run"] = SCOPES["work"] | {"step", "rewind"} | FOR_ITS_AGENTS
 SCOPES["answer"] = SCOPES["ask"] | _verbs_of("human", "approver", "admin") | {"update", "dep_add"}
-SCOPES["manage"] = SCOPES["read"] | OFFICE.keys() | _looks_that_take("own", "human", "admin")
+SCOPES["manage"] = SCOPES["read"] | ADMIN_VERBS.keys() | _looks_that_take("own", "human", "admin")
 
 #: Default scopes of a token by role. None: not limited.
 USUAL: dict[str, frozenset[str] | None] = {role: frozenset({"work"}) if role == "agent" else None for role in ROLES}
@@ -227,7 +227,7 @@ def check(who: Who | None, name: str) -> None:
         return
     if who is None:
         raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
-    if name not in OFFICE and name not in _LOOKS and name not in _ERRANDS and name != "holder":
+    if name not in ADMIN_VERBS and name not in _LOOKS and name not in _ERRANDS and name != "holder":
         may_ever(name, who)  # for the message of the rules
     if NEEDS[name] in GRANTS[who.role]:
         check_scope(who, name)

@@ -153,7 +153,7 @@ MEANS: dict[tuple[str, str], str] = {
 }
 
 #: Verbs that concern no task.
-OFFICE: dict[str, str] = {
+ADMIN_VERBS: dict[str, str] = {
     "project_create": "admin",
     "project_set": "admin",
     "user_set": "admin",

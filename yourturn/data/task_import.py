@@ -25,6 +25,7 @@ from ..core.model import ENDED, RESOLVED, REVIEW
 from ..core.references import QUESTION
 from ..db.unit_of_work import UnitOfWork
 from ..desk.desk import Desk
+from ..desk.move import Moves
 from .trackers import read, refusal
 from .trackers.record import Item
 
@@ -187,7 +188,7 @@ class _Intake:
 
     def run(self) -> dict[str, Any]:
         made = [self._make(item) for item in self._ordered()]
-        self.desk.settle(self.tx, self.touched, self.now)
+        Moves(self.tx, self.desk.now).settle(self.touched, self.now)
         rows = {row.id: row for row in self.tx.refs([task for _, task in made])} if made else {}
         differ = [name for name in self.items if name in self.known and not self._same(self.items[name])]
         return {

@@ -1,4 +1,4 @@
-"""What is read beside moves: credentials, and the event log as it grows."""
+"""Reads of a desk that are not about one task: credentials, and the event log as it grows."""
 
 from __future__ import annotations
 
@@ -25,25 +25,29 @@ class Credentials:
         self.workspace = workspace
         self.now = now
 
-    def row(self, sort: str, **named: Any) -> Any:
-        """The row of a token, login, link or password, by its hash or its owner; None where there is none."""
+    def row(self, query: str, **args: Any) -> Any:
+        """The row of a token, login, link or password, by its hash or its owner; None if there is none."""
         with self.store.reading() as run:
-            return run(self.store.query[sort], {"workspace": self.workspace, **named}).fetchone()
+            return run(self.store.query[query], {"workspace": self.workspace, **args}).fetchone()
+
+    def identify(self, token: str) -> Who:
+        """The actor of a token."""
+        return self.of_token(secret_hash(token))[0]
 
     def of_token(self, hashed: str) -> tuple[Who, int | None]:
-        """The actor that a token stands for, by the token's hash, and when the token expires."""
+        """The actor of a token, by the token's hash, and when the token expires."""
         row = self.row("token", hash=hashed)
         if row is None:
             raise NotKnown("The token is not known here", hint="Ask an admin for one: turn token create NAME --role agent")
-        name, actor, role, expires, revoked, scopes, *now, database = row
+        name, actor, role, expires, revoked, scopes, *owner, database = row
         if revoked is not None:
             raise NotKnown(f"The token {name} was revoked")
         if expires is not None and expires <= self.now(database):
             raise NotKnown(f"The token {name} has expired")
-        return Who(actor, _capped(role, *now), scopes=scopes_of(scopes.split(), role)), expires
+        return Who(actor, _capped(role, *owner), scopes=scopes_of(scopes.split(), role)), expires
 
     def of_session(self, secret: str) -> tuple[int, Who, int]:
-        """The number of a browser session, its actor, and when it ends."""
+        """The number of a browser session, its actor, and when it expires."""
         row = self.row("login", hash=secret_hash(secret))
         if row is None or row[4] is not None or row[3] <= self.now(row[-1]):
             raise NotKnown("The session is over", hint="Log in again.")
@@ -63,12 +67,12 @@ class EventFeed:
         self.workspace = workspace
 
     def cursor(self) -> str:
-        """Where the log ends now."""
+        """The current end of the log."""
         with self.store.reading() as run:
             return EventLog(Queries(self.store, run, self.workspace)).end()
 
     def events(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
-        """Events after a cursor, each with its own, and the cursor to go on from. Never skips one that commits late."""
+        """Events after a cursor, each with its own, and the cursor to continue from. Never skips one that commits late."""
         with self.store.reading() as run:
             return EventLog(Queries(self.store, run, self.workspace)).after(after, limit)
 
@@ -78,15 +82,15 @@ class EventFeed:
         ends = None if seconds is None else time.monotonic() + seconds
         retries = 0
         while True:
-            found, cursor = self.events(cursor, 500)
-            if found:
-                yield found
+            events, cursor = self.events(cursor, 500)
+            if events:
+                yield events
                 retries = 0
                 continue
             left = 60.0 if ends is None else ends - time.monotonic()
             if left <= 0:
                 return
-            # a commit that was notified may not be visible yet, because an older transaction is still open: look again soon
+            # a commit that was notified is not visible while an older transaction is open: poll again soon
             pause = min(0.002 * 2 ** (9 - retries), 0.1, left) if retries else left
             if self.store.wait(pause):
                 retries = 0 if self.store.dialect == "sqlite" else 8
@@ -100,5 +104,5 @@ def _current(role: str, removed: int | None) -> str:
 
 
 def _capped(role: str, person: str | None, removed: int | None) -> str:
-    """The role of a credential is capped by its owner's current role."""
+    """A credential's role is capped by its owner's current role."""
     return role if person is None else min(role, _current(person, removed), key=list(ROLES).index)

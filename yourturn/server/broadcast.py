@@ -171,7 +171,7 @@ class EventBroadcast:
         assert self._loop is not None
         while not self._stop.is_set():
             try:
-                for batch in self.desk.batches(cursor, 1.0):
+                for batch in self.desk.feed.batches(cursor, 1.0):
                     events = self.render(batch)
                     cursor = batch[-1][0]
                     self._loop.call_soon_threadsafe(self._receive, events)
@@ -192,7 +192,7 @@ class EventBroadcast:
         return rendered
 
     def _keys(self, numbers: set[int]) -> dict[int, str]:
-        return self.desk.look(lambda r: r.keys(numbers))
+        return self.desk.read_stored(lambda r: r.keys(numbers))
 
     # --- rounds, in the event loop ----------------------------------------------------------------------------------
 

@@ -84,11 +84,11 @@ class DeskPool:
 
     def by_token(self, token: str) -> Client:
         desk = self.desk(self.workspace_of("token", token))
-        return Client(desk.as_(desk.holder(secret_hash(token))[0]))
+        return Client(desk.as_(desk.credentials.of_token(secret_hash(token))[0]))
 
     def by_session(self, secret: str) -> Client:
         desk = self.desk(self.workspace_of("login", secret))
-        return Client(desk.as_(desk.session(secret)[1]))
+        return Client(desk.as_(desk.credentials.of_session(secret)[1]))
 
     def for_session(self, client: Client, token: str, session: str) -> tuple[Client, str]:
         """A client for one MCP session, and the secret of its claims. The secret is derived from token, session and actor, so

@@ -36,10 +36,10 @@ class _Snapshot(Desk):
 
     reader: Reader
 
-    def look(self, look: Callable[[Reader], T]) -> T:
-        return look(self.reader)
+    def read(self, query: Callable[[Reader], T]) -> T:
+        return query(self.reader)
 
-    read = look
+    read_stored = read
 
     def events(self, after: str | None = None, limit: int = PAGE) -> Any:
         return self.reader.log.after(after, limit)

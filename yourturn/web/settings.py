@@ -120,7 +120,7 @@ def _url(visit: Visit) -> str:
 
 
 def _sessions(client: Client, secret: str, now: int) -> list[Session]:
-    mine = client.desk.session(secret)[0] if secret else 0
+    mine = client.desk.credentials.of_session(secret)[0] if secret else 0
     return [
         Session(s["id"], view_models.who(s["actor"]), browser(s["about"]), view_models.at(s["created_at"], now), s["id"] == mine)
         for s in sorted(client.sessions(), key=lambda s: (s["id"] != mine, -s["id"]))
