@@ -17,17 +17,17 @@ from yourturn.core.errors import YourturnError, every_error
 from yourturn.core.model import DAY, ENDED, HOUR, MINUTE, STATES
 from yourturn.core.rules import (
     ADMIN_VERBS,
+    ALIASES,
     CHOICES,
     FIELDS,
     KINDS,
-    MEANS,
     OPEN,
     OUTCOMES,
     REASONS,
     ROLES,
     SIGNALS,
-    SILENCE,
     SYSTEM_REASONS,
+    TIMEOUT_POLICIES,
     TRANSITIONS,
     matrix,
 )
@@ -84,7 +84,7 @@ _INSIDE = frozenset({"circle", "secret"})
 
 
 def _who_says(verb: str) -> list[frozenset[str]]:
-    meant = {found for (word, _), found in MEANS.items() if word == verb} or {verb}
+    meant = {found for (word, _), found in ALIASES.items() if word == verb} or {verb}
     return [rule.who for (_, said), rule in TRANSITIONS.items() if said in meant]
 
 
@@ -219,7 +219,7 @@ def _silence() -> list[str]:
     return [
         "## When nobody answers",
         "Silence has a status of its own, `timeout`, and no verdict. Nothing that an asker can choose approves anything.",
-        _table(("on_timeout", "what happens"), [(f"`{name}`", words) for name, words in SILENCE.items()]),
+        _table(("on_timeout", "what happens"), [(f"`{name}`", words) for name, words in TIMEOUT_POLICIES.items()]),
     ]
 
 

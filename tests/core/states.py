@@ -6,7 +6,7 @@ from typing import Any
 
 from yourturn.client import Client
 from yourturn.core.model import BLOCKED, CANCELLED, CREATED, DEFERRED, DONE, FAILED, HUMAN, READY, REVIEW, WORKING, Case, Task
-from yourturn.core.rules import MEANS
+from yourturn.core.rules import ALIASES
 from yourturn.db.unit_of_work import UnitOfWork
 from yourturn.testing import FakeClock
 
@@ -158,7 +158,7 @@ def moves(client: Client, key: str) -> list[tuple[str | None, str, str]]:
     found = []
     for event in client.history(key):
         source = event["data"]["from"]
-        meant = event["action"] if event["actor"] == "system" else MEANS.get((event["action"], source), event["action"])
+        meant = event["action"] if event["actor"] == "system" else ALIASES.get((event["action"], source), event["action"])
         found.append((source, meant, event["data"]["to"]))
     return found
 

@@ -6,7 +6,7 @@ import pytest
 
 from yourturn.core.decide import next_due
 from yourturn.core.errors import ClaimLost, Invalid, Precondition
-from yourturn.core.rules import ON_TIMEOUT, SILENCE
+from yourturn.core.rules import ON_TIMEOUT, TIMEOUT_POLICIES
 
 from .states import case, everything, row, state, verbs
 
@@ -116,7 +116,7 @@ FALLS = {
 
 
 def test_every_row_of_silence_is_tried():
-    assert set(FALLS) == set(ON_TIMEOUT) == set(SILENCE) - {"accept"}
+    assert set(FALLS) == set(ON_TIMEOUT) == set(TIMEOUT_POLICIES) - {"accept"}
 
 
 def test_an_asker_cannot_let_silence_accept(bench):

@@ -13,7 +13,7 @@ from yourturn.core.actions import VERBS
 from yourturn.core.decide import due, next_due
 from yourturn.core.errors import ClaimLost, YourturnError
 from yourturn.core.model import ENDED, FINISHED, HUMAN, PENDING, REVIEW, STATES, SYSTEM, WORKING, Case, Who
-from yourturn.core.rules import ADMIN_VERBS, KINDS, MEANS, OUTCOMES, SILENCE, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, ALIASES, KINDS, OUTCOMES, TIMEOUT_POLICIES, TRANSITIONS
 from yourturn.testing import FakeClock, temporary_desk
 
 from .states import case, everything, moves, number
@@ -34,7 +34,7 @@ step = st.fixed_dictionaries(
         "other": st.integers(0, TASKS - 1),
         "speaker": st.sampled_from(["admin", "agent", "system"]),
         "kind": st.sampled_from(sorted(KINDS)),
-        "silence": st.sampled_from(sorted(SILENCE)),
+        "silence": st.sampled_from(sorted(TIMEOUT_POLICIES)),
         "verdict": st.sampled_from(["approved", "approved", "rejected"]),
         "blocking": st.booleans(),
         "late": st.sampled_from([False, False, False, True]),
@@ -117,7 +117,7 @@ class Walk:
                 self.grown(self.before[key], now)
             self.before[key] = now
             for source, verb, to in moves(self.desk, key)[-5:]:
-                assert to in TRANSITIONS[source, MEANS.get((verb, source or ""), verb)].to
+                assert to in TRANSITIONS[source, ALIASES.get((verb, source or ""), verb)].to
         self.graph()
 
     def sound(self, c: Case) -> None:

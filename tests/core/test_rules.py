@@ -11,7 +11,7 @@ from yourturn.core.actions import VERBS, say
 from yourturn.core.decide import decide
 from yourturn.core.errors import ClaimLost, IllegalMove, NotAllowed, Precondition, YourturnError
 from yourturn.core.model import REVIEW, STATES, SYSTEM, Who
-from yourturn.core.rules import ADMIN_VERBS, MEANS, TRANSITIONS, matrix, valid_from
+from yourturn.core.rules import ADMIN_VERBS, ALIASES, TRANSITIONS, matrix, valid_from
 
 from .states import LEAST, Bench, case, everything, moves, number
 from .transition_recipes import recipes
@@ -37,7 +37,7 @@ def who(role: str) -> Who:
 
 
 def cell(state: str, verb: str) -> Any:
-    return TRANSITIONS.get((state, MEANS.get((verb, state), verb)))
+    return TRANSITIONS.get((state, ALIASES.get((verb, state), verb)))
 
 
 def test_every_verb_of_the_table_can_be_said():
@@ -80,7 +80,7 @@ def test_a_failure_goes_on_where_it_was_only_if_it_is_a_run(bench):
 
 def speaks_to_nothing(state: str, verb: str) -> bool:
     """A word about a question, in a state that has none."""
-    return MEANS.get((verb, state), verb) in ASIDE and state not in ("human", "review")
+    return ALIASES.get((verb, state), verb) in ASIDE and state not in ("human", "review")
 
 
 def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):
@@ -198,7 +198,7 @@ def test_a_refused_actor_changes_nothing(bench):
     tried = 0
     for (source, verb), rule in TRANSITIONS.items():
         for role in ROLES[:-1]:
-            if source is None or any(role in MAY[word] for word in rule.who) or (verb, source) in MEANS:
+            if source is None or any(role in MAY[word] for word in rule.who) or (verb, source) in ALIASES:
                 continue
             with pytest.raises(NotAllowed) as error:
                 bench.desk.as_(who(role)).do(verb, task=number(bench.desk, keys[source]), **LEAST.get(verb, {}))

@@ -12,7 +12,7 @@ from yourturn.core.errors import BadDatabase, SchemaMismatch, StoreTrouble
 from yourturn.core.journal import STATUSES
 from yourturn.core.model import ANSWERED, ENDED, PENDING, RESOLVED, STATES, TIMEOUT, WITHDRAWN, Program, Question, Step, Task
 from yourturn.core.questions import RESPONSE_TYPES
-from yourturn.core.rules import ASKABLE, KINDS, ROLES, SILENCE, TRANSITIONS
+from yourturn.core.rules import ASKABLE, KINDS, ROLES, TIMEOUT_POLICIES, TRANSITIONS
 from yourturn.db import schema
 from yourturn.db.sql_loader import queries, read
 
@@ -41,7 +41,8 @@ EXPECTED = {
         ("failure", set(FAILURES)), ("state", {"working", "human"}), ("state", set(ENDED)), ("state", {"human", "deferred"}),
     ],
     "questions": [
-        ("kind", set(KINDS)), ("urgency", set(URGENCIES)), ("response_type", set(RESPONSE_TYPES)), ("on_timeout", set(SILENCE)),
+        ("kind", set(KINDS)), ("urgency", set(URGENCIES)), ("response_type", set(RESPONSE_TYPES)),
+        ("on_timeout", set(TIMEOUT_POLICIES)),
         ("status", {PENDING, ANSWERED, TIMEOUT, WITHDRAWN}),
         ("kind", {name for name, kind in KINDS.items() if kind.response_type != "approval"}),
         ("response_type", {"approval", "boolean"}),

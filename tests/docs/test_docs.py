@@ -13,7 +13,7 @@ from tools.mcp_page import page as mcp_page
 from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.actions import VERBS
-from yourturn.core.rules import ADMIN_VERBS, KINDS, MEANS, TRANSITIONS, matrix
+from yourturn.core.rules import ADMIN_VERBS, ALIASES, KINDS, TRANSITIONS, matrix
 from yourturn.flow.api import FUNCTIONS
 from yourturn.testing import Stage, approve, done
 
@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 
 PEOPLE = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who != {"system"}}
-SAID = sorted({*(word for word, _ in MEANS), *ADMIN_VERBS, *PEOPLE})
+SAID = sorted({*(word for word, _ in ALIASES), *ADMIN_VERBS, *PEOPLE})
 
 #: Methods of the client that serve other parts of Yourturn.
 INSIDE = {"as_", "check_question", "claim_is_for", "do", "log", "sleep_until_due"}

@@ -6,7 +6,7 @@ from collections import Counter
 
 from yourturn.core.actions import VERBS
 from yourturn.core.model import STATES, Action
-from yourturn.core.rules import ADMIN_VERBS, MEANS, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, ALIASES, TRANSITIONS
 
 Cell = tuple[str | None, str]
 
@@ -17,7 +17,7 @@ ILLEGAL: frozenset[Cell] = frozenset(
     (state, verb)
     for state in STATES
     for verb in VERBS
-    if verb not in {*ADMIN_VERBS, *BIRTHS} and (state, MEANS.get((verb, state), verb)) not in LEGAL
+    if verb not in {*ADMIN_VERBS, *BIRTHS} and (state, ALIASES.get((verb, state), verb)) not in LEGAL
 )
 
 

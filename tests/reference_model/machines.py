@@ -21,7 +21,7 @@ from yourturn.core.actions import VERBS, say
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import SYSTEM, Ref, Who
 from yourturn.core.questions import RESPONSE_TYPES
-from yourturn.core.rules import ADMIN_VERBS, FIELDS, KINDS, ROLES, SILENCE, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, FIELDS, KINDS, ROLES, TIMEOUT_POLICIES, TRANSITIONS
 from yourturn.db.backend import Store
 from yourturn.testing import FakeClock
 
@@ -55,7 +55,7 @@ CHOICES: dict[str, tuple[Any, ...]] = {
     "who": CROWD,
     "proof": ("none", "none", "newest", "newest", "older", "foreign", "worker"),
     "kind": tuple(KINDS),
-    "how": (None, *SILENCE),
+    "how": (None, *TIMEOUT_POLICIES),
     "type": (None, None, None, *RESPONSE_TYPES),
     "value": (None, "yes", "no", "a", "7", "words", " ", "retry", "without", "human", "cancel"),
     "verdict": ("approved", "approved", "rejected"),

@@ -16,7 +16,7 @@ YES, NO = ("yes", "ok"), ("no",)
 #: What the system offers when it asks; with other words it takes advice, where tries ran out.
 OFFERED = {"dependency_failed": ("retry", "without", "cancel"), "retry_exhausted": ("retry", "human", "cancel")}
 #: What an agent may take back as the holder.
-TAKEN_BACK = ("input", "escalation", "permission", "recovery")
+WITHDRAWABLE = ("input", "escalation", "permission", "recovery")
 #: What the machines' permissions are for, mostly: their words.
 SHOWN = digest("Which?")
 #: Numbers of tasks that the real desk has not numbered yet.
@@ -405,7 +405,7 @@ class Verbs(Rows):
         system = m.who.role == "system"
         if not system and (m.q.by == "system" or m.q.reason == "finished"):
             raise No("precondition")
-        own = m.q.by == m.who.name and (not m.q.blocking or (m.holds and m.q.kind in TAKEN_BACK))
+        own = m.q.by == m.who.name and (not m.q.blocking or (m.holds and m.q.kind in WITHDRAWABLE))
         if not system and not m.who.is_person and not own:
             raise No("not_allowed")
         if job.state == "human" and m.who.is_person:
@@ -418,7 +418,7 @@ class Verbs(Rows):
         if q.reason == "finished":
             return False
         if not m.who.is_person:
-            return q.by == m.who.name and m.holds and q.kind in TAKEN_BACK
+            return q.by == m.who.name and m.holds and q.kind in WITHDRAWABLE
         reserved = self.settings["approvals"] == "approvers" and "approver" not in ROLES[m.who.role]
         return q.by != "system" and not (reserved and KINDS[q.kind].gate)
 

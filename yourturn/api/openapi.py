@@ -11,7 +11,7 @@ from ..core.actions import COMPLEXITIES, FAILURES, REQUIRES, TYPES, URGENCIES, V
 from ..core.errors import every_error
 from ..core.model import STATES, VERDICTS
 from ..core.questions import RESPONSE_TYPES
-from ..core.rules import KINDS, REASONS, SILENCE
+from ..core.rules import KINDS, REASONS, TIMEOUT_POLICIES
 from ..version import __version__
 from . import examples, jobs, rpc
 from .handlers import DEEDS
@@ -71,7 +71,7 @@ _FIELDS: dict[str, Schema] = {
     "priority": _s("integer", minimum=0, maximum=4), "labels": _list_of_text, "max_retries": _s("integer", minimum=1, maximum=100),
     "depends_on": _list_of_text, "needs": _list_of_text, "draft": _flag, "awaiting": _words(*KINDS), "kind": _words(*KINDS),
     "project": _s("string", pattern="^[A-Za-z][A-Za-z0-9_]{0,19}$"), "blocking": _flag, "multi": _flag, "allow_other": _flag,
-    "urgency": _words(*URGENCIES), "response_type": _words(*RESPONSE_TYPES), "on_timeout": _words(*SILENCE),
+    "urgency": _words(*URGENCIES), "response_type": _words(*RESPONSE_TYPES), "on_timeout": _words(*TIMEOUT_POLICIES),
     "context": _object, "metadata": _object, "options": _s("array", items={"anyOf": [_text, _object]}),
     "confidence": _s("number", minimum=0, maximum=1), "verdict": _words(*VERDICTS), "restart": _flag, "spare": _flag,
     "failure": _words(*FAILURES), "until": _text, "children": _s("array", items={"anyOf": [_text, _object]}),
@@ -91,7 +91,7 @@ def _schemas() -> dict[str, Schema]:
             "id": _text, "task": _text, "kind": _words(*KINDS), "blocking": _flag, "text": _text, "context": _any,
             "reason": _or_null(_text), "response_type": _words(*RESPONSE_TYPES), "options": _s("array", items=_ref("Option")),
             "multi": _flag, "allow_other": _flag, "group": _or_null(_text), "urgency": _words(*URGENCIES), "default": _any,
-            "timeout_at": _or_null(_time), "on_timeout": _words(*SILENCE), "reviewer": _or_null(_text),
+            "timeout_at": _or_null(_time), "on_timeout": _words(*TIMEOUT_POLICIES), "reviewer": _or_null(_text),
             "confidence": _or_null(_s("number")), "action": _any, "digest": _or_null(_text), "metadata": _any,
             "status": _words("pending", "answered", "timeout", "cancelled"), "response": _or_null(_ref("Response")),
             "asked_by": _text, "asked_at": _time, "responded_by": _or_null(_text), "responded_at": _or_null(_time),

@@ -8,7 +8,7 @@ from .canonical_json import claim_hash
 from .decision_builder import Draft
 from .journal import write
 from .model import DEFERRED, HUMAN, READY, RETRY_EXHAUSTED, SYSTEM, WORKING, Claim, Note
-from .outcomes import drop_claim, open_question, rest
+from .outcomes import drop_claim, open_question, to_ready
 from .rules import choice_of
 from .time_format import when
 
@@ -59,7 +59,7 @@ def _spend_try(d: Draft, how: str) -> None:
     d.put(reason=f"{worker} {how}")
     d.put(host=None)  # the session is gone: no host is preferred
     d.put(retry_count=d.get("retry_count") + 1)
-    rest(d)
+    to_ready(d)
     if d.get("retry_count") >= d.get("max_retries"):
         tries = d.get("max_retries")
         text = (
@@ -74,7 +74,7 @@ def park(d: Draft) -> None:
     drop_claim(d)
     if d.state == HUMAN:
         return
-    rest(d)
+    to_ready(d)
     if d.args.get("until"):
         d.put(state=DEFERRED, return_state=READY, wake_at=d.args["until"])
 
@@ -84,7 +84,7 @@ def fence(d: Draft) -> None:
     worker, void = d.get("holder"), [f"Q{number}" for number in d.args.get("approvals", ())]
     drop_claim(d)
     if d.state == WORKING:
-        rest(d)
+        to_ready(d)
     d.data |= {"worker": worker} if worker else {}
     if void:
         d.data["void"] = void

@@ -10,14 +10,14 @@ from .decision_builder import Draft
 from .guards import right_size
 from .journal import write
 from .model import BLOCKED, CREATED, DEFERRED, ENDED, FAILED, READY, Note
-from .outcomes import open_question, rest
+from .outcomes import open_question, to_ready
 from .questions import as_closed, make
 
 
 def create(d: Draft) -> None:
-    _born(d)
+    _new_task(d)
     a = d.args
-    rest(d)
+    to_ready(d)
     if a.get("draft") or d.settings["vetting"] or right_size(d):
         d.put(state=CREATED)
     if a.get("program"):
@@ -26,7 +26,7 @@ def create(d: Draft) -> None:
         open_question(d, {"kind": a["awaiting"], "text": a.get("question"), "reviewer": a.get("reviewer")})
 
 
-def _born(d: Draft) -> None:
+def _new_task(d: Draft) -> None:
     a, project = d.args, d.case.project
     number = project.next_number
     d.put(
@@ -50,7 +50,7 @@ def _born(d: Draft) -> None:
 
 def import_(d: Draft) -> None:
     """A task as another tracker had it. `waits`: it depends on an open task, imported already or later in the same import."""
-    _born(d)
+    _new_task(d)
     a = d.args
     created_at = min(a.get("created_at") or d.now, d.now)
     d.put(
@@ -61,7 +61,7 @@ def import_(d: Draft) -> None:
     d.needs_added += [(other, 0) for other in a.get("dependents", ())]
     d.touch += a.get("dependents", ())
     d.notes += [Note(n["author"], n["text"], min(n.get("at") or created_at, d.now)) for n in a.get("notes", ())]
-    rest(d)
+    to_ready(d)
     if a.get("waits"):
         d.put(state=BLOCKED)
     if d.settings["vetting"]:

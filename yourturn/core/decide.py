@@ -2,10 +2,10 @@
 
 Checks run in the order in which errors help most: may this role use the verb at all, is the presented claim valid, is the
 move legal from this state, may this actor make it here, does a guard object. Only then the effect runs on a draft. The
-draft becomes a Decision; an error leaves nothing behind.
+draft becomes a Decision; an error leaves nothing behind. refusals.py has the texts of the errors.
 
 `due(case, now)` returns the next move, if any, that the system has to make for a case: an expired lease, a timeout, a
-follow-up. The clock, follow-ups and reads all use it, so a lease expires for all readers at the same moment.
+follow-up. Reconciliation, follow-ups and reads all use it, so a lease expires for all readers at the same moment.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
-from . import claims, creation, effects, guards, journal, outcomes
+from . import claims, creation, effects, guards, journal, outcomes, refusals
 from .canonical_json import claim_hash, secret_hash
 from .decision_builder import Draft
-from .errors import AlreadyClosed, Changed, ClaimLost, IllegalMove, Invalid, NotAllowed
-from .field_text import answered
+from .errors import Changed, Invalid, NotAllowed
 from .guards import no_open_need, refused, too_large
 from .model import (
-    ANSWERED,
     APPROVED,
     BLOCKED,
     DEFERRED,
@@ -36,7 +34,6 @@ from .model import (
     RETRY_EXHAUSTED,
     REVIEW,
     SYSTEM,
-    TIMEOUT,
     Action,
     Case,
     Decision,
@@ -46,8 +43,7 @@ from .model import (
     altered,
 )
 from .outcomes import AT_ONCE
-from .rules import MEANS, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of, valid_from
-from .time_format import when
+from .rules import ALIASES, RESTARTS, ROLES, TRANSITIONS, Rule, choice_of
 
 _RULES = (*TRANSITIONS.values(), *RESTARTS.values())
 
@@ -66,15 +62,15 @@ EFFECTS: dict[str, Callable[[Draft], None]] = {
 }
 
 #: verb -> all groups that some row of the table names.
-_EVER: dict[str, frozenset[str]] = {}
+_GROUPS: dict[str, frozenset[str]] = {}
 for (_, _verb), _rule in TRANSITIONS.items():
-    _EVER[_verb] = _EVER.get(_verb, frozenset()) | _rule.who
+    _GROUPS[_verb] = _GROUPS.get(_verb, frozenset()) | _rule.who
 
 #: (verb, role) pairs that are allowed in at least one state.
-_MAY = {(verb, role) for role, names in ROLES.items() for verb, named in _EVER.items() if named & names}
+_MAY = {(verb, role) for role, names in ROLES.items() for verb, groups in _GROUPS.items() if groups & names}
 
 _VERDICT = {"approve": APPROVED, "accept": APPROVED, "reject": REJECTED}
-_MEANT = {word: verb for (word, _), verb in MEANS.items()}
+_VERB_OF = {alias: verb for (alias, _), verb in ALIASES.items()}
 _ANSWERS = ("answer", *_VERDICT)
 _TO_A_QUESTION = ("answer", "timeout", "withdraw", "assign")
 _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
@@ -82,20 +78,9 @@ _ABOUT_A_QUESTION = (*_ANSWERS, *_TO_A_QUESTION)
 
 def may_ever(verb: str, who: Who) -> None:
     """Refuse a verb that the role may use in no state. Runs before anything is loaded."""
-    meant = verb if who.role == "system" and verb in _EVER else _MEANT.get(verb, verb)
-    if (meant, who.role) not in _MAY:
-        named = _EVER[meant]
-        people = f"only {_people(named)} can, and {who.name} is {'an' if who.role[0] in 'aeiou' else 'a'} {who.role}"
-        if who.role == "viewer":
-            people = "a viewer only looks"
-        elif verb in _ANSWERS:
-            people = "only people answer"
-        raise NotAllowed(f"{who.name} cannot {verb.replace('_', ' ')}", reason=people)
-
-
-def _people(named: frozenset[str]) -> str:
-    words = {"human": "people", "admin": "an admin", "holder": "the claim's holder", "system": "the system", "any": "anybody"}
-    return " or ".join(words[w] for w in ("holder", "human", "admin", "any", "system") if w in named)
+    own = verb if who.role == "system" and verb in _GROUPS else _VERB_OF.get(verb, verb)
+    if (own, who.role) not in _MAY:
+        raise refusals.wrong_role(verb, who, _GROUPS[own], verb in _ANSWERS)
 
 
 def decide(case: Case, action: Action, now: int) -> Decision:
@@ -111,7 +96,7 @@ def decide(case: Case, action: Action, now: int) -> Decision:
         )
     d.holds_claim = task is not None and _proof(task, d)
     about = action.verb in _ABOUT_A_QUESTION and (action.question is not None or action.who.role != "system")
-    verb = _meant(d) if about else action.verb
+    verb = _table_verb(d) if about else action.verb
     if verb == "use":
         d.question = next((q for q in d.questions if q.id == action.question), None)
     elif d.question is not None and d.question.status != PENDING:
@@ -120,48 +105,30 @@ def decide(case: Case, action: Action, now: int) -> Decision:
     if rule is None and verb == "claim" and d.needs:
         raise refused(f"Cannot claim {d.key}", no_open_need, d)
     if rule is None:
-        raise _illegal(d, action.verb)
+        raise refusals.illegal(d, action.verb)
     _may(d, rule, action.verb)
     _apply(d, rule, action.verb)
     return _decision(d)
 
 
-def _meant(d: Draft) -> str:
-    """The verb of the table for a word about a question. Sets the question on the draft."""
-    spoken = d.action.verb
-    verb = MEANS.get((spoken, d.state), spoken)
+def _table_verb(d: Draft) -> str:
+    """The verb of the table for an alias that people use about a question. Sets the question on the draft."""
+    alias = d.action.verb
+    verb = ALIASES.get((alias, d.state), alias)
     if verb not in _TO_A_QUESTION:
         return verb
     d.question = _find_question(d)
-    if spoken in _VERDICT:
-        d.args = {**d.args, "verdict": _VERDICT[spoken], "text": d.args.get("reason") or d.args.get("text")}
+    if alias in _VERDICT:
+        d.args = {**d.args, "verdict": _VERDICT[alias], "text": d.args.get("reason") or d.args.get("text")}
     return verb
 
 
-def _illegal(d: Draft, verb: str) -> IllegalMove:
-    held = verb == "claim" and d.get("holder")
-    return IllegalMove(
-        f"Cannot {verb.replace('_', ' ')} {d.key}: it is '{d.state}'",
-        reason=f"{d.get('holder')} holds it until {when(d.get('lease_expires_at'))}" if held else "",
-        hint=_valid(d),
-    )
-
-
-def _valid(d: Draft) -> str:
-    return f"Valid from '{d.state}': {', '.join(valid_from(d.state)) or 'nothing'}"
-
-
 def _may(d: Draft, rule: Rule, verb: str) -> None:
-    who = d.action.who
-    allowed = rule.who & ROLES[who.role]
+    allowed = rule.who & ROLES[d.action.who.role]
     if allowed == {"holder"} and not d.holds_claim:
-        raise ClaimLost(
-            f"Cannot {verb} {d.key}",
-            reason=f"{d.get('holder')} holds the claim" if d.get("holder") else "you hold no claim on it",
-            hint=f"Prove yours with its token: --claim TOKEN, YOURTURN_CLAIM{' or --worker-id' if who.direct else ', or claim'}.",
-        )
+        raise refusals.not_holder(d, verb)
     if not allowed:
-        raise NotAllowed(f"{who.name} cannot {verb} {d.key}", reason=f"only {_people(rule.who)} can, while it is '{d.state}'")
+        raise refusals.wrong_actor(d, verb, rule.who)
 
 
 def _apply(d: Draft, rule: Rule, verb: str) -> None:
@@ -193,39 +160,13 @@ def _proof(task: Task, d: Draft) -> bool:
             return True
     else:
         return alive and who.direct and who.is_person and who.name == task.claimed_by
-    claimable = (task.state, "claim") in TRANSITIONS
-    if task.epoch == 0:
-        why = f"it was never claimed; it is '{task.state}'"
-        hint = f"Take it: turn claim {task.key}" if claimable else _valid(d)
-        raise ClaimLost(f"Cannot {d.action.verb} {task.key}", reason=why, hint=hint)
-    again = "Whatever you did since is yours alone: claim the task again, or leave it."
-    raise ClaimLost(
-        f"Cannot {d.action.verb} {task.key}: the claim is lost",
-        reason=f"{task.holder} holds it now (epoch {task.epoch})" if alive else _how_it_ended(task, d),
-        hint=again if alive or claimable else _valid(d),
-    )
-
-
-def _how_it_ended(task: Task, d: Draft) -> str:
-    """Why the last claim of a task is over, as far as its row tells."""
-    was = f"it is '{task.state}'"
-    if task.holder is not None:
-        return f"the lease of {task.holder} ran out at {when(task.lease_expires_at or 0)} (epoch {task.epoch}); {was}"
-    if task.ended_at is not None:
-        why = f": {task.reason[:200]}" if task.reason else ""
-        return f"{was} since {when(task.ended_at)}{why}"
-    asked = [q.name for q in d.case.pending() if q.blocking]
-    if asked:
-        return f"it was given up (epoch {task.epoch}), and a person is asked now ({', '.join(asked[:8])}); {was}"
-    if (task.state, "accept") in TRANSITIONS:
-        return f"the work is finished and waits for a person's yes; {was}"
-    return f"it was given back, or its lease ran out (epoch {task.epoch}; turn log {task.key} says which); {was}"
+    raise refusals.claim_lost(task, d, alive)
 
 
 def holds(task: Task, token: str, now: int) -> bool:
     """True if this is the token of the current claim."""
-    known = (secret_hash(token), claim_hash(token, run=True)) if task.workflow else (secret_hash(token),)
-    return task.claim_hash in known and (task.lease_expires_at or 0) > now
+    hashes = (secret_hash(token), claim_hash(token, run=True)) if task.workflow else (secret_hash(token),)
+    return task.claim_hash in hashes and (task.lease_expires_at or 0) > now
 
 
 def held_last(task: Task, token: str, who: Who) -> bool:
@@ -253,7 +194,7 @@ def _find_question(d: Draft) -> Question | None:
 
 
 def _too_late(d: Draft) -> Decision:
-    """The first answer wins; the error says who answered, when and how. Only `restart` keeps a late answer."""
+    """The first answer wins. Only `restart` keeps a late answer, and reopens a task that has ended."""
     q = d.question
     assert q is not None and d.case.task is not None
     if d.action.verb in _ANSWERS and d.args.get("restart"):
@@ -264,34 +205,7 @@ def _too_late(d: Draft) -> Decision:
             _apply(d, rule, "reopen")
             d.action = d.action._replace(verb="reopen")
         return _decision(d)
-    at = when(q.responded_at or 0)
-    key = d.case.task.key
-    if q.status == ANSWERED:
-        message = f"{q.responded_by} {_in_words(q)} at {at}"
-    elif q.status == TIMEOUT:
-        message = f"it timed out at {at} ({q.close_reason})"
-    else:
-        message = f"it was cancelled by {q.responded_by} at {at} ({q.close_reason})"
-    kept = f'Keep yours with: turn note {key} "…", or: turn respond {q.name} "…" --restart'
-    raise AlreadyClosed(
-        f"Cannot {d.action.verb} {q.name}: {message}", hint=kept if d.action.verb in _ANSWERS else f"See: turn show {q.name}"
-    )
-
-
-def _in_words(q: Question) -> str:
-    """An answer as its person saw it: 'said no', 'rejected it “softer”', 'answered “JWT”'."""
-    response = json.loads(q.response or "{}")
-    value, text = response.get("value"), response.get("text") or ""
-    if response.get("verdict") == REJECTED:
-        how, said = "rejected it", text
-    elif isinstance(value, dict):
-        how, said = "said yes, with changes", text
-    elif isinstance(value, bool):
-        how, said = f"said {answered(value)}", text
-    else:
-        how, said = "answered", text or answered(value, json.loads(q.options))
-    said = said if len(said) <= 80 else said[:79] + "…"
-    return f"{how} “{said}”" if said else how
+    raise refusals.already_closed(d.action.verb, d.case.task.key, q, d.action.verb in _ANSWERS)
 
 
 def _decision(d: Draft) -> Decision:
@@ -310,24 +224,24 @@ def _decision(d: Draft) -> Decision:
         if was != asks:  # not visible in the state
             d.data["awaiting"] = {"from": was, "to": asks}
     action = d.action if d.args is d.action.args else d.action._replace(args=d.args)
-    found = Decision(d.case, action, altered(task, changed) if task is not None else Task(**changed), d.now, changed)
-    found.questions = tuple(d.questions)
-    found.needs = tuple(d.needs)
-    found.opened = tuple(d.opened)
-    found.closed = tuple(d.closed)
-    found.notes = tuple(d.notes)
-    found.needs_added = tuple(d.needs_added)
-    found.needs_removed = tuple(d.needs_removed)
-    found.after = tuple(d.after)
-    found.touch = tuple(d.touch)
-    found.data = d.data
-    found.claim = d.claim
-    found.used = d.used
-    found.silent = d.silent
-    found.steps = tuple(d.steps)
-    found.program = d.program
-    found.rewound = d.rewound
-    return found
+    decision = Decision(d.case, action, altered(task, changed) if task is not None else Task(**changed), d.now, changed)
+    decision.questions = tuple(d.questions)
+    decision.needs = tuple(d.needs)
+    decision.opened = tuple(d.opened)
+    decision.closed = tuple(d.closed)
+    decision.notes = tuple(d.notes)
+    decision.needs_added = tuple(d.needs_added)
+    decision.needs_removed = tuple(d.needs_removed)
+    decision.after = tuple(d.after)
+    decision.touch = tuple(d.touch)
+    decision.data = d.data
+    decision.claim = d.claim
+    decision.used = d.used
+    decision.silent = d.silent
+    decision.steps = tuple(d.steps)
+    decision.program = d.program
+    decision.rewound = d.rewound
+    return decision
 
 
 def awaited(questions: Iterable[Question]) -> str | None:
@@ -367,11 +281,11 @@ def due(case: Case, now: int) -> Action | None:
     if task.state == READY and too_large(task.complexity, case.has_children):
         return Action("unvet", SYSTEM, {}, task.id)
     if task.state == BLOCKED:
-        return _owed_when_blocked(case, task)
+        return _due_when_blocked(case, task)
     return None
 
 
-def _owed_when_blocked(case: Case, task: Task) -> Action | None:
+def _due_when_blocked(case: Case, task: Task) -> Action | None:
     if not case.needs:
         return Action("parent" if task.type == "epic" and case.is_parent else "unblock", SYSTEM, {}, task.id)
     for ref in case.needs:

@@ -9,11 +9,9 @@ from . import choices
 from .canonical_json import dumps
 from .decision_builder import Draft
 from .errors import Invalid, Precondition
-from .field_text import account
+from .field_text import account as account_text
 from .guards import may_lift, takes_off
-from .journal import rewind as rewind
 from .journal import settle, write
-from .journal import step as step
 from .model import (
     ANSWERED,
     APPROVED,
@@ -36,9 +34,7 @@ from .model import (
     Note,
     Question,
 )
-from .outcomes import close, end, finished, given, leave, open_question, review
-from .outcomes import drop_claim as drop_claim
-from .outcomes import rest as rest
+from .outcomes import account, close, drop_claim, end, finished, leave_human, open_question, review, to_ready
 from .questions import fit
 from .rules import CHOICES
 from .rules import outcome as outcome_of
@@ -68,8 +64,8 @@ def flag(d: Draft) -> None:
     also = d.args.get("also", ())
     group = d.args.get("group") or (f"{d.key}/{d.get('event_count') + 1}" if also else None)
     shared: dict[str, object] = {name: d.args[name] for name in ("step", "steps") if name in d.args}
-    for said in (d.args, *also):
-        open_question(d, {**shared, **said, "group": group})
+    for question in (d.args, *also):
+        open_question(d, {**shared, **question, "group": group})
     if not (d.args.get("hold") and d.holds_claim):
         drop_claim(d)
 
@@ -115,7 +111,7 @@ def answer(d: Draft) -> None:
     elif q.reason == FINISHED and verdict == REJECTED:
         _sent_back(d, str(response["text"]))
     else:
-        leave(d, outcome)
+        leave_human(d, outcome)
         if q.reason == FINISHED and d.state == DONE:
             d.put(reason=str(response["text"]))
 
@@ -124,7 +120,7 @@ def _sent_back(d: Draft, why: str) -> None:
     """Finished work was rejected: an agent works on it again; for a container a person says what is missing."""
     if d.state == HUMAN:
         d.put(return_state=READY)
-    leave(d, "back")
+    leave_human(d, "back")
     if d.case.is_parent:
         if d.state != HUMAN:
             d.put(state=READY, return_state=None, outcome=None)
@@ -164,7 +160,7 @@ def outlived(q: Question, others: list[Question]) -> bool:
     return q.asked_by.startswith("agent:") and any(other.asked_by.startswith("human:") for other in others)
 
 
-def silence(d: Draft) -> None:
+def time_out(d: Draft) -> None:
     q = d.question
     assert q is not None and q.timeout_at is not None
     how = q.on_timeout
@@ -184,20 +180,20 @@ def silence(d: Draft) -> None:
     if how == "accept":
         end(d, DONE, f"{d.key} is done")
     elif how == "default":
-        leave(d, "back")
+        leave_human(d, "back")
     elif how == "defer" and d.waiting():
-        leave(d, "back")  # another question is still open: only this one is closed
+        leave_human(d, "back")  # another question is still open: only this one is closed
     elif how in ("fail", "stuck") and outlived(q, d.waiting()):
-        leave(d, None)
+        leave_human(d, None)
     elif how == "defer":
         drop_claim(d)
-        d.put(state=DEFERRED, return_state=_resting(d), outcome=None, wake_at=None)
+        d.put(state=DEFERRED, return_state=_return_state(d), outcome=None, wake_at=None)
     else:
         end(d, FAILED, f"{d.key} failed when {q.name} timed out")
         d.put(failure="stuck" if how == "stuck" else "timeout", reason=f"no answer to {q.name} in time")
 
 
-def _resting(d: Draft) -> str:
+def _return_state(d: Draft) -> str:
     return CREATED if d.get("return_state") == CREATED else READY
 
 
@@ -206,7 +202,7 @@ def withdraw(d: Draft) -> None:
     assert q is not None
     close(d, q, WITHDRAWN, why=d.args.get("reason") or "withdrawn")
     if q.blocking:
-        leave(d, None if d.waiting() else d.get("outcome") or "back")
+        leave_human(d, None if d.waiting() else d.get("outcome") or "back")
 
 
 def hand_back(d: Draft) -> None:
@@ -215,7 +211,7 @@ def hand_back(d: Draft) -> None:
             close(d, q, WITHDRAWN, why="handed back")
     update(d)
     d.put(retry_count=0, reason="", outcome=None)
-    leave(d, "back")
+    leave_human(d, "back")
 
 
 def use(d: Draft) -> None:
@@ -240,25 +236,25 @@ def assign(d: Draft) -> None:
 
 
 def complete(d: Draft) -> None:
-    said = (d.args.get("summary") or "").strip()
-    d.put(summary=said or d.get("summary"))
+    summary = (d.args.get("summary") or "").strip()
+    d.put(summary=summary or d.get("summary"))
     write(d)
-    _account(d)
+    _note_account(d)
     if d.get("workflow"):
         end(d, DONE, f"{d.key} is done")
         return
     drop_claim(d)
-    _finished(d, said or f"{d.get('title')} is finished.")
+    _finished(d, summary or f"{d.get('title')} is finished.")
 
 
-def _account(d: Draft) -> None:
+def _note_account(d: Draft) -> None:
     """Keep details and issues that the agent reports beside its summary."""
-    text = account(d.args.get("details", ""), d.args.get("issues", ()))
+    text = account_text(d.args.get("details", ""), d.args.get("issues", ()))
     if text:
         d.notes.append(Note(d.action.who.name, text, d.now))
 
 
-def gather(d: Draft) -> None:
+def complete_parent(d: Draft) -> None:
     """A container whose children have all ended becomes finished work."""
     _finished(d, f"All parts of {d.get('title')} are finished.")
 
@@ -267,7 +263,7 @@ def _finished(d: Draft, text: str) -> None:
     """Ask for the sign-off that the task requires, or else the review that the project's settings require."""
     if d.get("requires"):
         d.put(state=READY, return_state=None, outcome=None)
-        open_question(d, {"kind": d.get("requires"), "text": text, "context": given(d)})
+        open_question(d, {"kind": d.get("requires"), "text": text, "context": account(d)})
     else:
         review(d, text)
 
@@ -284,7 +280,7 @@ def cancel(d: Draft) -> None:
 
 def fail(d: Draft) -> None:
     write(d)
-    _account(d)
+    _note_account(d)
     end(d, FAILED, f"{d.key} failed")
     d.put(failure=d.args.get("failure") or "error", reason=d.args.get("reason") or "")
 
@@ -301,7 +297,7 @@ def reopen(d: Draft) -> None:
     d.put(ended_at=None, failure=None, reason="", retry_count=0, wake_at=None)
     if d.get("workflow"):
         d.put(journal=d.get("journal") + 1)
-    rest(d)
+    to_ready(d)
     if was_cancelled:
         d.put(state=CREATED)
     d.touch += [ref.id for ref in d.case.dependents]
@@ -328,7 +324,7 @@ def defer(d: Draft) -> None:
 def wake(d: Draft) -> None:
     was = d.get("return_state")
     d.put(wake_at=None, reason="")
-    rest(d)
+    to_ready(d)
     if was == CREATED:
         d.put(state=CREATED)
 
@@ -352,9 +348,9 @@ def update(d: Draft) -> None:
 
 
 def dep_add(d: Draft) -> None:
-    known = {ref.id for ref in d.needs}
-    d.needs += [ref for ref in d.args["needs"] if ref.id not in known and ref.state not in RESOLVED]
-    d.needs_added += [(d.id, ref.id) for ref in d.args["needs"] if ref.id not in known]
+    existing = {ref.id for ref in d.needs}
+    d.needs += [ref for ref in d.args["needs"] if ref.id not in existing and ref.state not in RESOLVED]
+    d.needs_added += [(d.id, ref.id) for ref in d.args["needs"] if ref.id not in existing]
     d.data["needs"] = [ref.key for ref in d.args["needs"]]
 
 

@@ -12,7 +12,7 @@ from .decision_builder import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import DONE, ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 from .questions import allowed, allows
-from .rules import FIELDS, KINDS, ROLES, TAKEN_BACK, valid_from
+from .rules import FIELDS, KINDS, ROLES, WITHDRAWABLE, valid_from
 from .time_format import lasting
 
 
@@ -119,7 +119,7 @@ def acyclic(d: Draft) -> str:
     return f"that would be a circle: {keys(circle)} already waits for {d.key}" if circle else ""
 
 
-def acyclic_birth(d: Draft) -> str:
+def acyclic_parent(d: Draft) -> str:
     circle = d.args.get("circle")
     return f"that would be a circle: {keys(circle)} already waits for its parent" if circle else ""
 
@@ -189,23 +189,23 @@ def may_create(d: Draft) -> str:
         raise NotAllowed(f"{who.name} cannot create that", reason="only people start workflows")
     if not who.is_person and d.args.get("external_id"):
         raise NotAllowed(f"{who.name} cannot create that", reason="only people say which id a task has elsewhere")
-    brings_code(d)
+    may_bring_code(d)
     if d.args.get("workflow"):
-        _asks_itself(d.args)
+        _requires_nothing(d.args)
     unasked = [name for name in ("question", "reviewer") if name in d.args and "awaiting" not in d.args]
     if unasked:
         raise Invalid(f"{unasked[0]} goes with awaiting", hint="Say of which kind the question is: --awaiting input")
     return ""
 
 
-def _asks_itself(fields: dict[str, Any]) -> None:
+def _requires_nothing(fields: dict[str, Any]) -> None:
     """A run ends with its script, so it cannot require a sign-off."""
     if fields.get("requires"):
         hint = 'Let it ask before it ends: pause("Is it good?", kind="approval").'
         raise Invalid("A run requires nothing when it is finished", reason="its script decides whom it asks", hint=hint)
 
 
-def brings_code(d: Draft) -> None:
+def may_bring_code(d: Draft) -> None:
     """Direct database users may start any script; over HTTP only an admin may."""
     who = d.action.who
     if who.direct or who.role == "admin":
@@ -280,7 +280,7 @@ def takes_off(d: Draft, q: Question) -> bool:
         return False
     if who.is_person:
         return not KINDS[q.kind].gate or _is_approver(d)
-    return q.asked_by == who.name and (not q.blocking or (d.holds_claim and q.kind in TAKEN_BACK))
+    return q.asked_by == who.name and (not q.blocking or (d.holds_claim and q.kind in WITHDRAWABLE))
 
 
 def may_use(d: Draft) -> str:
@@ -291,7 +291,7 @@ def may_use(d: Draft) -> str:
     return ""
 
 
-def given(d: Draft) -> str:
+def is_given(d: Draft) -> str:
     """A permission allows the shown action, or the edited one, for one call, until the desk is restored."""
     q = d.question
     if q is None:
@@ -325,17 +325,17 @@ def may_update(d: Draft) -> str:
     if "requires" in fields:
         _approver(d, d.key)
         if d.get("workflow"):
-            _asks_itself(fields)
+            _requires_nothing(fields)
     return ""
 
 
-def _after_its_parent(d: Draft) -> str:
+def _parent_first(d: Draft) -> str:
     parent = d.case.parent
     assert parent is not None
     return f'First: turn reject {parent.key} "why"' if parent.state == REVIEW else f"First: turn reopen {parent.key}"
 
 
-def _round_in_circles(circle: list[Ref], task: int) -> str:
+def _cycle_hint(circle: list[Ref], task: int) -> str:
     return "" if any(ref.id == task for ref in circle) else f"See what each waits for: turn dep list {circle[0].key}"
 
 
@@ -348,12 +348,12 @@ NEXT: dict[Callable[[Draft], str], Callable[[Draft], str]] = {
     right_size: lambda d: _smaller(d),
     is_work: lambda d: f'Add a child: turn create "…" --parent {d.key}' if d.get("type") == "epic" else _smaller(d),
     no_open_child: lambda d: f"Finish or cancel them first: turn tree {d.key}",
-    open_parent: _after_its_parent,
-    open_parent_if_open: _after_its_parent,
+    open_parent: _parent_first,
+    open_parent_if_open: _parent_first,
     tries_left: lambda d: f"Give it more: turn update {d.key} --max-retries {d.get('retry_count') + 1}",
     held_claim: lambda d: f"It is a person's turn: turn show {d.key}",
     future: lambda d: "Name one that is still to come: --until 2d",
-    acyclic: lambda d: _round_in_circles(d.args["circle"], d.id),
+    acyclic: lambda d: _cycle_hint(d.args["circle"], d.id),
     a_run: lambda d: "Only runs have a journal: turn run FILE",
     short_enough: lambda d: f"Take it for less, and say that you are still at it: turn heartbeat {d.key}",
     room_for_tries: lambda d: f"Give it more than that: --max-retries {d.get('retry_count') + 1}",

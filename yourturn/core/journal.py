@@ -17,7 +17,7 @@ from typing import Any
 from .canonical_json import digest, dumps
 from .decision_builder import Draft
 from .errors import ClaimLost, Invalid, NotAllowed, Precondition
-from .guards import brings_code, script_speaks
+from .guards import may_bring_code, script_speaks
 from .model import (
     COMPLETED,
     CREATED,
@@ -33,7 +33,7 @@ from .model import (
     Question,
     Step,
 )
-from .outcomes import close, drop_claim, rest
+from .outcomes import close, drop_claim, to_ready
 from .questions import make
 from .rules import SIGNALS
 from .step_paths import path, place
@@ -48,10 +48,10 @@ def write(d: Draft) -> None:
     """Write steps and source that the holder of the run reports."""
     if d.args.get("steps") or d.args.get("program"):
         _may_write(d)
-    known = {step.place: step for step in d.case.steps}
-    for given in d.args.get("steps", ()):
-        at = place(given["path"])
-        known[at] = step = _written(d, at, given, known.get(at))
+    by_place = {step.place: step for step in d.case.steps}
+    for fields in d.args.get("steps", ()):
+        at = place(fields["path"])
+        by_place[at] = step = _written(d, at, fields, by_place.get(at))
         d.steps.append(step)
     if d.args.get("program"):
         _program(d)
@@ -66,31 +66,31 @@ def _may_write(d: Draft) -> None:
         raise ClaimLost(f"Cannot write the journal of {d.key}", reason=held, hint="Prove yours with its token.")
     if d.case.task is not None and (why_not := script_speaks(d)):
         raise NotAllowed(f"Cannot write the journal of {d.key}", reason=why_not)
-    brings_code(d)
+    may_bring_code(d)
 
 
-def _written(d: Draft, at: str, given: dict[str, Any], old: Step | None) -> Step:
-    call = given.get("call")
-    mark = call_digest(given["name"], call)
+def _written(d: Draft, at: str, fields: dict[str, Any], old: Step | None) -> Step:
+    call = fields.get("call")
+    call_hash = call_digest(fields["name"], call)
     if old is not None and old.status == COMPLETED:
         why = "it is recorded already, and a result never changes"
         raise Precondition(f"Cannot record step {path(at)} of {d.key}", reason=why)
-    if old is not None and old.digest != mark:
+    if old is not None and old.digest != call_hash:
         raise Precondition(f"Cannot record step {path(at)} of {d.key}", reason=f"it is another call: {old.name} {old.call}")
-    status = given["status"]
+    status = fields["status"]
     agent, session, seat = (old.agent, old.session_id, old.seat) if old else (None, None, None)
     return Step(
-        task_id=d.id, journal=d.get("journal"), place=at, name=given["name"], agent=given.get("agent", agent), digest=mark,
-        call=dumps(call), status=status, session_id=given.get("session_id", session),
-        seat=dumps(given["seat"]) if "seat" in given else seat,
-        result=dumps(given.get("result")) if status == COMPLETED else None,
+        task_id=d.id, journal=d.get("journal"), place=at, name=fields["name"], agent=fields.get("agent", agent), digest=call_hash,
+        call=dumps(call), status=status, session_id=fields.get("session_id", session),
+        seat=dumps(fields["seat"]) if "seat" in fields else seat,
+        result=dumps(fields.get("result")) if status == COMPLETED else None,
         started_at=old.started_at if old else d.now, ended_at=d.now if status == COMPLETED else None,
     )  # fmt: skip
 
 
 def _program(d: Draft) -> None:
-    given = d.args["program"]
-    d.program = Program(d.id, d.get("journal"), d.now, given["file"], digest(given["body"]), given["body"])
+    program = d.args["program"]
+    d.program = Program(d.id, d.get("journal"), d.now, program["file"], digest(program["body"]), program["body"])
     d.data["program"] = {"file": d.program.file, "digest": d.program.digest}
 
 
@@ -163,7 +163,7 @@ def rewind(d: Draft) -> None:
     else:
         return
     was = d.get("return_state")
-    rest(d)
+    to_ready(d)
     if was == CREATED:
         d.put(state=CREATED)
 

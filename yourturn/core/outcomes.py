@@ -12,7 +12,7 @@ from .questions import make
 _CLAIM = ("holder", "claimed_by", "claim_hash", "lease", "lease_expires_at")
 
 
-def rest(d: Draft) -> None:
+def to_ready(d: Draft) -> None:
     d.put(state=BLOCKED if d.needs or _finished_meanwhile(d) else READY, return_state=None, outcome=None)
 
 
@@ -36,15 +36,15 @@ def finished(d: Draft, text: str = "") -> dict[str, object]:
     policy = d.settings["review"]
     waits = {"on_timeout": "keep"} if policy == "ask" else {"on_timeout": "accept", "timeout": policy}
     words = text or d.get("summary") or f"{d.get('title')} is finished. Accept it?"
-    return {"kind": "approval", "reason": FINISHED, "text": words, "context": given(d), **waits}
+    return {"kind": "approval", "reason": FINISHED, "text": words, "context": account(d), **waits}
 
 
-def given(d: Draft) -> dict[str, object] | None:
+def account(d: Draft) -> dict[str, object] | None:
     """Details and issues that the agent reported, for the reviewer."""
     return {name: d.args[name] for name in ("details", "issues") if d.args.get(name)} or None
 
 
-def back(d: Draft) -> None:
+def return_from_human(d: Draft) -> None:
     """The state that follows `human`, recomputed from the dependencies."""
     was = d.get("return_state")
     if was == WORKING and d.get("holder"):
@@ -54,7 +54,7 @@ def back(d: Draft) -> None:
     elif was == CREATED:
         d.put(state=CREATED, return_state=None, outcome=None)
     else:
-        rest(d)
+        to_ready(d)
 
 
 def end(d: Draft, state: str, why: str) -> None:
@@ -98,7 +98,7 @@ def _review_again(d: Draft, asked: Question) -> None:
     """
     if d.case.children:
         close(d, asked, WITHDRAWN, why=f"{d.key} has open children again")
-        rest(d)
+        to_ready(d)
         return
     d.put(state=REVIEW, return_state=None, outcome=None)
     if asked.timeout is not None:
@@ -119,18 +119,18 @@ def close(
     )
 
 
-def leave(d: Draft, outcome: str | None) -> None:
+def leave_human(d: Draft, outcome: str | None) -> None:
     """Leave `human` when no blocking question is open. Among the outcomes, `back` wins over `done`."""
     if outcome is not None and d.get("outcome") != "back":
         d.put(outcome=outcome)
-    open_ones = d.waiting()
-    if open_ones:
-        if d.state == HUMAN and d.get("return_state") == REVIEW and all(q.reason == FINISHED for q in open_ones):
-            _review_again(d, open_ones[0])
+    still_open = d.waiting()
+    if still_open:
+        if d.state == HUMAN and d.get("return_state") == REVIEW and all(q.reason == FINISHED for q in still_open):
+            _review_again(d, still_open[0])
         return
     if d.get("outcome") == "done":
         if d.case.children:
             raise refused(f"Cannot {d.action.verb} {d.key}", no_open_child, d)
         end(d, DONE, f"{d.key} is done")
     else:
-        back(d)
+        return_from_human(d)

@@ -34,12 +34,12 @@ from functools import cache
 from .decide import may_ever
 from .errors import NotAllowed, NotKnown
 from .model import SYSTEM, Who
-from .rules import ADMIN_VERBS, MEANS, ROLES, TRANSITIONS
+from .rules import ADMIN_VERBS, ALIASES, ROLES, TRANSITIONS
 
 LEVELS = ("open", "look", "own", "any", "holder", "human", "approver", "admin", "system")
 
 #: Alias -> verb.
-_MEANT = {word: verb for (word, _), verb in MEANS.items()}
+_MEANT = {word: verb for (word, _), verb in ALIASES.items()}
 
 GRANTS: dict[str, frozenset[str]] = {role: frozenset({"open", "look", *found}) for role, found in ROLES.items()}
 
@@ -80,7 +80,7 @@ _ERRANDS: dict[str, str] = {"import_all": "admin", "reconcile": "any", "presence
 
 #: operation -> requirement.
 NEEDS: dict[str, str] = {
-    **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in MEANS}},
+    **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in ALIASES}},
     **ADMIN_VERBS,
     **_LOOKS,
     **_ERRANDS,
@@ -128,7 +128,7 @@ NEEDS["holder"] = "any"
 
 def _verbs_of(*levels: str) -> set[str]:
     named = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who & set(levels)}
-    return named | {verb for verb, _ in MEANS} if "human" in levels else named
+    return named | {verb for verb, _ in ALIASES} if "human" in levels else named
 
 
 def _looks_that_take(*levels: str) -> set[str]:

@@ -1,28 +1,28 @@
-"""The law, as data. Everything that decides whose turn it is stands in this file and nowhere else.
+"""The rules, as data. Everything that decides whose turn it is stands in this file and nowhere else.
 
 How to read it
 --------------
-A **task** is in one of ten states. Somebody says a **verb**. `TRANSITIONS[(state, verb)]` is either missing, then the
+A **task** is in one of ten states. An actor uses a **verb**. `TRANSITIONS[(state, verb)]` is either missing, then the
 move is illegal and the error lists what is valid instead, or it is a `Rule`:
 
     to       the states in which the move can land; "=" stands for the state it came from
-    who      who may say it: any, human, admin, holder (of the claim), system. `ROLES` says which role may be which
-    guards   functions of guards.py: each returns a reason why not, or ""
-    effect   the function of effects.py, claims.py, creation.py or journal.py that does it, on a draft
+    who      the groups that may make it: any, human, admin, holder (of the claim), system. `ROLES` has the groups of each role
+    guards   functions of guards.py: each returns the reason for a refusal, or ""
+    effect   the function of effects.py, claims.py, creation.py or journal.py that carries it out on a draft
 
 Functions stand here by name, so this file imports only the model; decide.py joins the table with the functions.
 
-Most verbs land in one place. Where a move lands in one of several, the effect chooses, and decide() checks that the
+Most verbs land in one state. Where a move lands in one of several, the effect chooses, and decide() checks that the
 choice is in `to`: the printed matrix cannot lie.
 
 A **question** is of one of nine kinds. `KINDS` says what each verdict does: `done` and `cancelled` end the task, `back`
 returns it to the agent, `refused` is an error. A blocking question puts the task into `human`; the task leaves when the
 last blocking question is closed.
 
-**Silence** is not a verdict: `SILENCE` says what each `on_timeout` does when nobody answered in time.
+**A timeout** is not a verdict: `TIMEOUT_POLICIES` says what each `on_timeout` does.
 
 To add a kind, a state or a verb, add a row here. The docs' matrix and diagram, the tests of every cell, the error texts
-and the help texts are drawn from these tables.
+and the help texts are generated from these tables.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Rule(NamedTuple):
     effect: str
 
 
-#: Who a role can be. `holder` also has to prove the claim; `own` is a person in their own affairs, and an admin in anybody's.
+#: role -> groups. `holder` also has to prove the claim; `own` covers a person's own account, and every account for an admin.
 ROLES: dict[str, frozenset[str]] = {
     "viewer": frozenset({"own"}),
     "agent": frozenset({"any", "holder"}),
@@ -73,13 +73,13 @@ ASKABLE = (CREATED, READY, BLOCKED, WORKING, REVIEW, HUMAN)
 _rows: list[tuple[str, tuple[str | None, ...], tuple[str, ...], str, tuple[str, ...], str]]
 _rows = [
     # verb          from                                    to                                who                    guards                                    effect
-    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 ("open_parent", "acyclic_birth", "may_create"), "create"),
-    ("import",      (None,),                                (CREATED, READY, BLOCKED, HUMAN, DEFERRED, DONE, FAILED, CANCELLED), "admin", ("open_parent_if_open", "acyclic_birth"), "import_"),
-    ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               ("title", "right_size"),                  "rest"),
+    ("create",      (None,),                                (CREATED, READY, BLOCKED, HUMAN), "any",                 ("open_parent", "acyclic_parent", "may_create"), "create"),
+    ("import",      (None,),                                (CREATED, READY, BLOCKED, HUMAN, DEFERRED, DONE, FAILED, CANCELLED), "admin", ("open_parent_if_open", "acyclic_parent"), "import_"),
+    ("vet",         (CREATED,),                             (READY, BLOCKED),                 "human",               ("title", "right_size"),                  "to_ready"),
     ("unvet",       (READY,),                               (CREATED,),                       "system",              ("wrong_size",),                          "unvet"),
-    ("block",       (READY,),                               (BLOCKED,),                       "system",              ("open_need",),                           "rest"),
-    ("unblock",     (BLOCKED,),                             (READY,),                         "system",              ("no_open_need",),                        "rest"),
-    ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              ("no_open_need",),                        "gather"),
+    ("block",       (READY,),                               (BLOCKED,),                       "system",              ("open_need",),                           "to_ready"),
+    ("unblock",     (BLOCKED,),                             (READY,),                         "system",              ("no_open_need",),                        "to_ready"),
+    ("parent",      (BLOCKED,),                             (REVIEW, HUMAN),                  "system",              ("no_open_need",),                        "complete_parent"),
     ("claim",       (READY,),                               (WORKING,),                       "any",                 ("may_run", "is_work", "no_open_need", "tries_left", "short_enough"), "claim"),
     ("heartbeat",   (WORKING,),                             ("=",),                           "holder",              (),                                       "heartbeat"),
     ("heartbeat",   (HUMAN,),                               ("=",),                           "holder",              ("held_claim",),                          "heartbeat"),
@@ -93,8 +93,8 @@ _rows = [
     ("answer",      (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE, CANCELLED), "human", ("may_answer",),        "answer"),
     ("answer",      (REVIEW,),                              ("=", DONE, READY, BLOCKED, HUMAN), "human",             ("open_question", "may_answer"),          "answer"),
     ("answer",      (CREATED, READY, BLOCKED, WORKING, DEFERRED), ("=",),                     "human",               ("open_question", "may_answer"),          "answer"),
-    ("timeout",     (REVIEW,),                              (DONE,),                          "system",              ("time_is_up", "no_open_child"),          "silence"),
-    ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", ("time_is_up",),      "silence"),
+    ("timeout",     (REVIEW,),                              (DONE,),                          "system",              ("time_is_up", "no_open_child"),          "time_out"),
+    ("timeout",     (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, FAILED, DEFERRED), "system", ("time_is_up",),      "time_out"),
     ("withdraw",    (HUMAN,),                               ("=", CREATED, READY, BLOCKED, WORKING, REVIEW, DONE), "human any", ("open_question", "may_withdraw"), "withdraw"),
     ("withdraw",    (CREATED, READY, BLOCKED, WORKING, REVIEW, DEFERRED), ("=",),             "human any",           ("open_question", "may_withdraw"),        "withdraw"),
     ("hand_back",   (HUMAN,),                               (CREATED, READY, BLOCKED, WORKING, REVIEW), "human",     ("may_lift", "may_update"),               "hand_back"),
@@ -113,21 +113,21 @@ _rows = [
     ("reopen",      (DONE,),                                (READY, BLOCKED),                 "admin",               ("open_parent",),                         "reopen"),
     ("reopen",      (FAILED,),                              (READY, BLOCKED),                 "admin system",        ("open_parent",),                         "reopen"),
     ("reopen",      (CANCELLED,),                           (CREATED,),                       "admin",               ("open_parent",),                         "reopen"),
-    # A run writes its journal, and goes back in it.
+    # The journal of a run.
     ("step",        (WORKING,),                             ("=",),                           "holder",              ("a_run",),                               "step"),
     ("step",        (HUMAN,),                               ("=",),                           "holder",              ("held_claim", "a_run"),                  "step"),
     ("rewind",      (WORKING,),                             ("=",),                           "holder",              ("a_run", "script_speaks"),               "rewind"),
     ("rewind",      (CREATED, READY, BLOCKED),              ("=",),                           "human",               ("a_run",),                               "rewind"),
     ("rewind",      (HUMAN, DEFERRED),                      (CREATED, READY, BLOCKED),        "human",               ("a_run", "may_rewind"),                  "rewind"),
     ("rewind",      (FAILED,),                              (READY, BLOCKED),                 "admin",               ("a_run", "open_parent"),                 "rewind"),
-    # A desk was restored: what its claims and approvals allowed is void.
+    # A restore voids claims and permissions.
     ("fence",       (WORKING,),                             (READY, BLOCKED),                 "system",              (),                                       "fence"),
     ("fence",       tuple(s for s in OPEN if s != WORKING), ("=",),                           "system",              (),                                       "fence"),
-    # What informs or describes, and moves nothing.
+    # Moves that change no state.
     ("note",        STATES,                                 ("=",),                           "any",                 (),                                       "note"),
     ("update",      STATES,                                 ("=",),                           "any",                 ("may_update", "room_for_tries"),         "update"),
-    # What a permission allowed is about to be done: once, by one call.
-    ("use",         OPEN,                                   ("=",),                           "any",                 ("may_use", "given"),                     "use"),
+    # One call uses a permission, once.
+    ("use",         OPEN,                                   ("=",),                           "any",                 ("may_use", "is_given"),                     "use"),
     ("assign",      OPEN,                                   ("=",),                           "human",               ("open_question",),                       "assign"),
     ("dep_add",     OPEN,                                   ("=",),                           "any",                 ("acyclic",),                             "dep_add"),
     ("dep_remove",  OPEN,                                   ("=",),                           "human",               (),                                       "dep_remove"),
@@ -139,20 +139,20 @@ TRANSITIONS: dict[tuple[str | None, str], Rule] = {
     for state in states
 }
 
-#: A late answer that starts an ended task again does what `reopen` does, but the right to answer includes it.
+#: A late answer with `restart` does what `reopen` does; the right to answer includes it.
 RESTARTS: dict[str, Rule] = {
     state: rule._replace(who=TRANSITIONS[HUMAN, "answer"].who, guards=("may_answer", "may_take_back", *rule.guards))
     for (state, verb), rule in TRANSITIONS.items()
     if verb == "reopen" and state is not None
 }
 
-#: Words of people that are an answer to the question which the task waits with. The system's own `accept` is a move.
-MEANS: dict[tuple[str, str], str] = {
+#: (alias, state) -> verb. These answer the question that the task waits with. The system's own `accept` is a move.
+ALIASES: dict[tuple[str, str], str] = {
     **{(word, state): "answer" for word in ("approve", "reject") for state in STATES},
     ("accept", REVIEW): "answer",
 }
 
-#: Verbs that concern no task.
+#: Verbs about projects, people and tokens -> the group that may use them.
 ADMIN_VERBS: dict[str, str] = {
     "project_create": "admin",
     "project_set": "admin",
@@ -169,7 +169,7 @@ ADMIN_VERBS: dict[str, str] = {
     "restore": "admin",
 }
 
-#: Fields of `update`: who may change them. An agent can describe what it holds, but never raise a limit or remove a gate.
+#: Field of `update` -> the group that may change it. An agent describes what it holds, but never raises a limit or removes a gate.
 FIELDS: dict[str, str] = {
     "title": "holder",
     "description": "holder",
@@ -195,11 +195,11 @@ class Kind(NamedTuple):
     signals: tuple[str, ...]
     response_type: str
     urgency: str
-    timeout: str | None  #: for questions by tool and API; signals and flags wait as the project's signal_timeout says
+    timeout: str | None  #: for questions by tool and API; signals and flags use the project's signal_timeout
     on_timeout: str
-    default: bool  #: may silence be answered by a default? Never where that would approve something
+    default: bool  #: a timeout may take a default answer; never where that would approve something
     gate: bool  #: a project can reserve the answer for approvers
-    prompt: str  #: the question when somebody only says the kind
+    prompt: str  #: the text of a question that has none
 
 
 KINDS: dict[str, Kind] = {
@@ -222,35 +222,34 @@ OUTCOMES: dict[tuple[str, str], str] = {
 }
 
 
-#: Verbs with which an agent puts a question to people: these are limited (desk/rate_limits.py). People ask as often as they like, and so
-#: does the script of a run, which is a person's word.
+#: Verbs with which an agent asks people. Rate limits apply (desk/allowances.py), but not to people, nor to the script of a run.
 ASKING = ("ask", "flag", "create")
 
-#: What its asker may take back while it holds the task. Nothing that judges work; and a permission allows nothing until it is given.
-TAKEN_BACK = ("input", "escalation", "permission", "recovery")
+#: Kinds of questions that their asker may withdraw while it holds the task: none that judges work.
+WITHDRAWABLE = ("input", "escalation", "permission", "recovery")
 
 
 def outcome(kind: str, verdict: str, blocking: bool = True, workflow: bool = False) -> str:
-    """What a verdict does: inside a workflow the script decides, and what does not hold the task up cannot end it."""
+    """The outcome of a verdict. In a workflow the script decides, and a non-blocking question cannot end the task."""
     return "back" if workflow or not blocking else OUTCOMES[kind, verdict]
 
 
-#: What an agent can say at the end of its turn. COMPLETE asks nobody anything.
+#: Signal at the end of an agent's turn -> kind of the question that it asks; COMPLETE asks none.
 SIGNALS: dict[str, str | None] = {"COMPLETE": None, **{s: name for name, kind in KINDS.items() for s in kind.signals}}
 
 #: What a timeout does. No row approves anything.
-SILENCE: dict[str, str] = {
+TIMEOUT_POLICIES: dict[str, str] = {
     "default": "the default goes back to the agent as such; without one the task fails",
     "fail": "the task fails",
     "stuck": "the task ends as stuck",
-    "defer": "the task is put aside until somebody wakes it",
-    "remind": "the question stays open and its time runs again; the log tells of it, and nobody is sent anything",
-    "escalate": "somebody else is asked, and the time runs again",
+    "defer": "the task is deferred until a person wakes it",
+    "remind": "the question stays open and its timeout starts again; this writes an event and sends nothing",
+    "escalate": "the question goes to `escalate_to` with high urgency, and its timeout starts again",
     "keep": "nothing: the question stays open",
-    "accept": "finished work is accepted: only the project's own setting `review` says so",
+    "accept": "finished work is accepted; only the project's setting `review` can ask for this",
 }
-#: What an asker can choose among them.
-ON_TIMEOUT = tuple(name for name in SILENCE if name != "accept")
+#: The policies that an asker can choose.
+ON_TIMEOUT = tuple(name for name in TIMEOUT_POLICIES if name != "accept")
 
 REASONS = (
     "irreconcilable_conflict",
@@ -267,19 +266,19 @@ REASONS = (
     FINISHED,
     "run_failed",
 )
-#: Reasons that the system gives by itself: an asker cannot say them.
+#: Reasons of the system's own questions; an asker cannot use them.
 SYSTEM_REASONS = (RETRY_EXHAUSTED, DEPENDENCY_FAILED, FINISHED)
 
 
 class Choice(NamedTuple):
-    """An answer to a question of the system that acts."""
+    """An option of a system question that has an effect."""
 
     label: str
     about: str  #: {task}, and {failed}: the dependency
     effect: str  #: a function of choices.py
 
 
-#: (reason, option) -> what choosing it does. A question of the system with such a reason offers exactly these.
+#: (reason, option) -> its effect. A system question with such a reason offers exactly these options.
 CHOICES: dict[tuple[str, str], Choice] = {
     (DEPENDENCY_FAILED, "retry"): Choice("Try it again", "{failed} is opened again, and {task} waits for it", "try_dependency_again"),
     (DEPENDENCY_FAILED, "without"): Choice("Go on without it", "{task} no longer waits for {failed}", "drop_dependency"),
@@ -291,7 +290,7 @@ CHOICES: dict[tuple[str, str], Choice] = {
 
 
 def choice_of(reason: str, text: str, **names: str) -> dict[str, object]:
-    """The question that the system asks for a reason. Words instead of a choice are advice for the next try."""
+    """The arguments of the system question for a reason. A free text instead of an option is advice for the next try."""
     options = [
         {"id": option, "label": choice.label, "value": option, "description": choice.about.format_map(names)}
         for (why, option), choice in CHOICES.items()
@@ -310,7 +309,7 @@ MESSAGE_TYPES: dict[str, tuple[str, str | None] | None] = {
     "info": None,
 }
 
-#: Words of other trackers that filter by state.
+#: State names of other trackers, as filters -> our states.
 STATE_WORDS: dict[str, tuple[str, ...]] = {
     **{state: (state,) for state in STATES},
     "open": OPEN,
@@ -329,19 +328,19 @@ STATE_WORDS: dict[str, tuple[str, ...]] = {
 
 
 def goes_on(was: str | None, now: str) -> bool:
-    """Did a move give the task back to agents, after it had waited for a person, or had ended?"""
+    """True if a move returned the task to agents after it had waited for a person or had ended."""
     return was in (HUMAN, REVIEW, *ENDED) and now in (READY, WORKING)
 
 
 def valid_from(state: str) -> list[str]:
-    """The moves that people and agents can make, for error texts: 'reopen (admin)'."""
-    found = []
+    """The moves that people and agents can make from a state, for error texts: 'reopen (admin)'."""
+    verbs = []
     for (source, verb), rule in TRANSITIONS.items():
         people = rule.who - {"system"}
         if source == state and people and rule.to != (state,) and "a_run" not in rule.guards:
             name = verb.replace("_", "-")
-            found.append(name if "any" in people else f"{name} ({', '.join(sorted(people))})")
-    return found
+            verbs.append(name if "any" in people else f"{name} ({', '.join(sorted(people))})")
+    return verbs
 
 
 def matrix() -> dict[tuple[str, str], list[str]]:

@@ -70,11 +70,12 @@ def config(**settings: Any) -> None:
 
 
 def _silence(word: str) -> str:
-    from ..core.rules import SILENCE
+    from ..core.rules import TIMEOUT_POLICIES
 
     word = _ON_TIMEOUT.get(word, word)
-    if word not in SILENCE:
-        raise Invalid(f"on_timeout cannot be {str(word)[:40]!a}", hint=f"Choose one of: {', '.join([*SILENCE, *_ON_TIMEOUT])}.")
+    if word not in TIMEOUT_POLICIES:
+        names = [*TIMEOUT_POLICIES, *_ON_TIMEOUT]
+        raise Invalid(f"on_timeout cannot be {str(word)[:40]!a}", hint=f"Choose one of: {', '.join(names)}.")
     return word
 
 

@@ -33,7 +33,7 @@ from ..core.model import (
     WITHDRAWN,
     WORKING,
 )
-from ..core.rules import CHOICES, FIELDS, KINDS, ROLES, TAKEN_BACK, TRANSITIONS, outcome
+from ..core.rules import CHOICES, FIELDS, KINDS, ROLES, TRANSITIONS, WITHDRAWABLE, outcome
 from ..core.step_paths import place
 from .replay import Move, Replay, Row
 
@@ -213,7 +213,7 @@ def _may_withdraw(m: Move, q: Row, actor: str) -> bool:
     if actor.startswith("human:"):
         return bool(q["asked_by"] != "system" or m.verb == "hand_back")
     held = m.was.get("holder") is not None
-    return bool(q["asked_by"] == actor) and (not q["blocking"] or (held and q["kind"] in TAKEN_BACK))
+    return bool(q["asked_by"] == actor) and (not q["blocking"] or (held and q["kind"] in WITHDRAWABLE))
 
 
 def _uses(replay: Replay, m: Move) -> Iterator[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..core.model import HUMAN, PENDING, RESOLVED, REVIEW
 from ..core.permissions import FOR_ITS_AGENTS
-from ..core.rules import MEANS
+from ..core.rules import ALIASES
 
 Row = dict[str, Any]
 
@@ -223,4 +223,4 @@ def _name(event: Row) -> str:
 def _meant(event: Row, data: Row) -> str:
     """The verb of the table behind a person's word."""
     action = str(event["action"])
-    return action if event["actor"] == "system" else MEANS.get((action, data["from"]), action)
+    return action if event["actor"] == "system" else ALIASES.get((action, data["from"]), action)
