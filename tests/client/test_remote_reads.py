@@ -18,7 +18,7 @@ from tests import forked_commands
 from tests.conftest import TURN
 from tests.fixtures.lossy_proxy import EVERY
 from tests.fixtures.server import elsewhere
-from tests.mcp.conftest import ask, told
+from tests.mcp.conftest import ask, data_of
 from tests.surfaces.argument_values import Scene
 from tests.worker.workshop import until
 from yourturn.api.rpc import methods
@@ -174,9 +174,9 @@ def test_the_tools_of_an_agent_lose_replies(site, between, tmp_path):
             server = StdioServerParameters(command=TURN, args=["mcp"], cwd=tmp_path, env=env)
             async with Caller(stdio_client(server, log)) as agent:
                 between.then("lose", "ask", "note", "show")
-                asked = told(await agent.call_tool("ask_question", ask()))
+                asked = data_of(await agent.call_tool("ask_question", ask()))
                 assert site.desk.show(asked["question_id"])["task"] == key
-                assert told(await agent.call_tool("get_task", {}))["task"]["key"] == key
+                assert data_of(await agent.call_tool("get_task", {}))["task"]["key"] == key
                 await agent.call_tool("add_note", {"text": "once"})
                 between.then("lose", "note", times=EVERY)
                 lost = await agent.call_tool("add_note", {"text": "twice?"})

@@ -1,4 +1,4 @@
-"""The official client, on both databases: against the real process, or against the same server within this one."""
+"""Fixtures for MCP: the official client, connected to a `turn mcp` process or to the same server in this process."""
 
 from __future__ import annotations
 
@@ -17,25 +17,26 @@ from mcp.types import CallToolResult, Implementation
 from tests.conftest import TURN
 from yourturn.client import Client
 from yourturn.mcp.server import build
+from yourturn.mcp.session import LocalSession
 from yourturn.mcp.tools import Tools
 
-Caught = Callable[..., AbstractAsyncContextManager[Caller]]
+Connect = Callable[..., AbstractAsyncContextManager[Caller]]
 
 
 def ask(question: str = "JWT or sessions?", **more: Any) -> dict[str, Any]:
     return {"question": question, "type": "blocking", "responseType": "text", **more}
 
 
-def said(result: CallToolResult) -> str:
+def text_of(result: CallToolResult) -> str:
     (block,) = result.content
     return str(block.text)  # type: ignore[union-attr]
 
 
-def told(result: CallToolResult) -> dict[str, Any]:
-    assert not result.is_error, said(result)
-    found: dict[str, Any] = result.structured_content
-    assert found["message"] in said(result)
-    return found
+def data_of(result: CallToolResult) -> dict[str, Any]:
+    assert not result.is_error, text_of(result)
+    data: dict[str, Any] = result.structured_content
+    assert data["message"] in text_of(result)
+    return data
 
 
 @pytest.fixture
@@ -44,8 +45,8 @@ def env(address: str, tmp_path: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def outside(env: dict[str, str], tmp_path: Path) -> Iterator[Caught]:
-    """async with outside(YOURTURN_TASK=…) as agent: a real `turn mcp`. Whatever it prints beside the protocol is a failure."""
+def real_server(env: dict[str, str], tmp_path: Path) -> Iterator[Connect]:
+    """async with real_server(YOURTURN_TASK=…) as agent: a `turn mcp` process. Any output on standard error is a failure."""
     errors = tmp_path / "stderr"
 
     @asynccontextmanager
@@ -60,16 +61,16 @@ def outside(env: dict[str, str], tmp_path: Path) -> Iterator[Caught]:
 
 
 @pytest.fixture
-def inside(open_desk: Callable[..., Client]) -> Caught:
-    """The same without a process, so that time can be wound: the desk has the tests' clock."""
+def in_process(open_desk: Callable[..., Client]) -> Connect:
+    """The same server in this process, with the fake clock of the tests."""
 
     @asynccontextmanager
     async def start(
-        mode: str = "auto", name: str = "claude-code", pulse: float = 8.0, fake: bool = True, **env: str
+        mode: str = "auto", name: str = "claude-code", progress_interval: float = 8.0, fake: bool = True, **env: str
     ) -> AsyncIterator[Caller]:
-        seat = Tools(lambda agent: open_desk(f"agent:{agent}", fake=fake), {"YOURTURN_ASK_WAIT": "0", **env})
+        session = LocalSession(lambda agent: open_desk(f"agent:{agent}", fake=fake), {"YOURTURN_ASK_WAIT": "0", **env})
         info = Implementation(name=name, version="1")
-        async with Caller(build(seat, pulse), mode=mode, client_info=info) as caller:
+        async with Caller(build(Tools(session), progress_interval), mode=mode, client_info=info) as caller:
             yield caller
 
     return start

@@ -1,4 +1,4 @@
-"""MCP over HTTP: the official client against `/mcp`, with a token, at several processes that remember nothing."""
+"""MCP over HTTP: the official client against `/mcp`, with a token."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcp import Client as Caller
 from mcp.client.streamable_http import streamable_http_client
 
 from tests.fixtures.server import Site
-from tests.mcp.conftest import ask, said, told
+from tests.mcp.conftest import ask, data_of, text_of
 from yourturn.mcp import http_transport
 from yourturn.testing import FakeClock
 
@@ -28,7 +28,7 @@ _ACCEPT = {"Accept": "application/json, text/event-stream"}
 
 
 @pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch):
+def _no_wait(monkeypatch):
     monkeypatch.setenv("YOURTURN_ASK_WAIT", "0")
 
 
@@ -36,10 +36,10 @@ def _no_waiting(monkeypatch):
 async def caller(site, role: str = "agent", mode: str = "auto", token: str | None = None) -> AsyncIterator[Caller]:
     headers = {"Authorization": f"Bearer {token or site.token(role)}"}
     async with (
-        httpx2.AsyncClient(headers=headers, timeout=30) as line,
-        Caller(streamable_http_client(f"{site.url}/mcp", http_client=line), mode=mode) as found,
+        httpx2.AsyncClient(headers=headers, timeout=30) as http,
+        Caller(streamable_http_client(f"{site.url}/mcp", http_client=http), mode=mode) as client,
     ):
-        yield found
+        yield client
 
 
 def fresh_project(site) -> str:
@@ -47,7 +47,7 @@ def fresh_project(site) -> str:
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_an_agent_takes_a_task_asks_and_finishes(site, mode):
+def test_life_of_a_task_over_http(site, mode):
     project = fresh_project(site)
     key = site.desk.create("Add login", project=project)["key"]
     token = site.desk.create_token(f"coder-{key}-{mode}", "agent")["token"]
@@ -55,21 +55,21 @@ def test_an_agent_takes_a_task_asks_and_finishes(site, mode):
     async def main() -> None:
         async with caller(site, mode=mode, token=token) as agent:
             assert {tool.name for tool in (await agent.list_tools()).tools} >= {"ask_question", "next_task", "complete_task"}
-            assert told(await agent.call_tool("next_task", {"project": project}))["task"]["key"] == key
-            asked = told(await agent.call_tool("ask_question", ask()))
+            assert data_of(await agent.call_tool("next_task", {"project": project}))["task"]["key"] == key
+            asked = data_of(await agent.call_tool("ask_question", ask()))
             assert asked["status"] == "pending" and site.desk.show(key)["state"] == "human"
             await anyio.to_thread.run_sync(lambda: site.desk.answer(asked["question_id"], "jwt"))
-            assert "jwt" in said(await agent.call_tool("get_answer", {"question_id": asked["question_id"]}))
-            assert told(await agent.call_tool("complete_task", {"summary": "Done."}))["state"] == "done"
+            assert "jwt" in text_of(await agent.call_tool("get_answer", {"question_id": asked["question_id"]}))
+            assert data_of(await agent.call_tool("complete_task", {"summary": "Done."}))["state"] == "done"
             refused = await agent.call_tool("complete_task", {"summary": "Again.", "task": key})
-            assert refused.is_error and "it is 'done'" in said(refused)
+            assert refused.is_error and "it is 'done'" in text_of(refused)
 
     anyio.run(main)
     events = site.desk.history(key)
     assert {e["actor"] for e in events if e["action"] in ("claim", "ask", "complete")} == {f"agent:coder-{key}-{mode}"}
 
 
-def test_a_quick_person_is_waited_for_and_a_question_without_a_task_gets_one(sqlite_site, monkeypatch):
+def test_call_waits_for_an_answer(sqlite_site, monkeypatch):
     monkeypatch.setenv("YOURTURN_ASK_WAIT", "20")
     site, began = sqlite_site, time.monotonic()
     cursor = site.desk.desk_cursor()
@@ -82,25 +82,25 @@ def test_a_quick_person_is_waited_for_and_a_question_without_a_task_gets_one(sql
 
     async def main() -> None:
         async with caller(site) as agent:
-            found = told(await agent.call_tool("ask_question", ask("Which colour?")))
-            assert found["status"] == "answered" and "blue" in found["message"]
-            assert site.desk.show(site.desk.show(found["question_id"])["task"])["state"] == "done", "it was made for the question"
+            result = data_of(await agent.call_tool("ask_question", ask("Which colour?")))
+            assert result["status"] == "answered" and "blue" in result["message"]
+            assert site.desk.show(site.desk.show(result["question_id"])["task"])["state"] == "done", "it was created for the question"
 
-    there = threading.Thread(target=person)
-    there.start()
+    thread = threading.Thread(target=person)
+    thread.start()
     anyio.run(main)
-    there.join()
+    thread.join()
     assert time.monotonic() - began < 15
 
 
-def test_only_a_token_opens_it_and_a_person_is_an_agent_there(sqlite_site):
+def test_only_tokens_are_accepted_and_persons_act_as_agents(sqlite_site):
     site = sqlite_site
     begin = {"body": _BEGIN, "headers": _ACCEPT}
     assert site.call("POST", "/mcp", role=None, **begin).status == 401
     assert site.call("POST", "/mcp", role="viewer", **begin).status == 403
     session = site.desk.use_link(site.desk.create_link()["link"])["session"]
     cookie = {"Cookie": f"yourturn={session}", **_ACCEPT}
-    assert site.call("POST", "/mcp", _BEGIN, role=None, headers=cookie).status == 401, "a browser sends it whoever asks"
+    assert site.call("POST", "/mcp", _BEGIN, role=None, headers=cookie).status == 401, "a cookie is no credential here"
     assert site.call("POST", "/mcp", _BEGIN, headers={"Origin": "https://evil.example", **_ACCEPT}).status == 403
     assert site.call("POST", "/mcp", _BEGIN, headers={"Host": "evil.example", **_ACCEPT}).status == 400
     assert site.call("GET", "/mcp", headers=_ACCEPT).status == 405
@@ -110,14 +110,13 @@ def test_only_a_token_opens_it_and_a_person_is_an_agent_there(sqlite_site):
 
     async def main() -> None:
         async with caller(site, "admin") as agent:
-            key = told(await agent.call_tool("add_note", {"task": site.desk.create("Ours")["key"], "text": "x"}))["task"]
+            key = data_of(await agent.call_tool("add_note", {"task": site.desk.create("Ours")["key"], "text": "x"}))["task"]
             assert site.desk.show(key)["notes"][0]["author"].startswith("agent:")
 
     anyio.run(main)
 
 
-def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site):
-    """Each request stands alone: what proves a claim is what it brings, whichever process gets it."""
+def test_claim_needs_both_token_and_session(sqlite_site):
     site = sqlite_site
     project = fresh_project(site)
     key = site.desk.create("Hold this", project=project)["key"]
@@ -141,37 +140,36 @@ def test_a_claim_is_proven_by_token_and_session_and_by_nothing_else(sqlite_site)
 
 @pytest.fixture
 def timed(new_address, monkeypatch, request):
-    """A server whose time is ours, and which looks so often at what to hold on to."""
+    """A server with a fake clock; the parameter is its heartbeat interval."""
     monkeypatch.setattr(http_transport, "EVERY", request.param)
     clock = FakeClock()
-    found = Site(new_address("sqlite"), clock=clock)
-    yield found, clock
-    found.close()
+    site = Site(new_address("sqlite"), clock=clock)
+    yield site, clock
+    site.close()
 
 
-def until_held(site, key: str, ends: str) -> None:
-    """Until somebody has renewed the claim."""
+def wait_for_renewal(site, key: str, ends: str) -> None:
     limit = time.monotonic() + 20
     while site.desk.show(key)["claim"]["expires_at"] == ends:
-        assert time.monotonic() < limit, "nobody beats"
+        assert time.monotonic() < limit, "the claim is not renewed"
         time.sleep(0.01)
 
 
 @pytest.mark.parametrize("timed", [0.02], indirect=True, ids=["often"])
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-def test_the_server_beats_for_a_session_between_its_calls(timed, mode):
+def test_claims_are_renewed_between_calls(timed, mode):
     site, clock = timed
     project = fresh_project(site)
     key = site.desk.create("Build for hours", project=project)["key"]
 
     async def main() -> None:
         async with caller(site, mode=mode) as agent:
-            assert told(await agent.call_tool("next_task", {"project": project}))["task"]["key"] == key
+            assert data_of(await agent.call_tool("next_task", {"project": project}))["task"]["key"] == key
             for _ in range(2):  # a lease is an hour
                 ends = site.desk.show(key)["claim"]["expires_at"]
                 clock.advance(minutes=40)
-                await anyio.to_thread.run_sync(until_held, site, key, ends)
-            assert told(await agent.call_tool("complete_task", {"summary": "Built."}))["state"] == "done"
+                await anyio.to_thread.run_sync(wait_for_renewal, site, key, ends)
+            assert data_of(await agent.call_tool("complete_task", {"summary": "Built."}))["state"] == "done"
 
     anyio.run(main)
 
@@ -193,17 +191,17 @@ def test_no_heartbeat_for_silent_sessions_or_revoked_tokens(timed):
     site.desk.revoke_token("bad")
     for minutes, states in ((45, ("working", "working")), (45, ("working", "ready")), (45, ("working", "ready"))):
         clock.advance(minutes=minutes)
-        mcp._beat()
+        mcp._heartbeat()
         assert tuple(site.desk.show(key)["state"] for key in (lost, revoked)) == states
     clock.advance(minutes=45)
-    mcp._beat()
-    assert not mcp._heard, "nobody has called for more than two hours"
+    mcp._heartbeat()
+    assert not mcp._sessions, "the last call was more than two hours ago"
     clock.advance(minutes=45)
-    mcp._beat()
-    assert site.desk.show(lost)["state"] == "ready", "and nobody holds on to what it held"
+    mcp._heartbeat()
+    assert site.desk.show(lost)["state"] == "ready", "the claim is not renewed any more"
 
 
-def test_a_session_that_says_goodbye_parks_what_it_holds(sqlite_site):
+def test_ended_session_parks_its_claims(sqlite_site):
     site = sqlite_site
     project = fresh_project(site)
     key = site.desk.create("Hold this", project=project)["key"]
@@ -214,13 +212,13 @@ def test_a_session_that_says_goodbye_parks_what_it_holds(sqlite_site):
             assert site.desk.show(key)["state"] == "working"
 
     anyio.run(main)
-    found = site.desk.show(key)
-    assert found["state"] == "ready" and found["retry_count"] == 0
+    task = site.desk.show(key)
+    assert task["state"] == "ready" and task["retry_count"] == 0
     assert site.call("DELETE", "/mcp", role="agent").status == 422
     assert site.call("DELETE", "/mcp", role=None, headers={"Mcp-Session-Id": "a" * 32}).status == 401
 
 
-def test_questions_have_a_limit_with_and_without_a_task(site):
+def test_rate_limit_with_and_without_a_task(site):
     project = fresh_project(site)
     site.desk.set("question_rate_actor", 3, project)
     key = site.desk.create("Add login", project=project)["key"]
@@ -229,9 +227,9 @@ def test_questions_have_a_limit_with_and_without_a_task(site):
     async def main() -> None:
         async with caller(site, token=token) as agent:
             for at in range(3):
-                told(await agent.call_tool("ask_question", ask(f"Which, {at}?", task=key)))
+                data_of(await agent.call_tool("ask_question", ask(f"Which, {at}?", task=key)))
             for more in ({"task": key}, {}):
                 refused = await agent.call_tool("ask_question", ask("Which, at last?", **more))
-                assert refused.is_error and "asks too many questions" in said(refused)
+                assert refused.is_error and "asks too many questions" in text_of(refused)
 
     anyio.run(main)

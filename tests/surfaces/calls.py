@@ -24,6 +24,7 @@ from yourturn.client.remote import Remote
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import YourturnError
 from yourturn.core.rules import ADMIN_VERBS
+from yourturn.mcp.session import LocalSession
 from yourturn.mcp.tool_schemas import TOOLS
 from yourturn.mcp.tools import Call, Tools
 from yourturn.server import auth
@@ -196,8 +197,8 @@ _TOOLS = {"complete": "complete_task", "flag": "flag_task", "decompose": "decomp
 def mcp(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
     env = {"YOURTURN_TASK": s.key, "YOURTURN_CLAIM": s.claim, "YOURTURN_ASK_WAIT": "0"}
     step = args.pop("step", None)
-    seat = Tools(lambda _: site.desk.as_(CODER), env | ({"YOURTURN_STEP": step} if step else {}))
-    args.pop("claim", None)  # the seat's
+    tools = Tools(LocalSession(lambda _: site.desk.as_(CODER), env | ({"YOURTURN_STEP": step} if step else {})))
+    args.pop("claim", None)  # the session's
     if verb == "ask":
         kind, blocking = args.pop("kind", "input"), args.pop("blocking", True)
         tool = "ask_question"
@@ -214,7 +215,7 @@ def mcp(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
     else:
         tool = _TOOLS[verb]
     try:
-        seat.perform(tool, args, Call("s", uuid.uuid4().hex))
+        tools.perform(tool, args, Call("s", uuid.uuid4().hex))
     except YourturnError as error:
         return f"{error.code}: {error}"
     return ""

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from tests.conftest import TURN
-from tests.mcp.conftest import said, told
+from tests.mcp.conftest import data_of, text_of
 from tests.mcp.test_http_transport import caller, fresh_project
 from yourturn.config import connect
 from yourturn.core.errors import Invalid
@@ -81,9 +81,9 @@ def test_by_an_agent(site, names):
         async with caller(site) as agent:
             for tool, more in (("get_task", {}), ("add_note", {"text": "x"}), ("flag_task", {"text": "x"})):
                 refused = await agent.call_tool(tool, {"task": names.twice, **more})
-                assert refused.is_error and names.readings in said(refused)
-            assert told(await agent.call_tool("get_task", {"task": names.exact}))["task"]["key"] == names.other
-            assert told(await agent.call_tool("add_note", {"task": names.exact, "text": "x"}))["task"] == names.other
+                assert refused.is_error and names.readings in text_of(refused)
+            assert data_of(await agent.call_tool("get_task", {"task": names.exact}))["task"]["key"] == names.other
+            assert data_of(await agent.call_tool("add_note", {"task": names.exact, "text": "x"}))["task"] == names.other
 
     anyio.run(main)
 

@@ -13,7 +13,7 @@ from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.conftest import TURN
-from tests.mcp.conftest import ask, told
+from tests.mcp.conftest import ask, data_of
 from yourturn.config import connect
 from yourturn.core.errors import IllegalMove
 
@@ -88,7 +88,7 @@ def test_mcp_on_standard_input_speaks_to_the_server(sqlite_site, tmp_path):
         with (tmp_path / "stderr").open("w") as log:
             server = StdioServerParameters(command=TURN, args=["mcp"], cwd=tmp_path, env=env)
             async with Caller(stdio_client(server, log)) as agent:
-                asked = told(await agent.call_tool("ask_question", ask()))
+                asked = data_of(await agent.call_tool("ask_question", ask()))
                 assert site.desk.show(asked["question_id"])["task"] == key
         assert (tmp_path / "stderr").read_text() == ""
 

@@ -1,6 +1,6 @@
-"""The desk for agents that speak the Model Context Protocol: `turn mcp`.
+"""MCP server for agents: `turn mcp` on standard input and output, `/mcp` over HTTP.
 
-`catalogue` says what an agent can say, as data; `tools` says it to the desk and knows nothing of the protocol, from a `seat`
-that knows who it is and what it holds; `server` speaks the protocol and waits; `command` is what people and programs type.
-Only `server` imports the SDK, which takes longer to load than everything else that `turn` does in a day.
+`tool_schemas` has the tools as data, `tools` executes them on the desk, `session` knows the agent and its claims. `server` and
+`http_transport` connect them to the Model Context Protocol; only these two import its SDK, which takes longer to load than the
+rest of the command.
 """

@@ -20,14 +20,14 @@ def serve(a: Namespace) -> int:
         raise NotAllowed(
             f"turn mcp cannot act as {a.as_[:80]}",
             reason="it is always an agent",
-            hint="YOURTURN_AGENT or YOURTURN_TOKEN says which.",
+            hint="Set YOURTURN_AGENT or YOURTURN_TOKEN to select it.",
         )
     if a.print_config:
         return _print_config(a)
     if sys.stdin is None or sys.stdout is None:
         raise YourturnError("turn mcp needs standard input and output")
     if sys.stdin.isatty():
-        print("turn mcp is for programs: it speaks the Model Context Protocol on standard input and output.", file=sys.stderr)
+        print("turn mcp is for programs: it serves the Model Context Protocol on standard input and output.", file=sys.stderr)
         print("Next: turn mcp --print-config", file=sys.stderr)
     try:
         from . import server
@@ -35,23 +35,24 @@ def serve(a: Namespace) -> int:
         if (missing.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio"):
             raise
         raise YourturnError(
-            "turn mcp needs the Model Context Protocol's SDK", hint="Install it with: pip install 'yourturn[mcp]'"
+            "turn mcp needs the SDK of the Model Context Protocol", hint="Install it with: pip install 'yourturn[mcp]'"
         ) from None
     from ..client import Client
     from ..config import connect
+    from .session import LocalSession
     from .tools import Tools
 
-    def sit(agent: str) -> Client:
+    def connect_as(agent: str) -> Client:
         return connect(a.db, project=a.project, env={**os.environ, "YOURTURN_AGENT": agent})
 
-    return server.serve(Tools(sit, dict(os.environ)))
+    return server.serve(Tools(LocalSession(connect_as, dict(os.environ))))
 
 
 # --- how to connect -------------------------------------------------------------------------------------------------
 
 
 def config(program: str, words: list[str]) -> dict[str, Any]:
-    """What Claude Code and Codex want to read."""
+    """The configuration of Claude Code and of Codex."""
     import shlex
 
     toml = [
@@ -74,28 +75,28 @@ def _print_config(a: Namespace) -> int:
     words = ["mcp"]
     for flag, value in (("--db", a.db), ("--project", a.project)):
         words += [flag, value] if value else []
-    found = config(_program(), words)
+    configs = config(_program(), words)
     if a.json:
-        print(json.dumps(found))
+        print(json.dumps(configs))
         return 0
     print(
         "# Claude Code: run this in your project\n"
-        f"{found['claude']['command']}\n\n"
+        f"{configs['claude']['command']}\n\n"
         "# or put this into its .mcp.json\n"
-        f"{json.dumps(found['claude']['.mcp.json'], indent=2)}\n\n"
+        f"{json.dumps(configs['claude']['.mcp.json'], indent=2)}\n\n"
         "# Codex: put this into ~/.codex/config.toml\n"
-        f"{found['codex']['config.toml']}"
+        f"{configs['codex']['config.toml']}"
     )
     return 0
 
 
 def _program() -> str:
-    """`turn`, if that finds this program; else where it is."""
+    """`turn`, if the PATH finds this program, else its path."""
     import shutil
     from pathlib import Path
 
     here = Path(sys.argv[0])
-    found = shutil.which("turn")
-    if found is not None and (here.name != "turn" or not here.exists() or Path(found).resolve() == here.resolve()):
+    on_path = shutil.which("turn")
+    if on_path is not None and (here.name != "turn" or not here.exists() or Path(on_path).resolve() == here.resolve()):
         return "turn"
     return str(here.resolve()) if here.name == "turn" and here.exists() else "turn"

@@ -1,19 +1,17 @@
-"""The tools for agents elsewhere: `/mcp` on a server, by the protocol's streamable HTTP.
+"""MCP over streamable HTTP: `/mcp` on a server.
 
-Any process of any server may get the next request, so a seat here remembers nothing: each request brings its token, and what
-the agent holds stands on the desk. A claim's secret is made of the token and of the session's id, so whoever comes with both
-proves it, and nobody else; no process has to know it. Whichever process was called goes on beating for the session, as
-`turn mcp` does, for as long as an agent may well be busy without calling (QUIET). A session that says goodbye parks what it
-holds; one that is never heard of again loses it a lease later, like any worker that died.
+Any process of any server may get the next request of a session, so sessions are stateless (stateless_session.py). A process that
+has served a session renews its claims, as `turn mcp` does, until the session has been silent for QUIET seconds. `DELETE` ends a
+session and parks its claims; the claims of a session that vanishes expire with their leases.
 
-Only tokens open this: a browser sends its cookie whoever makes it ask. Who comes with a person's token is an agent here.
+Only tokens are accepted: a browser would send its cookie with a foreign page's request. A person's token acts as an agent here.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from datetime import datetime
 from typing import Any
 
@@ -25,131 +23,38 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.datastructures import Headers
 from starlette.responses import Response
 
-from ..client import Client
 from ..core import permissions
 from ..core.errors import Invalid, NotKnown, StoreTrouble, YourturnError
 from ..server import auth, limits, refusals
 from ..server.app_state import AppState
 from ..server.errors import error_response, log
 from ..version import __version__
-from .server import PULSE, Service, offered
+from .server import ToolCalls, offered
+from .stateless_session import EVERY, StatelessSession
 from .tool_schemas import INSTRUCTIONS, TOOLS
-from .tools import Call, Reply, Tools
+from .tools import Tools
 
-#: What is held for less than so many seconds more is held on to.
-RENEW = 1800.0
-#: A session that has not called for so many seconds is gone; and seconds between two looks at what to hold on to.
-QUIET, EVERY = 7200.0, 20.0
+#: Seconds after its last call in which the claims of a session are renewed.
+QUIET = 7200.0
 _SESSION = b"mcp-session-id"
-#: What says who comes.
-_WHO = ("authorization", "yourturn-agent", "mcp-session-id")
-
-
-class Afar(Tools):
-    """A seat that is made for each request."""
-
-    def __init__(self, client: Client, secret: str, session: str) -> None:
-        super().__init__(lambda _: client, {name: os.environ[name] for name in ("YOURTURN_ASK_WAIT",) if name in os.environ})
-        self._secret = secret
-        self._session = session
-
-    @property
-    def folder(self) -> str:
-        return ""
-
-    @property
-    def worker(self) -> str:
-        return f"{self.desk.who.name.partition(':')[2]}.mcp{f'-{self._session[:12]}' if self._session else ''}"
-
-    def perform(self, name: str, arguments: dict[str, Any], call: Call) -> Reply:
-        self.beat()
-        return super().perform(name, arguments, call)
-
-    def beat(self) -> float:
-        """Hold on to what is held. Nothing at all needs no further look."""
-        held = self.desk.list(worker=self.worker)
-        for task in held:
-            ends, now = (datetime.fromisoformat(at) for at in (task["claim"]["expires_at"], self.desk.now()))
-            if (ends - now).total_seconds() < RENEW:
-                with suppress(YourturnError):
-                    self.desk.heartbeat(self._token(task))
-        return EVERY if held else 0.0
-
-    def leave(self) -> None:
-        for task in self.desk.list(worker=self.worker):
-            with suppress(YourturnError):
-                if self._is_own(task) and not any(q["blocking"] for q in self.desk.show(task["key"])["questions"]):
-                    self.desk.complete(self._token(task), "The session ended.")
-                else:
-                    self.desk.park(self._token(task))
-
-    def _token(self, task: dict[str, Any]) -> str:
-        return f"{task['key']}.{task['claim']['epoch']}.{self._secret}"
-
-    def _is_own(self, task: dict[str, Any]) -> bool:
-        """Was it made for one question?"""
-        who = self.desk.who.name
-        return bool(task["created_by"] == who and task["title"].startswith(f"{who.partition(':')[2]} asks: "))
-
-    def task(self, given: str | None) -> str | None:
-        mine = self.claimed() if given is None else []
-        if len(mine) > 1:
-            raise Invalid("Which task?", reason=f"you hold {', '.join(mine)}", hint="Give task, like PROJ-42.")
-        return given or (mine[0] if mine else None)
-
-    def claimed(self) -> list[str]:
-        return [task["key"] for task in self.desk.list(worker=self.worker) if not self._is_own(task)]
-
-    def proof(self, task: str) -> str | None:
-        found = self.desk.show(task)
-        held = found.get("claim")
-        return self._token(found) if held and held["worker"] == self.worker else None
-
-    def keep(self, got: dict[str, Any], own: bool = False) -> None:
-        """The desk knows."""
-
-    def finish_own(self, task: str, summary: str) -> None:
-        found = self.desk.show(task)
-        token = self.proof(task)
-        if token is not None and self._is_own(found):
-            with suppress(YourturnError):
-                self.desk.complete(token, summary)
-
-
-class Sitting(Service):
-    """One request. Its threads, and the bell that rings when something changes, are the server's."""
-
-    def __init__(self, state: AppState, seat: Afar) -> None:
-        self.state = state
-        self.seat = seat
-        self.pulse = PULSE
-        self.bell = self  # type: ignore[assignment]
-        self.claimed = anyio.Event()
-
-    @property
-    def over(self) -> bool:
-        return self.state.closing
-
-    async def run(self, work: Any) -> Any:
-        return await self.state.pool.run(work)
-
-    async def wait(self, seconds: float) -> None:
-        """What rings while nobody listens is seen a second later."""
-        await self.state.broadcast(self.seat.desk.desk.workspace_name).changed(min(seconds, 1.0))
+#: Headers that identify a session.
+_IDENTITY = ("authorization", "yourturn-agent", "mcp-session-id")
+_ONLY_POST = b'{"error": {"code": "usage", "message": "Only POST and DELETE are for this", "hint": ""}}'
 
 
 class Mcp:
-    """`POST /mcp`, and `DELETE /mcp` to say goodbye."""
+    """`POST /mcp`, and `DELETE /mcp` to end a session."""
 
     operation = "mcp"
 
     def __init__(self, state: AppState) -> None:
         self.state = state
-        self._heard: dict[tuple[str, str], tuple[Headers, datetime | None]] = {}  #: None: since the last look
+        #: Sessions to renew, with the time of the heartbeat after their last call; None: called since the last heartbeat.
+        self._sessions: dict[tuple[str, str], tuple[Headers, datetime | None]] = {}
         trusted = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the middleware checks Host and Origin
         server: Server[Any] = Server(
-            "yourturn", version=__version__, title="Yourturn", instructions=INSTRUCTIONS, on_list_tools=_list,
-            on_call_tool=self._call,
+            "yourturn", version=__version__, title="Yourturn", instructions=INSTRUCTIONS, on_list_tools=_list_tools,
+            on_call_tool=self._call_tool,
         )  # fmt: skip
         self.manager = StreamableHTTPSessionManager(
             server, stateless=True, security_settings=trusted, max_request_body_size=limits.MAX_BODY
@@ -160,33 +65,36 @@ class Mcp:
         response = Response(_ONLY_POST, 405, {"content-type": "application/json", "allow": "POST, DELETE"})
         try:
             if scope["method"] == "DELETE":
-                await self.state.pool.run(self._goodbye, headers)
+                await self.state.pool.run(self._end_session, headers)
                 response = Response(status_code=204)
             elif scope["method"] == "POST":
-                scope["yourturn.seat"] = await self.state.pool.run(self._seat, headers)
+                scope["yourturn.session"] = await self.state.pool.run(self._session, headers)
         except Exception as error:
             response = error_response(error)
-        if "yourturn.seat" in scope:
-            await self.manager.handle_request(scope, receive, _named(headers, send))
+        if "yourturn.session" in scope:
+            await self.manager.handle_request(scope, receive, _with_session_id(headers, send))
         else:
             await response(scope, receive, send)
 
-    def _seat(self, headers: Headers) -> Afar:
+    def _session(self, headers: Headers) -> StatelessSession:
         token = auth.bearer(headers)
         if not token:
-            raise NotKnown("Who are you?", reason="this takes a token", hint="Send it: Authorization: Bearer …")
-        found = auth.authenticate(self.state.pool, self.state.address, headers)
-        assert found is not None
-        client = found.client if not found.client.who.is_person else found.client.as_(found.client.who.as_agent())
+            raise NotKnown("Missing credential", reason="this takes a token", hint="Send it: Authorization: Bearer …")
+        principal = auth.authenticate(self.state.pool, self.state.address, headers)
+        assert principal is not None
+        client = principal.client
+        if client.who.is_person:
+            client = client.as_(client.who.as_agent())
         permissions.check(client.who, self.operation)
-        session = "".join(c for c in headers.get("mcp-session-id", "")[:64] if c.isascii() and c.isalnum())
-        return Afar(*self.state.pool.for_session(client, token, session), session)
+        session_id = "".join(c for c in headers.get("mcp-session-id", "")[:64] if c.isascii() and c.isalnum())
+        env = {name: os.environ[name] for name in ("YOURTURN_ASK_WAIT",) if name in os.environ}
+        return StatelessSession(*self.state.pool.for_session(client, token, session_id), session_id, env)
 
-    def _goodbye(self, headers: Headers) -> None:
+    def _end_session(self, headers: Headers) -> None:
         if "mcp-session-id" not in headers:
             raise Invalid("Which session?", hint="Send its name: Mcp-Session-Id: …")
-        self._heard.pop(_name_of(headers), None)
-        self._seat(headers).leave()
+        self._sessions.pop(_key_of(headers), None)
+        self._session(headers).close()
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
@@ -201,62 +109,67 @@ class Mcp:
         while True:
             await anyio.sleep(EVERY)
             try:
-                await self.state.pool.run(self._beat)
-            except Exception as bug:  # one look less, and the server goes on
+                await self.state.pool.run(self._heartbeat)
+            except Exception as bug:  # skip this heartbeat, keep the server
                 log.error("a bug in the server", exc_info=bug)
 
-    def _beat(self) -> None:
-        """For each session that was heard of lately. Who it is is asked anew: a token may have been revoked."""
-        for name, known in list(self._heard.items()):
-            headers, heard = known
+    def _heartbeat(self) -> None:
+        """Renew the claims of the recent sessions. Each is authenticated again, because a token may have been revoked."""
+        for key, entry in list(self._sessions.items()):
+            headers, called_at = entry
             try:
-                seat = self._seat(headers)
-                now = datetime.fromisoformat(seat.desk.now())
-                if heard is None and self._heard.get(name) is known:
-                    self._heard[name] = known = headers, now
-                gone = (now - (heard or now)).total_seconds() > QUIET or not seat.beat()
-            except StoreTrouble:  # it may pass
+                session = self._session(headers)
+                now = datetime.fromisoformat(session.desk.now())
+                if called_at is None and self._sessions.get(key) is entry:
+                    self._sessions[key] = entry = headers, now
+                forget = (now - (called_at or now)).total_seconds() > QUIET or not session.heartbeat()
+            except StoreTrouble:  # may be temporary
                 return
             except YourturnError:
-                gone = True
-            if gone and self._heard.get(name) is known:  # it has not called meanwhile
-                self._heard.pop(name, None)
+                forget = True
+            if forget and self._sessions.get(key) is entry:  # no call has come meanwhile
+                self._sessions.pop(key, None)
 
-    async def _call(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def _call_tool(
+        self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
         assert ctx.request is not None
-        seat, headers = ctx.request.scope["yourturn.seat"], Headers(scope=ctx.request.scope)
-        self._hear(headers)
+        session, headers = ctx.request.scope["yourturn.session"], Headers(scope=ctx.request.scope)
+
+        async def wait(seconds: float) -> None:
+            """A change before the call listens is noticed a second later."""
+            await self.state.broadcast(session.desk.desk.workspace_name).changed(min(seconds, 1.0))
+
+        self._remember(headers)
         try:
-            found = await Sitting(self.state, seat).call(ctx, params)
-            if found.is_error and params.name in refusals.TOOLS and found.structured_content:
-                refusals.REFUSED[found.structured_content["error"]["code"]] += 1
-            return found
-        finally:  # a look that came before it held something has forgotten it
-            self._hear(headers)
+            calls = ToolCalls(Tools(session), self.state.pool.run, wait, closing=lambda: self.state.closing)
+            result = await calls.handle(ctx, params)
+            if result.is_error and params.name in refusals.TOOLS and result.structured_content:
+                refusals.REFUSED[result.structured_content["error"]["code"]] += 1
+            return result
+        finally:  # a heartbeat during the call may have forgotten the session, because it had no claim yet
+            self._remember(headers)
 
-    def _hear(self, headers: Headers) -> None:
-        self._heard[_name_of(headers)] = Headers({name: headers[name] for name in _WHO if name in headers}), None
+    def _remember(self, headers: Headers) -> None:
+        self._sessions[_key_of(headers)] = Headers({name: headers[name] for name in _IDENTITY if name in headers}), None
 
 
-async def _list(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+async def _list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     return types.ListToolsResult(tools=[offered(tool) for tool in TOOLS.values()])
 
 
-def _name_of(headers: Headers) -> tuple[str, str]:
+def _key_of(headers: Headers) -> tuple[str, str]:
     return headers.get("authorization", ""), headers.get("mcp-session-id", "")
 
 
-def _named(headers: Headers, send: Any) -> Any:
-    """Who begins a session is told its name. It is theirs: whoever else says it is at another seat, having another token."""
+def _with_session_id(headers: Headers, send: Any) -> Any:
+    """Adds an id to the response that begins a session. With another token, the same id is another session."""
     if "mcp-session-id" in headers or "mcp-protocol-version" in headers:
         return send
 
-    async def out(message: Any) -> None:
+    async def send_with_id(message: Any) -> None:
         if message["type"] == "http.response.start" and message["status"] < 300:
             message = {**message, "headers": [*message["headers"], (_SESSION, os.urandom(16).hex().encode())]}
         await send(message)
 
-    return out
-
-
-_ONLY_POST = b'{"error": {"code": "usage", "message": "Only POST and DELETE are for this", "hint": ""}}'
+    return send_with_id

@@ -1,8 +1,8 @@
-"""Where one agent sits: who it is, which task it works on, and which claims it holds.
+"""The session of one agent: its desk, its current task, and its claims. `LocalSession` is that of `turn mcp`, one per process.
 
-A claim that was taken here is kept alive until it is given up by name, or until the seat is left: then it is parked, which
-costs no try. A question outside any task gets a task of its own, claimed here, that is finished when the answer is handed out.
-If the session ends before, the task stays with its question, and a worker takes it up with the answer.
+A claim that was made here is renewed until the task is given up, or until the session ends: then the task is parked, which costs
+no try. A question without a task gets a task of its own, claimed here, which is completed when the answer is delivered. If the
+session ends before that, the task stays with its question, and a worker continues it with the answer.
 """
 
 from __future__ import annotations
@@ -14,112 +14,155 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..client import Client
 from ..core.errors import ClaimLost, Invalid, MaybeDone, YourturnError
+
+
+class Session(Protocol):
+    """What the tools need of a session."""
+
+    env: Mapping[str, str]
+
+    @property
+    def desk(self) -> Client: ...
+
+    @property
+    def folder(self) -> str:
+        """The folder in which the agent works, if it is known."""
+
+    @property
+    def worker(self) -> str:
+        """The worker name of the session's claims."""
+
+    def begin_call(self, client_name: str | None) -> None:
+        """Called before each call of a tool, with the name of the client program."""
+
+    def current_task(self, name: str | None) -> str | None:
+        """The named task, else the one that the session works on."""
+
+    def claimed_tasks(self) -> list[str]:
+        """Tasks that were claimed with next_task and not given up yet."""
+
+    def claim_token(self, task: str) -> str | None:
+        """The token of the claim on a task, if the session or its worker holds one."""
+
+    def add_claim(self, reply: dict[str, Any], own: bool = False) -> None: ...
+
+    def update(self, task: dict[str, Any]) -> None:
+        """A move has changed the task: forget the claim if the task has none any more."""
+
+    def create_own_task(self, text: str, key: str) -> str:
+        """A task for one question. If a person has to vet it first, it is not claimed."""
+
+    def complete_own_task(self, task: str, summary: str) -> None: ...
+
+    def take_lost_claims(self) -> list[str]:
+        """Messages about lost claims, each once."""
+
+    def heartbeat(self) -> float:
+        """Renew the claims that need it. Returns the seconds until the next call; 0 if there are no claims."""
+
+    def close(self) -> None:
+        """Park the claims. Tasks that were created for a question that blocks nothing are completed."""
 
 
 class Held(NamedTuple):
     token: str
     task: str
     lease: float  #: in seconds
-    due: float  #: when to say that it is still held
-    own: bool = False  #: the task was made for one question
+    due: float  #: time of the next heartbeat
+    own: bool = False  #: the task was created for one question
 
 
-def agent_name(client: str | None, env: Mapping[str, str]) -> str:
-    """YOURTURN_AGENT, else what the client calls itself, else `mcp`."""
-    given = env.get("YOURTURN_AGENT")
-    return given or re.sub(r"[^\w.@+-]+", "-", client or "").strip("-.@+")[:60] or "mcp"
+def agent_name(client_name: str | None, env: Mapping[str, str]) -> str:
+    """YOURTURN_AGENT, else the client's name for itself, else `mcp`."""
+    return env.get("YOURTURN_AGENT") or re.sub(r"[^\w.@+-]+", "-", client_name or "").strip("-.@+")[:60] or "mcp"
 
 
-class Seat:
+def own_task_title(agent: str, text: str) -> str:
+    title = f"{agent} asks: {' '.join(''.join(c if c.isprintable() else ' ' for c in text).split())}"
+    return title if len(title) <= 120 else title[:119] + "…"
+
+
+class LocalSession:
+    """A session of one process, which keeps its claims in memory."""
+
     def __init__(self, connect: Callable[[str], Client], env: Mapping[str, str]) -> None:
         self._connect = connect
-        self._env = env
+        self.env = env
         self._client: Client | None = None
         self._lock = threading.RLock()
         self._held: dict[str, Held] = {}  #: by task, the newest last
         self._lost: list[str] = []
-        self._unsure_claims: dict[str, str] = {}
+        self._unsure_claims: dict[str, str] = {}  #: idempotency keys of claims that may have been made
 
-    # --- who and where ----------------------------------------------------------------------------------------------
-
-    def sit(self, client: str | None) -> Client:
-        """The desk, as this agent. The name is settled by the first call."""
+    def begin_call(self, client_name: str | None) -> None:
+        """Connect, at the first call: the agent's name is fixed then."""
         with self._lock:
             if self._client is None:
-                self._client = self._connect(agent_name(client, self._env))
-            return self._client
+                self._client = self._connect(agent_name(client_name, self.env))
 
     @property
     def desk(self) -> Client:
-        return self.sit(None)
+        self.begin_call(None)
+        assert self._client is not None
+        return self._client
+
+    @property
+    def folder(self) -> str:
+        return os.getcwd()  # noqa: PTH109
 
     @property
     def worker(self) -> str:
-        return self._env.get("YOURTURN_WORKER") or f"{self.desk.who.name.partition(':')[2]}.mcp{os.getpid()}"
+        return self.env.get("YOURTURN_WORKER") or f"{self.desk.who.name.partition(':')[2]}.mcp{os.getpid()}"
 
-    def task(self, given: str | None) -> str | None:
-        """The task that is meant: the one named, the one claimed here last, or the worker's."""
-        if given is not None:
-            return given
-        mine = self.claimed()
-        return mine[-1] if mine else self._env.get("YOURTURN_TASK") or None
+    def current_task(self, name: str | None) -> str | None:
+        """The named task, else the one claimed here last, else the worker's."""
+        if name is not None:
+            return name
+        claimed = self.claimed_tasks()
+        return claimed[-1] if claimed else self.env.get("YOURTURN_TASK") or None
 
-    def must(self, given: str | None) -> str:
-        task = self.task(given)
-        if task is None:
-            raise Invalid("Which task?", reason="you hold none", hint="Give task, like PROJ-42, or take one with next_task.")
-        return task
+    def claimed_tasks(self) -> list[str]:
+        with self._lock:
+            return [held.task for held in self._held.values() if not held.own]
 
-    def proof(self, task: str) -> str | None:
-        """The claim on a task, from here or from the worker."""
+    def claim_token(self, task: str) -> str | None:
         with self._lock:
             exact = self._held.get(task)
             tokens = [held.token for held in self._held.values()]
         if exact is not None:
             return exact.token
-        given = self._env.get("YOURTURN_CLAIM")
-        return next((token for token in [*tokens, *filter(None, [given])] if self.desk.claim_is_for(token, task)), None)
+        tokens += filter(None, [self.env.get("YOURTURN_CLAIM")])
+        return next((token for token in tokens if self.desk.claim_is_for(token, task)), None)
 
-    # --- claims -----------------------------------------------------------------------------------------------------
-
-    def claimed(self) -> list[str]:
-        """What was taken with next_task and not given up yet."""
-        with self._lock:
-            return [held.task for held in self._held.values() if not held.own]
-
-    def keep(self, got: dict[str, Any], own: bool = False) -> None:
-        claim = got["claim"]
-        ends, now = (datetime.fromisoformat(at) for at in (claim["expires_at"], got["task"]["updated_at"]))
+    def add_claim(self, reply: dict[str, Any], own: bool = False) -> None:
+        claim = reply["claim"]
+        ends, now = (datetime.fromisoformat(at) for at in (claim["expires_at"], reply["task"]["updated_at"]))
         lease = (ends - now).total_seconds()
         with self._lock:
             self._held[claim["task"]] = Held(claim["token"], claim["task"], lease, time.monotonic() + lease / 3, own)
 
-    def settle(self, task: dict[str, Any]) -> None:
-        """A task has moved: if nobody holds it any more, neither do we."""
+    def update(self, task: dict[str, Any]) -> None:
         if task["claim"] is None:
             with self._lock:
                 self._held.pop(task["key"], None)
 
-    def own_task(self, text: str, key: str) -> str:
-        """A task for one question. Where somebody has to vet it first, it waits without a claim."""
-        who = self.desk.who.name.partition(":")[2]
-        line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
-        title = f"{who} asks: {line}"
-        made = self.desk.create(title if len(title) <= 120 else title[:119] + "…", description=text, key=key)
+    def create_own_task(self, text: str, key: str) -> str:
+        title = own_task_title(self.desk.who.name.partition(":")[2], text)
+        task = self.desk.create(title, description=text, key=key)["key"]
         try:
-            self.keep(self.desk.claim(made["key"], self.worker, key=self._unsure_claims.pop(key, None)), own=True)
+            self.add_claim(self.desk.claim(task, self.worker, key=self._unsure_claims.pop(key, None)), own=True)
         except MaybeDone as lost:
-            self._unsure_claims[key] = lost.key  # said again, it is the same claim
+            self._unsure_claims[key] = lost.key  # with the same key, a second claim is the same one
             raise
         except YourturnError:
             pass
-        return str(made["key"])
+        return str(task)
 
-    def finish_own(self, task: str, summary: str) -> None:
+    def complete_own_task(self, task: str, summary: str) -> None:
         with self._lock:
             held = self._held.get(task)
             if held is None or not held.own:
@@ -128,41 +171,49 @@ class Seat:
         with suppress(YourturnError):
             self.desk.complete(held.token, summary)
 
-    def beat(self) -> float:
-        """Keep what is held alive. Says in how many seconds to look again."""
+    def take_lost_claims(self) -> list[str]:
+        with self._lock:
+            lost, self._lost = self._lost, []
+            return lost
+
+    def heartbeat(self) -> float:
         now = time.monotonic()
         with self._lock:
-            held = [one for one in self._held.values() if now >= one.due]
-        for one in held:
+            due = [held for held in self._held.values() if now >= held.due]
+        for held in due:
             try:
-                self.desk.heartbeat(one.token)
+                self.desk.heartbeat(held.token)
             except YourturnError as error:
-                if error.exit_code == ClaimLost.exit_code:  # lost, or moved on without us
-                    self._lose(one, str(error))
+                if error.exit_code == ClaimLost.exit_code:  # lost, or another process has moved the task
+                    self._lose(held, str(error))
                     continue
             with self._lock:
-                if self._held.get(one.task) == one:
-                    self._held[one.task] = one._replace(due=now + one.lease / 3)
+                if self._held.get(held.task) == held:
+                    self._held[held.task] = held._replace(due=now + held.lease / 3)
         with self._lock:
-            return min((max(0.0, one.due - time.monotonic()) for one in self._held.values()), default=60.0)
+            return min((max(0.0, held.due - time.monotonic()) for held in self._held.values()), default=60.0)
 
-    def _lose(self, one: Held, why: str) -> None:
+    def _lose(self, held: Held, why: str) -> None:
         with self._lock:
-            if self._held.get(one.task) == one:
-                del self._held[one.task]
-                if not one.own:
-                    self._lost.append(f"Your claim on {one.task} is over ({why}): stop working on it.")
+            if self._held.get(held.task) == held:
+                del self._held[held.task]
+                if not held.own:
+                    self._lost.append(f"Your claim on {held.task} is over ({why}): stop working on it.")
 
-    def leave(self) -> None:
-        """Park what is held. What was made for a question that holds nobody up is finished.
-
-        An answer that came and was not handed out is still somebody's to hear: it waits with its task for a worker.
-        """
+    def close(self) -> None:
+        """An answer that was not delivered is kept: its task is parked, and a worker delivers it."""
         with self._lock:
-            held, self._held = list(self._held.values()), {}
-        for one in held:
+            all_held, self._held = list(self._held.values()), {}
+        for held in all_held:
             with suppress(YourturnError):
-                if one.own and not any(q["blocking"] for q in self.desk.show(one.task)["questions"]):
-                    self.desk.complete(one.token, "The session ended.")
+                if held.own and not any(q["blocking"] for q in self.desk.show(held.task)["questions"]):
+                    self.desk.complete(held.token, "The session ended.")
                 else:
-                    self.desk.park(one.token)
+                    self.desk.park(held.token)
+
+
+def require_task(session: Session, name: str | None) -> str:
+    task = session.current_task(name)
+    if task is None:
+        raise Invalid("Which task?", reason="you hold none", hint="Give task, like PROJ-42, or take one with next_task.")
+    return task

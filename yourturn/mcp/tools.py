@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from ..worker.claude import permission_gate
 from ..worker.claude.hook_question import ask_wait, is_id, named, question_fields, signal, step_of
 from . import result_text
 from .arguments import check
-from .session import Seat
+from .session import Session, require_task
 from .tool_schemas import TOOLS
 
 #: Our own tools ask, note and report: nobody has to be asked before they run.
@@ -48,9 +49,10 @@ class Reply:
     plain: bool = False  #: the data is the text
 
 
-class Tools(Seat):
-    def __init__(self, connect: Callable[[str], Client], env: Mapping[str, str]) -> None:
-        super().__init__(connect, env)
+class Tools:
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._lock = threading.RLock()
         self._assumed: set[str] = set()  #: non-blocking questions whose answers are still to be told
         self._unsure: dict[str, Call] = {}  #: what was said and may have been done: said again it is the same call
         self._asked: dict[str, str] = {}  #: what was asked here, to the question whose answer is still to be told
@@ -72,19 +74,18 @@ class Tools(Seat):
         return reply
 
     @property
-    def folder(self) -> str:
-        """Where the agent is at work."""
-        return os.getcwd()  # noqa: PTH109
+    def desk(self) -> Client:
+        return self.session.desk
 
     def call(self, session: object, name: object) -> Call:
         """The names of a call, or new ones."""
-        known = session if is_id(session) else self._env.get("YOURTURN_SESSION")
+        known = session if is_id(session) else self.session.env.get("YOURTURN_SESSION")
         return Call(str(known) if is_id(known) else "mcp", str(name) if is_id(name) else f"new-{os.urandom(12).hex()}")
 
     # --- questions --------------------------------------------------------------------------------------------------
 
     def _ask_question(self, given: dict[str, Any], call: Call) -> Reply:
-        said = json.dumps([call.session, self.task(given.get("task")), given], sort_keys=True)
+        said = json.dumps([call.session, self.session.current_task(given.get("task")), given], sort_keys=True)
         with self._lock:
             before = self._asked.get(said)
         if before:  # asked again instead of looked up: nobody has to answer twice
@@ -96,11 +97,11 @@ class Tools(Seat):
         if not q["blocking"] and q["status"] == "pending":
             with self._lock:
                 self._assumed.add(q["id"])
-        return self._standing(q, ask_wait(self._env) if q["blocking"] else 0.0)
+        return self._standing(q, ask_wait(self.session.env) if q["blocking"] else 0.0)
 
     def _request_permission(self, given: dict[str, Any], call: Call) -> Reply:
         minutes = given.get("timeout_minutes")
-        asked = permission_gate.Call(*call, given["tool"], given["input"], self.folder)
+        asked = permission_gate.Call(*call, given["tool"], given["input"], self.session.folder)
         fields = {
             "text": given.get("reason") or permission_gate.describe(asked),
             "kind": "permission",
@@ -109,19 +110,19 @@ class Tools(Seat):
         }
         names = named(*call)
         names["metadata"]["tool"] = "request_permission"
-        return self._standing(self._ask(given.get("task"), call, fields, names), ask_wait(self._env))
+        return self._standing(self._ask(given.get("task"), call, fields, names), ask_wait(self.session.env))
 
     def _get_answer(self, given: dict[str, Any], call: Call) -> Reply:
         return self._standing(self._question(given["question_id"]), float(given.get("wait_seconds", 0.0)))
 
     def _ask(self, task: str | None, call: Call, fields: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
         """Ask about a task; outside any, about one that is made for it."""
-        task = self.task(task)
+        task = self.session.current_task(task)
         if task is None:
             self.desk.check_question(**fields)  # what cannot be asked leaves no task behind
-            task = self.own_task(fields["text"], f"{names['key']}/task")
-        proof = self.proof(task)
-        return self.desk.ask(task, claim=proof, step=step_of(self._env, proof), **fields, **names)
+            task = self.session.create_own_task(fields["text"], f"{names['key']}/task")
+        proof = self.session.claim_token(task)
+        return self.desk.ask(task, claim=proof, step=step_of(self.session.env, proof), **fields, **names)
 
     def _question(self, name: str) -> dict[str, Any]:
         found = self.desk.show(name)
@@ -137,7 +138,7 @@ class Tools(Seat):
         with self._lock:
             self._assumed.discard(q["id"])
             self._asked = {said: name for said, name in self._asked.items() if name != q["id"]}
-        self.finish_own(q["task"], data["message"])
+        self.session.complete_own_task(q["task"], data["message"])
         return Reply(data["message"], data)
 
     def _once_more(self, name: str) -> Reply:
@@ -157,7 +158,7 @@ class Tools(Seat):
         if q["used_by"] == by:
             return q
         edited = response["value"] if isinstance(response.get("value"), dict) else None
-        return self.desk.use(q, by, edited or q["action"], claim=self.proof(q["task"]))
+        return self.desk.use(q, by, edited or q["action"], claim=self.session.claim_token(q["task"]))
 
     # --- the permission prompt --------------------------------------------------------------------------------------
 
@@ -167,15 +168,17 @@ class Tools(Seat):
         if name.startswith(_OURS) and name.removeprefix(_OURS) in TOOLS:
             return _decision({"behavior": "allow", "updatedInput": given_input})
         about = permission_gate.Call(
-            *self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.folder
+            *self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.session.folder
         )
-        task = self.task(None) or self.own_task(permission_gate.describe(about), f"hook/{about.by}/task")
-        token = self.proof(task)
+        task = self.session.current_task(None)
+        if task is None:
+            task = self.session.create_own_task(permission_gate.describe(about), f"hook/{about.by}/task")
+        token = self.session.claim_token(task)
         granted = self._granted(task, about, token)
         if granted is not None:
             return granted
         env = {
-            "YOURTURN_TASK": task, "YOURTURN_CLAIM": token or "", "YOURTURN_STEP": step_of(self._env, token) or "",
+            "YOURTURN_TASK": task, "YOURTURN_CLAIM": token or "", "YOURTURN_STEP": step_of(self.session.env, token) or "",
             "YOURTURN_ASK_WAIT": "0", "YOURTURN_GATED": '["*"]',
         }  # fmt: skip
         payload = {
@@ -185,7 +188,7 @@ class Tools(Seat):
             "tool_input": given_input,
             "cwd": about.folder,
         }
-        return self._prompted(task, payload, env, ask_wait(self._env))
+        return self._prompted(task, payload, env, ask_wait(self.session.env))
 
     def _prompted(self, task: str, payload: dict[str, Any], env: dict[str, str], wait: float = 0.0) -> Reply:
         said = permission_gate.hook(self.desk, payload, env)
@@ -195,7 +198,7 @@ class Tools(Seat):
         if what == "defer":
             again = partial(self._prompted, task, payload, env)
             return _decision({"behavior": "deny", "message": f"{why} {_END}"}, again, wait, payload["tool_name"])
-        self.finish_own(task, why)
+        self.session.complete_own_task(task, why)
         if what == "allow":
             return _decision({"behavior": "allow", "updatedInput": found.get("updatedInput", payload["tool_input"])})
         return _decision({"behavior": "deny", "message": why})
@@ -215,70 +218,72 @@ class Tools(Seat):
     # --- tasks ------------------------------------------------------------------------------------------------------
 
     def _next_task(self, given: dict[str, Any], call: Call) -> Reply:
-        if self._env.get("YOURTURN_CLAIM"):
+        if self.session.env.get("YOURTURN_CLAIM"):
             raise Precondition(
-                f"This session was started for {self._env.get('YOURTURN_TASK', 'one task')}",
+                f"This session was started for {self.session.env.get('YOURTURN_TASK', 'one task')}",
                 reason="the worker that started it hands out the next one",
                 hint="Finish it with complete_task, or hand it over with flag_task, then end your turn.",
             )
-        others = self.claimed()
-        got = self.desk.claim_next(self.worker, key=_key(call, "next"), **given)
+        others = self.session.claimed_tasks()
+        got = self.desk.claim_next(self.session.worker, key=_key(call, "next"), **given)
         if got is None:
             return Reply("There is nothing to work on now.", {"task": None, "message": "There is nothing to work on now."})
-        self.keep(got)
+        self.session.add_claim(got)
         also = f"\n\nYou also hold {', '.join(others)}." if others else ""
         task = self.desk.show(got["task"]["key"])  # with its notes and answers
         message = f"{task['key']} is yours. When it is finished, call complete_task.\n\n{result_text.brief(task)}{also}"
         return Reply(message, {"task": result_text.task(task), "message": message})
 
     def _get_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.get("task"))
+        task = require_task(self.session, given.get("task"))
         found = self.desk.show(task)
         if "key" not in found:  # a question has that name
             raise NotFound(f"There is no task {task}", hint="To look at a question, use get_answer.")
-        message = f"{result_text.whereabouts(found, found['key'] in self.claimed())}\n\n{result_text.brief(found)}"
+        message = f"{result_text.whereabouts(found, found['key'] in self.session.claimed_tasks())}\n\n{result_text.brief(found)}"
         return Reply(message, {"task": result_text.task(found), "message": message})
 
     def _report_progress(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.get("task"))
+        task = require_task(self.session, given.get("task"))
         far = f" ({given['percent']:g} %)" if "percent" in given else ""
         found = self.desk.note(task, f"Progress{far}: {given['message']}", key=_key(call, "progress"))
         with suppress(YourturnError):
-            if token := self.proof(found["key"]):
+            if token := self.session.claim_token(found["key"]):
                 self.desk.heartbeat(token)
         return self._moved(found, "Noted. Go on.")
 
     def _add_note(self, given: dict[str, Any], call: Call) -> Reply:
-        return self._moved(self.desk.note(self.must(given.get("task")), given["text"], key=_key(call, "note")), "Written down.")
+        task = require_task(self.session, given.get("task"))
+        return self._moved(self.desk.note(task, given["text"], key=_key(call, "note")), "Written down.")
 
     def _complete_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.pop("task", None))
-        proof = self.proof(task)
-        if step_of(self._env, proof):
-            said = signal(self._env, "DONE", **given)
+        task = require_task(self.session, given.pop("task", None))
+        proof = self.session.claim_token(task)
+        if step_of(self.session.env, proof):
+            said = signal(self.session.env, "DONE", **given)
             message = "Your step is done. End your turn now: the script of the run goes on."
             return Reply(message, {"task": task, **said, "message": message})
         return self._moved(self.desk.complete(task, **given, proof=proof, key=_key(call, "complete")))
 
     def _flag_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.pop("task", None))
-        proof = self.proof(task)
-        step = step_of(self._env, proof)
+        task = require_task(self.session, given.pop("task", None))
+        proof = self.session.claim_token(task)
+        step = step_of(self.session.env, proof)
         more: dict[str, Any] = {"step": step, "hold": True} if step else {}
         return self._moved(self.desk.flag(task, **given, **more, claim=proof, key=_key(call, "flag")), "End your turn.")
 
     def _decompose_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.get("task"))
-        proof, key = self.proof(task), _key(call, "decompose")
+        task = require_task(self.session, given.get("task"))
+        proof, key = self.session.claim_token(task), _key(call, "decompose")
         return self._moved(self.desk.decompose(task, given["children"], proof=proof, key=key), "End your turn.")
 
     def _release_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = self.must(given.get("task"))
-        return self._moved(self.desk.release(task, given["reason"], proof=self.proof(task), key=_key(call, "release")))
+        task = require_task(self.session, given.get("task"))
+        proof, key = self.session.claim_token(task), _key(call, "release")
+        return self._moved(self.desk.release(task, given["reason"], proof=proof, key=key))
 
     def _moved(self, task: dict[str, Any], then: str = "") -> Reply:
-        self.settle(task)
-        message = f"{result_text.whereabouts(task, task['key'] in self.claimed())} {then}".strip()
+        self.session.update(task)
+        message = f"{result_text.whereabouts(task, task['key'] in self.session.claimed_tasks())} {then}".strip()
         return Reply(message, {"task": task["key"], "state": task["state"], "awaiting": task["awaiting"], "message": message})
 
     # --- what was missed --------------------------------------------------------------------------------------------
@@ -286,9 +291,8 @@ class Tools(Seat):
     def news(self) -> list[tuple[str, str]]:
         """What the agent has not heard yet: late answers to what it assumed, by name, and claims that were lost."""
         with self._lock:
-            lost, self._lost = self._lost, []
             assumed = sorted(self._assumed)
-        found = [("", words) for words in lost]
+        found = [("", words) for words in self.session.take_lost_claims()]
         for name in assumed:
             with suppress(YourturnError):
                 q = self._question(name)
