@@ -221,8 +221,8 @@ def test_cancelled_call_does_not_stop_the_others(ana: Client, client: RawClient)
     assert client.read()["id"] == 4
     for question in ana.inbox():
         ana.answer(question["id"], "yes")
-    progress = client.read()
-    assert (progress["id"], progress["result"]["structuredContent"]["value"]) == (3, "yes")
+    reply = client.read()
+    assert (reply["id"], progress["result"]["structuredContent"]["value"]) == (3, "yes")
     assert client.end()[1] == [], "the cancelled call is not replied to"
 
 

@@ -539,8 +539,8 @@ def test_error_messages(desk: Client, run_script: Callable[..., None]) -> None:
 
     async def use_tools(agent: Caller) -> None:
         for tool, arguments, words in WRONG:
-            progress = await refused(agent, tool, arguments)
-            assert words in progress and "Traceback" not in progress and "bug" not in progress, (tool, arguments, progress)
+            message = await refused(agent, tool, arguments)
+            assert words in message and "Traceback" not in message and "bug" not in message, (tool, arguments, message)
         reply = await agent.call_tool("approve", {"tool_name": "Bash"})
         assert json.loads(text_of(reply))["behavior"] == "deny", "a permission prompt can parse nothing else"
 
