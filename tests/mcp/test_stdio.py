@@ -222,7 +222,7 @@ def test_cancelled_call_does_not_stop_the_others(ana: Client, client: RawClient)
     for question in ana.inbox():
         ana.answer(question["id"], "yes")
     reply = client.read()
-    assert (reply["id"], progress["result"]["structuredContent"]["value"]) == (3, "yes")
+    assert (reply["id"], reply["result"]["structuredContent"]["value"]) == (3, "yes")
     assert client.end()[1] == [], "the cancelled call is not replied to"
 
 
