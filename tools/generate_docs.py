@@ -19,7 +19,6 @@ from yourturn.core.rules import (
     ADMIN_VERBS,
     ALIASES,
     CHOICES,
-    FIELDS,
     KINDS,
     OPEN,
     OUTCOMES,
@@ -32,6 +31,7 @@ from yourturn.core.rules import (
     matrix,
 )
 from yourturn.core.settings import SETTINGS
+from yourturn.core.task_fields import UPDATES
 
 if TYPE_CHECKING:
     from yourturn.cli.command_table import Command
@@ -234,7 +234,7 @@ def _signals() -> list[str]:
 def _roles() -> list[str]:
     rows = [(f"`{role}`", _people(can) or "nobody") for role, can in ROLES.items()]
     fields: dict[str, list[str]] = {}
-    for field, who in FIELDS.items():
+    for field, who in UPDATES.items():
         fields.setdefault(who, []).append(field)
     return [
         "## Roles",

@@ -7,12 +7,13 @@ import re
 import pytest
 
 from yourturn.config import open_store
-from yourturn.core.actions import FAILURES, REQUIRES, URGENCIES
+from yourturn.core.actions import FAILURES, URGENCIES
 from yourturn.core.errors import BadDatabase, SchemaMismatch, StoreTrouble
 from yourturn.core.journal import STATUSES
 from yourturn.core.model import ANSWERED, ENDED, PENDING, RESOLVED, STATES, TIMEOUT, WITHDRAWN, Program, Question, Step, Task
 from yourturn.core.questions import RESPONSE_TYPES
 from yourturn.core.rules import ASKABLE, KINDS, ROLES, TIMEOUT_POLICIES, TRANSITIONS
+from yourturn.core.task_fields import REQUIRES
 from yourturn.db import schema
 from yourturn.db.sql_loader import queries, read
 

@@ -127,7 +127,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a used permission is used again", _BASE, "AND status = 'answered' AND used_by IS NULL", "", on(_FENCES, "test_a_permission_used_by_another_call_is_not_used")),
     Mutant("the hook allows without using", "yourturn/worker/claude/permission_gate.py", "client.use(q, call.by, edited or call.action, claim=claim)", "pass", on(_GATE, "test_a_gated_call_parks_and_the_answer_lets_it_run")),
     Mutant("silence allows a call", "yourturn/worker/claude/permission_gate.py", 'return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")', 'return bool(q["status"] != "pending")', on(_GATE, "test_silence_is_told_as_silence_and_allows_nothing")),
-    Mutant("an agent raises its limits", _GUARDS, "if FIELDS[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
+    Mutant("an agent raises its limits", _GUARDS, "if UPDATES[field] not in ROLES[who.role]:", "if False:", on(_MATRIX, "test_an_agent_raises_no_limit_and_removes_no_gate")),
     Mutant("anybody runs the office", _DESK, "            check(action.who, action.verb)\n", "", on(_HANDOFFS, "test_an_agent_cannot_answer_itself")),
     Mutant("a revoked token opens", _LOOKOUT, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
     Mutant("a removed person answers", _LOOKOUT, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),

@@ -21,7 +21,8 @@ from yourturn.core.actions import VERBS, say
 from yourturn.core.errors import YourturnError
 from yourturn.core.model import SYSTEM, Ref, Who
 from yourturn.core.questions import RESPONSE_TYPES
-from yourturn.core.rules import ADMIN_VERBS, FIELDS, KINDS, ROLES, TIMEOUT_POLICIES, TRANSITIONS
+from yourturn.core.rules import ADMIN_VERBS, KINDS, ROLES, TIMEOUT_POLICIES, TRANSITIONS
+from yourturn.core.task_fields import UPDATES
 from yourturn.db.backend import Store
 from yourturn.testing import FakeClock
 
@@ -238,7 +239,7 @@ class Machine(RuleBasedStateMachine):
             "max_retries": 1 + c["small"], "priority": c["small"], "requires": (None, "approval", "review", None)[c["small"]],
             "type": ("task", "epic")[c["small"] % 2], "complexity": ("medium", "xlarge")[c["small"] % 2], "labels": ["l"],
         }  # fmt: skip
-        name = tuple(FIELDS)[c["other"] % len(FIELDS)]
+        name = tuple(UPDATES)[c["other"] % len(UPDATES)]
         return {name: values.get(name, f"n{c['small']}")}
 
     def make(self, c: dict[str, Any], who: Who) -> Any:

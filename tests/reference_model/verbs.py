@@ -8,7 +8,8 @@ from typing import Any
 from yourturn.core.canonical_json import digest, dumps
 from yourturn.core.fields import duration
 from yourturn.core.model import SYSTEM, Who
-from yourturn.core.rules import FIELDS, KINDS, OUTCOMES, ROLES
+from yourturn.core.rules import KINDS, OUTCOMES, ROLES
+from yourturn.core.task_fields import UPDATES
 
 from .rows import ENDED, Asked, Call, Job, Move, No, Rows
 
@@ -163,9 +164,9 @@ class Verbs(Rows):
     def _update(self, job: Job, m: Move) -> None:
         fields = dict(m.args.get("fields") or ())
         for name in fields:
-            if FIELDS[name] not in ROLES[m.who.role]:
+            if UPDATES[name] not in ROLES[m.who.role]:
                 raise No("not_allowed")
-            if FIELDS[name] == "holder" and not m.who.is_person and not m.holds:
+            if UPDATES[name] == "holder" and not m.who.is_person and not m.holds:
                 raise No("not_allowed")
         if "requires" in fields:
             self._approver(m)

@@ -15,7 +15,7 @@ from yourturn.client import Client
 from yourturn.core.actions import VERBS
 from yourturn.core.canonical_json import digest
 from yourturn.core.model import Who
-from yourturn.core.rules import FIELDS
+from yourturn.core.task_fields import UPDATES
 
 CODER = Who("agent:coder", "agent", direct=True)
 LATER = "2099-01-07T00:00:00+00:00"
@@ -406,7 +406,7 @@ case(
 case("token_revoke", "name", _token, lambda s: {"name": s.name}, name=(lambda a: token(a)["revoked_at"] is not None, True))
 
 #: What is made of several: each part is an argument of its own.
-PARTS = {("update", "fields"): tuple(FIELDS), ("decompose", "children"): (*TASK, "depends_on")}
+PARTS = {("update", "fields"): tuple(UPDATES), ("decompose", "children"): (*TASK, "depends_on")}
 
 
 def arguments(verb: str) -> list[str]:

@@ -11,7 +11,7 @@ from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
 from ..core.references import QUESTION
-from ..core.rules import FIELDS
+from ..core.task_fields import UPDATES
 from . import jobs
 from .request import CLAIM, Answer, Call, page
 from .route_table import ALIASES
@@ -108,7 +108,7 @@ def _deed(verb: str, method: str = "", shows: str = "task", more: tuple[str, ...
     """Everything that the verb takes and the client's method can be told; a field that a task gets is one here, too."""
     params = signature(getattr(Client, method or verb)).parameters
     anything = any(p.kind is p.VAR_KEYWORD for p in params.values())
-    known = FIELDS if verb == "update" else VERBS[verb].args
+    known = UPDATES if verb == "update" else VERBS[verb].args
     names = [name for name in known if (anything or name in params) and name not in ("claim", "secret")]
     names += [name for name in ("worker",) if name in params and name not in names]
     claim = next((name for name in ("proof", "claim") if name in params and "claim" in VERBS[verb].args), "")

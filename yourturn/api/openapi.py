@@ -7,11 +7,13 @@ from functools import cache
 from typing import Any
 
 from ..core import permissions
-from ..core.actions import COMPLEXITIES, FAILURES, REQUIRES, TYPES, URGENCIES, VERBS
+from ..core.actions import URGENCIES, VERBS
 from ..core.errors import every_error
-from ..core.model import STATES, VERDICTS
+from ..core.fields import project_key
+from ..core.model import STATES
 from ..core.questions import RESPONSE_TYPES
 from ..core.rules import KINDS, REASONS, TIMEOUT_POLICIES
+from ..core.task_fields import TASK_FIELDS
 from ..version import __version__
 from . import examples, jobs, rpc
 from .handlers import DEEDS
@@ -62,26 +64,15 @@ def _page(name: str, of: str) -> Schema:
     return _record({name: _s("array", items=_ref(of)), "next_cursor": cursor})
 
 
-#: How the arguments of the verbs look; what is not here is any JSON.
-_FIELDS: dict[str, Schema] = {
-    **dict.fromkeys(("title", "description", "acceptance", "summary", "details", "role", "branch", "worker", "claim"), _text),
-    **dict.fromkeys(("group", "by", "digest", "workflow", "external_id", "parent", "question", "to", "host", "epic"), _text),
-    **dict.fromkeys(("step", "session_id", "reviewer"), _text), **dict.fromkeys(("once", "replace", "hold"), _flag),
-    "text": _text, "reason": _text, "type": _words(*TYPES), "complexity": _words(*COMPLEXITIES), "requires": _words(*REQUIRES),
-    "priority": _s("integer", minimum=0, maximum=4), "labels": _list_of_text, "max_retries": _s("integer", minimum=1, maximum=100),
-    "depends_on": _list_of_text, "needs": _list_of_text, "draft": _flag, "awaiting": _words(*KINDS), "kind": _words(*KINDS),
-    "project": _s("string", pattern="^[A-Za-z][A-Za-z0-9_]{0,19}$"), "blocking": _flag, "multi": _flag, "allow_other": _flag,
-    "urgency": _words(*URGENCIES), "response_type": _words(*RESPONSE_TYPES), "on_timeout": _words(*TIMEOUT_POLICIES),
-    "context": _object, "metadata": _object, "options": _s("array", items={"anyOf": [_text, _object]}),
-    "confidence": _s("number", minimum=0, maximum=1), "verdict": _words(*VERDICTS), "restart": _flag, "spare": _flag,
-    "failure": _words(*FAILURES), "until": _text, "children": _s("array", items={"anyOf": [_text, _object]}),
-    "issues": _list_of_text, "also": _s("array", items=_object), "steps": _s("array", items=_object), "journal": _whole,
-    "program": _object, "fields": _object, "seat": _object, "signal": _object,
-}  # fmt: skip
+#: Arguments of a request that no verb has, and where a surface takes more than the verb does.
+_ALSO: dict[str, Schema] = {"epic": _text, "worker": _text, "claim": _text, "journal": _whole, "on_timeout": _words(*TIMEOUT_POLICIES)}
 
 
-def _body(names: tuple[str, ...], required: tuple[str, ...] = (), **own: Schema) -> Schema:
-    found = {name: own.get(name) or _FIELDS.get(name, _any) for name in names}
+def _body(names: tuple[str, ...], required: tuple[str, ...] = (), verb: str = "", **own: Schema) -> Schema:
+    takes = VERBS[verb].args if verb else {}
+    if verb == "update":
+        takes = {**{name: field.check for name, field in TASK_FIELDS.items() if field.check is not None}, **takes}
+    found = {name: own.get(name) or _ALSO.get(name) or (takes[name].schema if name in takes else _any) for name in names}
     return _s("object", properties=found, additionalProperties=False, **({"required": list(required)} if required else {}))
 
 
@@ -97,19 +88,8 @@ def _schemas() -> dict[str, Schema]:
             "asked_by": _text, "asked_at": _time, "responded_by": _or_null(_text), "responded_at": _or_null(_time),
         }
     )  # fmt: skip
-    task = _record(
-        {
-            "key": _text, "title": _text, "description": _text, "state": _words(*STATES), "priority": _whole, "type": _text,
-            "complexity": _text, "parent": _or_null(_text), "depends_on": _list_of_text, "blocked_by": _list_of_text,
-            "children": _list_of_text, "external_id": _or_null(_text), "requires": _or_null(_text), "role": _or_null(_text), "labels": _list_of_text, "acceptance": _text,
-            "awaiting": _or_null(_words(*KINDS)), "retry_count": _whole, "max_retries": _whole, "branch": _or_null(_text),
-            "session_id": _or_null(_text), "workflow": _or_null(_text), "summary": _text, "failure": _or_null(_text),
-            "reason": _text, "claim": _or_null(_object), "questions": _s("array", items=_ref("Question")),
-            "notes": _s("array", items=_object), "steps": _s("array", items=_object), "created_at": _time, "updated_at": _time,
-            "completed_at": _or_null(_time), "ended_at": _or_null(_time), "version": _whole,
-        },
-        follow_ups=_s("array", items=_ref("FollowUp")),
-    )  # fmt: skip
+    shown_fields = {name: field.shown for name, field in TASK_FIELDS.items() if field.shown is not None}
+    task = _record(shown_fields, follow_ups=_s("array", items=_ref("FollowUp")))
     claim = _record({"task": _text, "worker": _text, "epoch": _whole, "token": _text, "expires_at": _time})
     claimed = _record({"task": _ref("Task"), "claim": claim})
     response = _record({"type": _words(*jobs.RESPONSE_TYPES), "value": {"type": ["string", "boolean", "number"]}}, text=_text)
@@ -138,21 +118,21 @@ def _schemas() -> dict[str, Schema]:
         "Event": _record({"seq": _whole, "at": _time, "actor": _text, "action": _text, "task": _or_null(_text), "data": _object}),
         "Events": _page("events", "Event"),
         "Lines": _record({"lines": _s("array", items=_object), "next_cursor": _or_null(_whole)}),
-        "NewTask": _body(tuple(n for n in VERBS["create"].args if n != "program"), ("title",)),
-        "NewQuestion": _body((*DEEDS["ask"].takes, "claim"), ("text",), reason=_words(*REASONS)),
+        "NewTask": _body(tuple(n for n in VERBS["create"].args if n != "program"), ("title",), "create"),
+        "NewQuestion": _body((*DEEDS["ask"].takes, "claim"), ("text",), "ask", reason=_words(*REASONS)),
         "Claimed": _or_null(claimed),
         "Moved": {"anyOf": [_ref("Task"), _ref("Question"), claimed]},
-        "NextClaim": _body(("worker", "project", "epic", "role", "host", "lease"), ("worker",)),
+        "NextClaim": _body(("worker", "project", "epic", "role", "host", "lease"), ("worker",), "create", host=_text),
         "NewAnswer": {
             "anyOf": [
-                _body(DEEDS["answer"].takes),
+                _body(DEEDS["answer"].takes, verb="answer"),
                 _s("object", properties={"response": response, "restart": _flag}, required=["response"], additionalProperties=False),
             ]
         },
         "Answered": {"anyOf": [_ref("Question"), _record({"success": _flag, "jobResumed": _flag}, jobStatus=status)]},
         "Answers": _record({"answers": _s("array", items=_object)}),
-        "Cancel": _body((*DEEDS["withdraw"].takes, "claim")),
-        "Assign": _body(DEEDS["assign"].takes, ("reviewer",)),
+        "Cancel": _body((*DEEDS["withdraw"].takes, "claim"), verb="withdraw"),
+        "Assign": _body(DEEDS["assign"].takes, ("reviewer",), "assign"),
         "Job": _record({"id": _text, "status": status, "projectId": _text}),
         "JobQuestion": job_question,
         "JobQuestions": _record({"questions": _s("array", items=_ref("JobQuestion"))}, nextCursor=_or_null(_text)),
@@ -180,7 +160,7 @@ def _schemas() -> dict[str, Schema]:
         "Stats": _record({"days": _whole, "tasks": _object, "waiting": _object, "questions": _object, "peak": _whole, "kinds": _object, "answer_seconds": _object}),
         "Method": _s(
             "object", additionalProperties=False,
-            properties={"args": _s("array"), "fields": _object, "project": _FIELDS["project"], "version": _whole},
+            properties={"args": _s("array"), "fields": _object, "project": project_key.schema, "version": _whole},
         ),
         "Result": _record({"result": _any}),
         "Document": _object,
@@ -251,7 +231,7 @@ def _request(row: Row, what: str) -> Schema:
     if "{action}" in row.path:
         deed = DEEDS[what]
         own = {"reason": _words(*REASONS)} if what in ("ask", "flag") else {"to": {"type": ["string", "integer"]}}
-        schema = _body((*deed.takes, *(["claim"] if deed.claim else [])), (), **own)
+        schema = _body((*deed.takes, *(["claim"] if deed.claim else [])), (), what, **own)
         content: Schema = {"application/json": {"schema": schema, "example": example or {}}}
     else:
         content = _json(row.body, example if example is not None else {})

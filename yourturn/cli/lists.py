@@ -12,8 +12,8 @@ from .tasks import text_fields
 
 
 def list__args(p: Any) -> None:
-    from ..core.actions import REQUIRES, TYPES
     from ..core.rules import STATE_WORDS
+    from ..core.task_fields import REQUIRES, TYPES
 
     p.add_argument("epic", nargs="?", metavar="EPIC", help="only tasks below this one")
     p.add_argument("-s", "--state", "--status", metavar="STATES", help="like ready or open,blocked: " + ", ".join(STATE_WORDS))

@@ -6,6 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from ..core.errors import IllegalMove, KeyReused, NotAllowed, Usage
+from ..core.task_fields import TASK_FIELDS
 from . import parser
 from .parser import connect
 from .parser import show as out
@@ -24,21 +25,15 @@ def text_fields(args: Namespace, *names: str) -> dict[str, Any]:
 
 
 def _fields(p: Any) -> None:
-    from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
-
-    p.add_argument("-d", "--description", metavar="TEXT", help="what is to be done; - reads standard input")
-    p.add_argument("-P", "--priority", metavar="0-4", help="0 is the most urgent (2)")
-    p.add_argument("-t", "--type", choices=TYPES, metavar="TYPE", help=", ".join(TYPES))
-    p.add_argument("-c", "--complexity", choices=COMPLEXITIES, metavar="SIZE", help=", ".join(COMPLEXITIES))
-    p.add_argument("--requires", metavar="GATE", help=f"finished work needs: {', '.join(REQUIRES)}")
-    p.add_argument("--role", metavar="NAME", help="the agent that should do it")
-    p.add_argument("--acceptance", metavar="TEXT", help="when it is done")
-    p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
-    p.add_argument("--branch", metavar="NAME", help="its branch")
+    for name, field in TASK_FIELDS.items():
+        if field.option is not None:
+            flags, metavar, help, choices = field.option
+            p.add_argument(*flags, dest=name, metavar=metavar, help=help, choices=choices)
     parser.keyed(p)
 
 
-_FIELDS = ("description", "priority", "type", "complexity", "requires", "role", "acceptance", "max_retries", "branch")
+#: Fields with an option of their own in both commands.
+_FIELDS = tuple(name for name, field in TASK_FIELDS.items() if field.option is not None)
 #: Words for "no person's turn".
 _NOBODY = ("null", "none", "")
 

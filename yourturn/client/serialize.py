@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from ..core.model import DONE, ENDED, FINISHED, PENDING, RESOLVED, SPARE, Claim, Event, Question, Step, Task
 from ..core.step_paths import path
+from ..core.task_fields import TASK_FIELDS
 from ..core.time_format import iso
 from ..db.details import Details
 from ..db.event_log import FollowUp
@@ -30,49 +32,31 @@ def dumps(value: Any) -> str:
     return json.dumps(value)
 
 
+_PLAIN, _JSON, _TIMES = (
+    tuple(name for name, field in TASK_FIELDS.items() if field.stored == stored) for stored in ("plain", "json", "time")
+)
+_plain = attrgetter(*_PLAIN)
+
+
 def task(t: Task, d: Details) -> dict[str, Any]:
-    return {
-        "key": t.key,
-        "title": t.title,
-        "description": t.description,
-        "state": t.state,
-        "priority": t.priority,
-        "type": t.type,
-        "complexity": t.complexity,
-        "parent": d.parent,
-        "depends_on": [ref.key for ref in d.needs],
-        "blocked_by": [] if t.state in ENDED else [ref.key for ref in d.needs if ref.state not in RESOLVED],
-        "children": d.children,
-        "requires": t.requires,
-        "role": t.role,
-        "labels": _json(t.labels),
-        "acceptance": t.acceptance,
-        "awaiting": awaiting(d.questions),
-        "retry_count": t.retry_count,
-        "max_retries": t.max_retries,
-        "branch": t.branch,
-        "session_id": t.session_id,
-        "workflow": t.workflow,
-        "summary": t.summary,
-        "failure": t.failure,
-        "reason": t.reason,
-        "claim": None if t.holder is None else {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)},
-        "questions": [question(q, t.key) for q in d.questions],
-        "notes": [{"author": note.author, "text": note.text, "at": time(note.at)} for note in d.notes],
-        "steps": [step(s) for s in d.steps],
-        "wake_at": time(t.wake_at),
-        "external_id": t.external_id,
-        "created_by": t.created_by,
-        "created_at": time(t.created_at),
-        "updated_at": time(t.updated_at),
-        "completed_at": time(_completed(t, d.questions)),
-        "ended_at": time(t.ended_at),
-        "version": t.version,
-        "extra": _json(t.extra),
-        "host": t.host,
-        "seat": _json(t.seat),
-        "journal": t.journal,
-    }
+    reply: dict[str, Any] = dict.fromkeys(TASK_FIELDS)
+    reply.update(zip(_PLAIN, _plain(t), strict=True))
+    for name in _JSON:
+        reply[name] = _json(getattr(t, name))
+    for name in _TIMES:
+        reply[name] = time(getattr(t, name))
+    reply["parent"] = d.parent
+    reply["depends_on"] = [ref.key for ref in d.needs]
+    reply["blocked_by"] = [] if t.state in ENDED else [ref.key for ref in d.needs if ref.state not in RESOLVED]
+    reply["children"] = d.children
+    reply["awaiting"] = awaiting(d.questions)
+    if t.holder is not None:
+        reply["claim"] = {"worker": t.holder, "epoch": t.epoch, "expires_at": time(t.lease_expires_at)}
+    reply["questions"] = [question(q, t.key) for q in d.questions]
+    reply["notes"] = [{"author": note.author, "text": note.text, "at": time(note.at)} for note in d.notes]
+    reply["steps"] = [step(s) for s in d.steps]
+    reply["completed_at"] = time(_completed(t, d.questions))
+    return reply
 
 
 def _completed(t: Task, questions: list[Question]) -> int | None:

@@ -1,9 +1,9 @@
-"""The vocabulary: every verb, what it means, and what it takes.
+"""The verbs: what each means, what it takes, and how its event reads.
 
-Surfaces say an action with `say(verb, who, …)`. Unknown arguments, wrong types, blank or endless texts are refused here,
-before anything is loaded. Help texts and API schemas are made from the same table.
+`say(verb, who, …)` makes an action. It refuses unknown arguments, wrong types, and blank or oversized texts before anything is
+loaded. Client methods, HTTP routes, the OpenAPI document, command lines and docs/rules.md come from the same table.
 
-Beside a verb's own arguments, an action names what it is about: the names of these (`ABOUT`) are no verb's argument.
+Beside the arguments of its verb, an action names what it is about (`ABOUT`).
 """
 
 from __future__ import annotations
@@ -13,45 +13,33 @@ from typing import Any, NamedTuple
 from . import fields as f
 from .canonical_json import dumps
 from .errors import Invalid
+from .fields import Checker, takes
 from .journal import STATUSES
 from .model import DEFERRED, ENDED, READY, VERDICTS, Action, Who
 from .permissions import SCOPES
 from .questions import RESPONSE_TYPES
 from .rules import ADMIN_VERBS, KINDS, ON_TIMEOUT, REASONS, ROLES, SYSTEM_REASONS
+from .task_fields import NEW, TASK_FIELDS, UPDATES
 
-TYPES = ("task", "epic", "bug", "feature", "chore", "docs", "test", "code", "design", "review")
-COMPLEXITIES = ("trivial", "small", "medium", "large", "xlarge")
 FAILURES = ("error", "stuck", "timeout")
-REQUIRES = ("approval", "review", "content")
 URGENCIES = ("low", "normal", "high")
 
 
 class Verb(NamedTuple):
     about: str
-    args: dict[str, f.Checker]
+    args: dict[str, Checker[Any]]
     required: tuple[str, ...] = ()
 
 
-_reason = {"reason": f.text()}
-_proof = {"claim": f.line(200), "worker": f.name}
-_claimed: dict[str, f.Checker] = {"worker": f.name, "lease": f.span, "secret": f.name}
-_account: dict[str, f.Checker] = {"details": f.text(), "issues": f.texts}
-_used: dict[str, f.Checker] = {"by": f.line(), "digest": f.line(64)}
-_value = {"value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag, "signal": f.mapping}
-_task = {
-    "title": f.line(),
-    "description": f.text(),
-    "priority": f.priority,
-    "type": f.choice(*TYPES),
-    "complexity": f.choice(*COMPLEXITIES),
-    "requires": f.choice(*REQUIRES),
-    "role": f.name,
-    "labels": f.names,
-    "acceptance": f.text(),
-    "max_retries": f.integer(1, 100),
-    "branch": f.name,
-}
-_question = {
+_reason: dict[str, Checker[Any]] = {"reason": f.text()}
+_proof: dict[str, Checker[Any]] = {"claim": f.line(200), "worker": f.name}
+_claimed: dict[str, Checker[Any]] = {"worker": f.name, "lease": f.span, "secret": f.name}
+_account: dict[str, Checker[Any]] = {"details": f.text(), "issues": f.texts}
+_used: dict[str, Checker[Any]] = {"by": f.line(), "digest": f.line(64)}
+_value: dict[str, Checker[Any]] = {
+    "value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag, "signal": f.mapping,
+}  # fmt: skip
+_question: dict[str, Checker[Any]] = {
     "kind": f.choice(*KINDS),
     "blocking": f.flag,
     "text": f.text(blank=False),
@@ -73,8 +61,8 @@ _question = {
     "step": f.line(200),
 }
 
-#: What only an import says about a task.
-_imported = {
+#: Arguments that only `import` has.
+_imported: dict[str, Checker[Any]] = {
     "state": f.choice(READY, DEFERRED, *sorted(ENDED)),
     "waits": f.flag,
     "created_by": f.actor,
@@ -85,29 +73,31 @@ _imported = {
     "reason": f.text(),
     "session_id": f.name,
 }
-#: A note or a question of an imported task, with who and when.
-_written = {
+#: A note or a question of an imported task, with author and time.
+_written: dict[str, Checker[Any]] = {
     "author": f.actor, "text": f.text(blank=False), "at": f.instant, "kind": f.choice(*KINDS), "context": f.mapping,
     "reason": f.choice(*REASONS), "verdict": f.choice(*VERDICTS), "response": f.text(), "by": f.actor, "closed_at": f.instant,
     "why": f.line(blank=True),
 }  # fmt: skip
 
 #: One durable call of a run's script.
-_step = {
+_step: dict[str, Checker[Any]] = {
     "path": f.line(200), "name": f.name, "agent": f.name, "call": f.anything, "status": f.choice(*STATUSES), "session_id": f.name,
     "seat": f.mapping, "result": f.anything,
 }  # fmt: skip
 
 
+@takes(type="array", items={"type": "object"})
 def _steps(field: str, value: Any) -> list[dict[str, Any]]:
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) and item.keys() <= _step.keys() for item in value):
         raise Invalid(f"{field} must be a list of steps", hint=f"Each takes: {', '.join(_step)}.")
-    found = [{name: _step[name](f"{field} {name}", given) for name, given in item.items() if given is not None} for item in value]
-    if not all({"path", "name", "status"} <= item.keys() for item in found):
+    steps = [{name: _step[name](f"{field} {name}", part) for name, part in item.items() if part is not None} for item in value]
+    if not all({"path", "name", "status"} <= step.keys() for step in steps):
         raise Invalid(f"{field} need a path, a name and a status each")
-    return found
+    return steps
 
 
+@takes(type="object")
 def _source(field: str, value: Any) -> dict[str, str]:
     """A script: its file and its text."""
     if not isinstance(value, dict) or value.keys() != {"file", "body"}:
@@ -115,14 +105,15 @@ def _source(field: str, value: Any) -> dict[str, str]:
     return {"file": f.line(1000)(field, value["file"]), "body": f.text()(field, value["body"])}
 
 
-_journal: dict[str, f.Checker] = {"steps": _steps, "program": _source}
-_script: dict[str, f.Checker] = {**_journal, "journal": f.integer(0, 2**31)}
+_journal: dict[str, Checker[Any]] = {"steps": _steps, "program": _source}
+_script: dict[str, Checker[Any]] = {**_journal, "journal": f.integer(0, 2**31)}
 
 _flag = {name: checker for name, checker in _question.items() if name != "blocking"}
 #: How many questions one handoff may ask.
 MANY = 20
 
 
+@takes(type="array", items={"type": "object"})
 def _also(field: str, value: Any) -> list[dict[str, Any]]:
     """More questions of the same handoff, as objects with the fields of a question."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, dict) for item in value):
@@ -135,57 +126,66 @@ def _also(field: str, value: Any) -> list[dict[str, Any]]:
             raise Invalid(f"A question of {field} takes no {wrong[0]!a}", hint=f"It takes: {', '.join(known)}.")
         if not item.get("text"):
             raise Invalid(f"A question of {field} needs a text")
-    return [{name: known[name](name, given) for name, given in item.items() if given is not None} for item in value]
+    return [{name: known[name](name, part) for name, part in item.items() if part is not None} for item in value]
 
 
-def _as_is(_: str, value: Any) -> Any:
-    """Made by the desk itself, not by a caller."""
+def _unchecked(_: str, value: Any) -> Any:
+    """The client or the desk has made it."""
     return value
 
 
+_parent = Checker(_unchecked, {"type": "string"})
+_needs = Checker(_unchecked, {"type": "array", "items": {"type": "string"}})
+_setting = Checker(_unchecked, {})
+
+
+@takes(type="array", items={"anyOf": [{"type": "string"}, {"type": "object"}]})
 def _children(field: str, value: Any) -> list[dict[str, Any]]:
     """Titles, or objects with the fields of a task."""
     if not isinstance(value, (list, tuple)):
         raise Invalid(f"{field} must be a list")
-    found = [{"title": item} if isinstance(item, str) else item for item in value]
-    if not all(isinstance(item, dict) for item in found):
+    children = [{"title": item} if isinstance(item, str) else item for item in value]
+    if not all(isinstance(child, dict) for child in children):
         raise Invalid(f"{field} must be titles or objects")
-    return [_checked("create", item) for item in found]
+    return [_checked("create", child) for child in children]
 
 
+@takes()
 def _past(field: str, value: Any) -> list[dict[str, Any]]:
     """Notes and questions of an imported task."""
     return [{name: _written[name](f"{field} {name}", v) for name, v in item.items() if v is not None} for item in value]
 
 
+@takes(type="object")
 def _fields(field: str, value: Any) -> dict[str, Any]:
     """Fields of an update. None clears what may be empty."""
     if not isinstance(value, dict):
         raise Invalid(f"{field} must be an object")
-    checks = {**_task, "session_id": f.name, "host": f.name, "seat": f.mapping}
-    found = {}
-    for name, given in value.items():
-        if name not in checks:
-            raise Invalid(f"A task has no field {name!a} that could be updated", hint=f"Choose one of: {', '.join(checks)}.")
-        empty = name in ("requires", "role", "branch", "session_id", "host", "seat") and given in (None, "", "null", "none")
-        found[name] = None if empty else checks[name](name, given)
-    return found
+    checked = {}
+    for name, part in value.items():
+        if name not in UPDATES:
+            raise Invalid(f"A task has no field {name!a} that could be updated", hint=f"Choose one of: {', '.join(UPDATES)}.")
+        row = TASK_FIELDS[name]
+        assert row.check is not None
+        checked[name] = None if row.clears and part in (None, "", "null", "none") else row.check(name, part)
+    return checked
 
 
+@takes(type="object")
 def _prefs(field: str, value: Any) -> dict[str, Any]:
-    """Preferences by name. None forgets one."""
-    found = {f.name(field, name): given for name, given in f.mapping(field, value).items()}
-    if len(dumps(found)) > 20_000:
+    """Preferences by name. None removes one."""
+    prefs = {f.name(field, name): part for name, part in f.mapping(field, value).items()}
+    if len(dumps(prefs)) > 20_000:
         raise Invalid(f"{field} are too long", reason="at most 20,000 characters of JSON")
-    return found
+    return prefs
 
 
 VERBS: dict[str, Verb] = {
     "create": Verb(
         "Write a task down. It is ready at once unless it waits for something.",
         {
-            **_task,
-            "parent": _as_is,
+            **NEW,
+            "parent": _parent,
             "depends_on": f.numbers,
             "draft": f.flag,
             "awaiting": f.choice(*KINDS),
@@ -201,7 +201,7 @@ VERBS: dict[str, Verb] = {
     "import": Verb(
         "Write a task down as another tracker knew it, with its history, in the state that it had there.",
         {
-            **_task, **_imported, "parent": _as_is, "depends_on": f.numbers, "dependents": f.numbers, "external_id": f.line(),
+            **NEW, **_imported, "parent": _parent, "depends_on": f.numbers, "dependents": f.numbers, "external_id": f.line(),
             "project": f.project_key, "questions": _past, "notes": _past, "extra": f.mapping,
         },
         ("title", "external_id", "state"),
@@ -245,8 +245,8 @@ VERBS: dict[str, Verb] = {
     "reopen": Verb("Start an ended task again.", _reason),
     "note": Verb("Write something down. Informs, never moves.", {"text": f.text(blank=False)}, ("text",)),
     "update": Verb("Change what a task says.", {**_proof, "fields": _fields}, ("fields",)),
-    "dep_add": Verb("Make a task wait for others.", {"needs": _as_is}, ("needs",)),
-    "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _as_is}, ("needs",)),
+    "dep_add": Verb("Make a task wait for others.", {"needs": _needs}, ("needs",)),
+    "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _needs}, ("needs",)),
     # The system's own.
     "unvet": Verb("A ready task is too large: it is to be decomposed, or called smaller.", {}),
     "block": Verb("A dependency is open.", {}),
@@ -259,7 +259,7 @@ VERBS: dict[str, Verb] = {
     "project_create": Verb("Open a project.", {"project": f.project_key, "name": f.line()}, ("project",)),
     "project_set": Verb(
         "Decide how a project, or the whole workspace, works.",
-        {"project": f.project_key, "setting": f.name, "value": _as_is},
+        {"project": f.project_key, "setting": f.name, "value": _setting},
         ("setting", "value"),
     ),
     "user_set": Verb(
@@ -307,22 +307,22 @@ assert set(ADMIN_VERBS) <= set(VERBS)
 
 
 def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
-    about = VERBS[verb]
-    found = {}
+    row = VERBS[verb]
+    checked = {}
     for name, value in args.items():
-        if name not in about.args:
-            raise Invalid(f"{verb} takes no {name!a}", hint=f"It takes: {', '.join(about.args) or 'nothing'}.")
+        if name not in row.args:
+            raise Invalid(f"{verb} takes no {name!a}", hint=f"It takes: {', '.join(row.args) or 'nothing'}.")
         if value is not None:
-            found[name] = about.args[name](name, value)
-    for name in about.required:
-        if name not in found:
+            checked[name] = row.args[name](name, value)
+    for name in row.required:
+        if name not in checked:
             raise Invalid(f"{verb} needs {'an' if name[0] in 'aeiou' else 'a'} {name}")
-    return found
+    return checked
 
 
-#: What an action names beside the arguments of its verb; `look` is the client's, who says it.
+#: What an action names beside the arguments of its verb; `look` and `then` are the client's.
 ABOUT = frozenset({"task", "question_id", "key", "version", "look", "then"})
-assert not [verb for verb, about in VERBS.items() if ABOUT & about.args.keys()]
+assert not [verb for verb, row in VERBS.items() if ABOUT & row.args.keys()]
 
 
 def say(
@@ -336,7 +336,7 @@ def say(
     version: int | None = None,
     **args: Any,
 ) -> Action:
-    """An action, checked as far as it can be without looking at the desk."""
+    """An action, checked as far as possible without the database."""
     if key is not None:
         f.line(200)("idempotency key", key)
     return Action(verb, who, _checked(verb, args), task, question_id, key, version)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from .canonical_json import dumps
@@ -12,6 +11,7 @@ from .journal import write
 from .model import BLOCKED, CREATED, DEFERRED, ENDED, FAILED, READY, Note
 from .outcomes import open_question, to_ready
 from .questions import as_closed, make
+from .task_fields import of_new_task
 
 
 def create(d: Draft) -> None:
@@ -31,17 +31,15 @@ def _new_task(d: Draft) -> None:
     number = project.next_number
     d.put(
         id=0, project_id=project.id, key=f"{project.key}-{number}", state=READY, return_state=None, outcome=None,
-        title=a["title"], description=a.get("description", ""), priority=a.get("priority", 2),
-        type=a.get("type", "task"), complexity=a.get("complexity", "medium"),
-        parent_id=d.case.parent.id if d.case.parent else None, requires=a.get("requires"), role=a.get("role"),
-        labels=json.dumps(a.get("labels", [])), acceptance=a.get("acceptance", ""), retry_count=0,
-        max_retries=a.get("max_retries") or d.settings["max_retries"], branch=a.get("branch"),
+        parent_id=d.case.parent.id if d.case.parent else None, retry_count=0,
         session_id=None, workflow=a.get("workflow"), summary="", failure=None, reason="",
         external_id=a.get("external_id"), holder=None, claimed_by=None, epoch=0, claim_hash=None, lease=None,
         lease_expires_at=None, wake_at=None, due_at=None, event_count=0, event_head="", version=0,
         created_by=d.action.who.name, created_at=d.now, updated_at=d.now, ended_at=None, extra=None,
-        host=None, seat=None, journal=0,
+        host=None, seat=None, journal=0, **of_new_task(a),
     )  # fmt: skip
+    if d.get("max_retries") is None:
+        d.put(max_retries=d.settings["max_retries"])
     d.needs_added += [(0, other) for other in a.get("depends_on", ())]
     if d.case.parent:
         d.needs_added.append((d.case.parent.id, 0))

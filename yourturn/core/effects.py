@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 from . import choices
-from .canonical_json import dumps
 from .decision_builder import Draft
 from .errors import Invalid, Precondition
 from .field_text import account as account_text
@@ -38,6 +37,7 @@ from .outcomes import account, close, drop_claim, end, finished, leave_human, op
 from .questions import fit
 from .rules import CHOICES
 from .rules import outcome as outcome_of
+from .task_fields import encoded
 
 # --- questions ------------------------------------------------------------------------------------------------------
 
@@ -339,11 +339,7 @@ def note(d: Draft) -> None:
 
 def update(d: Draft) -> None:
     """Apply field changes that `flag` and `hand_back` carry, as `update` would, in the same move."""
-    fields = dict(d.args.get("fields", ()))
-    if "labels" in fields:
-        fields["labels"] = json.dumps(fields["labels"])
-    if fields.get("seat") is not None:
-        fields["seat"] = dumps(fields["seat"])
+    fields = encoded(d.args.get("fields", {}))
     d.put(**{name: value for name, value in fields.items() if value != d.get(name)})
 
 

@@ -12,7 +12,8 @@ from .decision_builder import Draft
 from .errors import IllegalMove, Invalid, NotAllowed, Precondition
 from .model import DONE, ENDED, FINISHED, HUMAN, PENDING, REVIEW, TIMEOUT, WITHDRAWN, Question, Ref
 from .questions import allowed, allows
-from .rules import FIELDS, KINDS, ROLES, WITHDRAWABLE, valid_from
+from .rules import KINDS, ROLES, WITHDRAWABLE, valid_from
+from .task_fields import UPDATES
 from .time_format import lasting
 
 
@@ -318,9 +319,9 @@ def may_update(d: Draft) -> str:
     who = d.action.who
     fields = d.args.get("fields", ())
     for field in fields:
-        if FIELDS[field] not in ROLES[who.role]:
+        if UPDATES[field] not in ROLES[who.role]:
             raise NotAllowed(f"Cannot change {field} of {d.key}", reason="only people change limits, gates and priorities")
-        if FIELDS[field] == "holder" and not who.is_person and not d.holds_claim:
+        if UPDATES[field] == "holder" and not who.is_person and not d.holds_claim:
             raise NotAllowed(f"Cannot change {field} of {d.key}", reason="an agent does that only to what it has claimed")
     if "requires" in fields:
         _approver(d, d.key)

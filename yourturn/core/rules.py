@@ -169,24 +169,6 @@ ADMIN_VERBS: dict[str, str] = {
     "restore": "admin",
 }
 
-#: Field of `update` -> the group that may change it. An agent describes what it holds, but never raises a limit or removes a gate.
-FIELDS: dict[str, str] = {
-    "title": "holder",
-    "description": "holder",
-    "labels": "any",
-    "acceptance": "human",
-    "priority": "human",
-    "type": "human",
-    "complexity": "human",
-    "requires": "human",
-    "role": "human",
-    "max_retries": "human",
-    "branch": "holder",
-    "session_id": "holder",
-    "host": "holder",
-    "seat": "holder",
-}
-
 
 class Kind(NamedTuple):
     asks: str  #: what the person is asked to do

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .commands import answers, goes_on, hint, hints, next_steps, then, unattended, ways
 from .history import events, history, output
-from .labels import ICONS, WORDS, person, quoted
+from .labels import ICONS, WORDS, as_text, person, quoted
 from .lists import GROUPS, SOON, awaiting, grouped, inbox, inbox_groups, inbox_rows, more, old_id, task_rows, tasks, tree
 from .questions import context_lines, option_lines, question, result, silence
 from .task import followed, task, tries
@@ -19,6 +19,7 @@ __all__ = [
     "SOON",
     "WORDS",
     "answers",
+    "as_text",
     "awaiting",
     "context_lines",
     "events",

@@ -21,6 +21,11 @@ def person(actor: str) -> str:
     return safe(actor.partition(":")[2] or actor)
 
 
+def as_text(value: Any) -> str:
+    """A field's value in a fact: the items of a list with commas between."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
+
+
 def quoted(value: Any) -> str:
     if isinstance(value, bool):
         return "“yes”" if value else "“no”"

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ..core.task_fields import TASK_FIELDS
 from .commands import next_steps
-from .labels import WORDS
+from .labels import WORDS, as_text
 from .lists import old_id, state_of
 from .questions import question, result
 from .terminal import ago, bold, cells, clock, columns, left, one_line, safe, width
@@ -33,7 +34,7 @@ def task(
         f"requires {t['requires']}" if t["requires"] else "",
         f"role {t['role']}" if t["role"] else "",
         f"put aside until {clock(t['wake_at'])}" if t["wake_at"] else "",
-        f"labels {', '.join(t['labels'])}" if t["labels"] else "",
+        *[f"{field.label.lower()} {safe(as_text(t[name]))}" for name, field in TASK_FIELDS.items() if field.label and t[name]],
     ]
     row = ""
     for fact in filter(None, facts):

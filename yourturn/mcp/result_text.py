@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ..core.task_fields import TASK_FIELDS
 from ..worker.claude.hook_question import EDITED
 
 _END = (
@@ -104,10 +105,7 @@ def whereabouts(task: dict[str, Any], holds: bool = False) -> str:
 
 
 #: What an agent needs to know of a task; the rest is the desk's own business.
-_SHOWN = (
-    "key", "title", "description", "acceptance", "state", "priority", "type", "complexity", "role", "labels", "parent",
-    "depends_on", "blocked_by", "requires", "awaiting", "branch", "retry_count", "max_retries", "summary", "reason",
-)  # fmt: skip
+_SHOWN = tuple(name for name, field in TASK_FIELDS.items() if field.agents)
 
 
 def task(t: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ..core.rules import KINDS, REASONS
+from ..core.task_fields import TASK_FIELDS
 
 
 class Tool(NamedTuple):
@@ -108,12 +109,11 @@ STANDING: dict[str, Any] = {
 
 _CHILD = _object(
     ("title",),
-    title=_text("What is to be done, in one line."),
-    description=_text("What whoever takes it needs to know."),
-    acceptance=_text("How one can tell that it is done."),
-    complexity=_text("How big it is.", enum=["trivial", "small", "medium", "large", "xlarge"]),
-    priority={"type": "integer", "minimum": 0, "maximum": 4, "description": "0 is the most urgent, 4 the least."},
-    role=_text("Which agent should take it."),
+    **{
+        name: {**field.check.schema, "description": field.child}
+        for name, field in TASK_FIELDS.items()
+        if field.child and field.check is not None
+    },
     depends_on={
         "type": "array",
         "items": {"type": "string"},

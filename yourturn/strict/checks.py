@@ -17,6 +17,7 @@ from ..client import Client
 from ..core.canonical_json import digest
 from ..core.model import BLOCKED, DONE, ENDED, PENDING, READY, RESOLVED
 from ..core.step_paths import place
+from ..core.task_fields import TASK_FIELDS
 from ..db.reads import Reader
 from ..desk.desk import Desk
 from ..health.audit import verify
@@ -132,12 +133,8 @@ def _looked(client: Client) -> list[tuple[str, list[str]]]:
 
 # --- what the API shows, against what the log tells ---------------------------------------------------------------------
 
-#: Fields of a task that its events tell under the same name.
-_TOLD = (
-    "title", "description", "state", "priority", "type", "complexity", "parent", "requires", "role", "labels", "acceptance",
-    "retry_count", "max_retries", "branch", "session_id", "workflow", "summary", "failure", "reason", "wake_at", "external_id",
-    "created_by", "created_at", "ended_at", "extra", "host", "seat", "journal",
-)  # fmt: skip
+#: Fields of a task that its events name.
+_TOLD = tuple(name for name, field in TASK_FIELDS.items() if field.told)
 #: A question's fields: in the API, in an event.
 _ASKED = {
     **{name: name for name in (

@@ -33,8 +33,9 @@ from ..core.model import (
     WITHDRAWN,
     WORKING,
 )
-from ..core.rules import CHOICES, FIELDS, KINDS, ROLES, TRANSITIONS, WITHDRAWABLE, outcome
+from ..core.rules import CHOICES, KINDS, ROLES, TRANSITIONS, WITHDRAWABLE, outcome
 from ..core.step_paths import place
+from ..core.task_fields import UPDATES
 from .replay import Move, Replay, Row
 
 #: The highest role of each sort of actor. Roles change, and the log keeps only the names of actors.
@@ -57,8 +58,8 @@ def _moves(replay: Replay, m: Move) -> Iterator[str]:
     if may == {"holder"} and m.was.get("holder") is None:
         yield "nobody held the claim"
     if m.verb in ("update", "flag") and m.event["actor"].startswith("agent:"):
-        for name in set(m.data.get("set", ())) & set(FIELDS):
-            if FIELDS[name] not in ROLES["agent"]:
+        for name in set(m.data.get("set", ())) & set(UPDATES):
+            if UPDATES[name] not in ROLES["agent"]:
                 yield f"an agent changed {name}"
 
 

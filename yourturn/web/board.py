@@ -9,9 +9,9 @@ from urllib.parse import urlencode
 
 from ..client import Client
 from ..core import permissions
-from ..core.actions import COMPLEXITIES, REQUIRES, TYPES
 from ..core.errors import Invalid, YourturnError
 from ..core.model import STATES
+from ..core.task_fields import COMPLEXITIES, NEW, REQUIRES, TASK_FIELDS, TYPES
 from . import inbox, view_models
 from .inbox import new_key
 from .request import Go, Page, Shown, Visit
@@ -203,7 +203,10 @@ def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
 
 # --- a new one --------------------------------------------------------------------------------------------------------
 
-FIELDS = ("title", "description", "project", "priority", "type", "complexity", "requires", "depends_on", "labels", "acceptance")
+#: What the form sends.
+FIELDS = ("project", "depends_on", *NEW)
+#: Lines of the form that show a plain text: field -> label.
+PLAIN = {name: field.label for name, field in TASK_FIELDS.items() if field.label}
 
 
 def new(visit: Visit) -> Shown:
@@ -225,6 +228,7 @@ def _form(visit: Visit, given: dict[str, str], wrong: str = "", hint: str = "", 
             "sizes": COMPLEXITIES,
             "gates": REQUIRES,
             "priorities": PRIORITIES,
+            "plain": PLAIN,
             "worker": any(w["running"] for w in visit.client.workers()) or visit.client.counts().get("working", 0),
         },
         status,
@@ -233,15 +237,10 @@ def _form(visit: Visit, given: dict[str, str], wrong: str = "", hint: str = "", 
 
 def create(visit: Visit) -> Shown:
     given = {name: visit.field(name) for name in FIELDS}
-    args: dict[str, Any] = {
-        name: given[name] for name in ("description", "type", "complexity", "requires", "project", "acceptance") if given[name]
-    }
+    args: dict[str, Any] = {name: value for name, value in given.items() if value and name != "title"}
+    args["depends_on"] = [word for word in re.split(r"[,\s]+", given["depends_on"]) if word]
     try:
-        if given["priority"]:
-            args["priority"] = int(given["priority"]) if given["priority"] in PRIORITIES else given["priority"]
-        args["labels"] = [word for word in re.split(r"[,\s]+", given["labels"]) if word]
-        args["depends_on"] = [word for word in re.split(r"[,\s]+", given["depends_on"]) if word]
-        made = visit.client.create(given["title"], key=visit.key, draft=bool(visit.field("draft")) or None, **args)
+        task = visit.client.create(given["title"], key=visit.key, draft=bool(visit.field("draft")) or None, **args)
     except YourturnError as error:
         return _form(visit, given, f"{error}.", error.hint, error.http_status)
-    return Go(f"/tasks/{made['key']}")
+    return Go(f"/tasks/{task['key']}")

@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..core.model import READY
-from ..display import old_id, person
+from ..display import as_text, old_id, person
 from ..display.terminal import length, micros
 from . import charts, event_text, labels, layout, page_version, view_models
+from .board import PLAIN
 from .inbox import new_key
 from .request import Data, Go, Page, Part, Shown, Visit
 from .task_actions import did, moves
@@ -229,7 +230,7 @@ def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
             False,
         ),
         ("Put aside", f"until {view_models.day(t['wake_at'], now)}" if t["wake_at"] else "", False),
-        ("Labels", ", ".join(t["labels"]), False),
+        *[(label, as_text(t[name]), False) for name, label in PLAIN.items()],
     ]
 
 

@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ...core import fields as f
-from ...core.actions import COMPLEXITIES, REQUIRES, TYPES
 from ...core.canonical_json import digest
 from ...core.errors import Invalid
 from ...core.rules import KINDS
+from ...core.task_fields import COMPLEXITIES, REQUIRES, TYPES
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
