@@ -257,7 +257,7 @@ def test_the_first_page_can_be_read_without_a_network(web, visit, width):
         page.goto(web.url + path)
         expect(page.get_by_role("heading", name="Not live")).to_be_visible()
         expect(page.get_by_role("link", name="Try again")).to_be_visible()
-        assert page.evaluate("getComputedStyle(document.querySelector('.door')).display") == "grid", "in its clothes"
+        assert page.evaluate("getComputedStyle(document.querySelector('.signed-out')).display") == "grid", "in its clothes"
 
 
 @widths

@@ -19,10 +19,9 @@ from ..api.endpoint import ApiEndpoint
 from ..api.route_table import rows as api_rows
 from ..core.errors import NotFound, StoreTrouble, Usage, YourturnError
 from ..desk.lookups import Clock
-from ..web import layout
-from ..web.page_table import FILES
-from ..web.page_table import rows as page_rows
-from ..web.pages import Files, PageEndpoint, error_page
+from ..web import assets, layout
+from ..web.endpoint import PageEndpoint, error_page
+from ..web.route_table import ROWS as PAGE_ROWS
 from .address import ServerAddress
 from .app_state import AppState
 from .desk_pool import DeskPool
@@ -40,7 +39,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
-        layout.warm()
+        layout.load_templates()
         if reconcile:
             state.start()
         async with mcp.run() if mcp else nullcontext():
@@ -55,8 +54,8 @@ def create_app(
         Route("/mcp", mcp or Unavailable("The Model Context Protocol", "yourturn[mcp]")),
         Route("/healthz", HealthCheck(state, database=False)),
         Route("/readyz", HealthCheck(state, database=True)),
-        *_routes(state, PageEndpoint, page_rows()),
-        *(Route(path, Files(name)) for path, name in FILES.items()),
+        *_routes(state, PageEndpoint, PAGE_ROWS),
+        *(Route(path, assets.StaticFiles(name)) for path, name in assets.ROUTES.items()),
     ]
     app = Starlette(
         routes=routes,

@@ -1,85 +1,76 @@
-"""Activity: the event log in words, the newest first."""
+"""The activity page: the event log in words, newest first."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
+from ..client import Client
 from ..core.errors import Invalid
-from . import view_models
+from . import times
 from .event_text import Told, gathered, told
-from .request import Page, Shown, Visit
+from .request import Page, PageRequest, PageResult
 
+#: Events on one page.
 PAGE = 60
 
 
-class Wish(NamedTuple):
+class ActivityFilter(NamedTuple):
     project: str = ""
     task: str = ""
     actor: str = ""
     before: str = ""
 
-    def url(self, **other: Any) -> str:
-        asked = {name: str(value) for name, value in self._replace(**{"before": "", **other})._asdict().items() if value}
-        return f"/activity?{urlencode(asked)}" if asked else "/activity"
+    def url(self, **changes: Any) -> str:
+        fields = self._replace(**{"before": "", **changes})._asdict()
+        query = {name: str(value) for name, value in fields.items() if value}
+        return f"/activity?{urlencode(query)}" if query else "/activity"
 
 
-def show(visit: Visit) -> Shown:
-    client, q = visit.client, visit.query
-    wish = Wish(
-        q.get("project", "").strip().upper()[:40],
-        q.get("task", "").strip()[:60],
-        q.get("actor", "").strip()[:120],
-        q.get("before", ""),
-    )
-    if wish.before and not (wish.before.isascii() and wish.before.isdigit() and len(wish.before) < 19):
+def parse_filter(query: dict[str, str]) -> ActivityFilter:
+    before = query.get("before", "")
+    if before and not (before.isascii() and before.isdigit() and len(before) < 19):
         raise Invalid("before must be the number of an event")
+    project, task, actor = (query.get(name, "").strip() for name in ("project", "task", "actor"))
+    return ActivityFilter(project.upper()[:40], task[:60], actor[:120], before)
+
+
+def show(request: PageRequest) -> PageResult:
+    client, wanted = request.client, parse_filter(request.query)
     filters: dict[str, Any] = {}
-    if wish.project:
-        filters["project"] = wish.project
-    if wish.actor:
-        filters["actor"] = wish.actor if ":" in wish.actor or wish.actor == "system" else _named(client, wish.actor)
-    if wish.before:
-        filters["before"] = int(wish.before)
-    found = client.history(wish.task or None, limit=PAGE + 1, **filters)[::-1]
-    more, found = len(found) > PAGE, found[:PAGE]
-    now = view_models.now_of(client)
+    if wanted.project:
+        filters["project"] = wanted.project
+    if wanted.actor:
+        filters["actor"] = _actor(client, wanted.actor)
+    if wanted.before:
+        filters["before"] = int(wanted.before)
+    events = client.history(wanted.task or None, limit=PAGE + 1, **filters)[::-1]
+    more, events = len(events) > PAGE, events[:PAGE]
+    now = times.desk_time(client)
     days: list[tuple[str, list[Told]]] = []
-    for event in gathered(found):
-        day = _day(event["at"], now)
+    for event in gathered(events):
+        day = times.past_day(event["at"], now)
         if not days or days[-1][0] != day:
             days.append((day, []))
         days[-1][1].append(told(event, now))
-    chips = [
-        (words, wish.url(**{name: ""}))
-        for name, words in (("project", wish.project), ("task", wish.task), ("actor", wish.actor))
-        if words
-    ]
+    active = (("project", wanted.project), ("task", wanted.task), ("actor", wanted.actor))
     return Page(
         "activity.html",
         {
             "here": "activity",
-            "wish": wish,
+            "wanted": wanted,
             "days": days,
-            "chips": chips,
+            "chips": [(label, wanted.url(**{name: ""})) for name, label in active if label],
             "projects": [p["key"] for p in client.projects()],
-            "older": wish.url(before=found[-1]["seq"]) if more else "",
-            "newest": wish.url() if wish.before else "",
+            "older": wanted.url(before=events[-1]["seq"]) if more else "",
+            "newest": wanted.url() if wanted.before else "",
         },
     )
 
 
-def _named(client: Any, name: str) -> str:
-    """ana is a person, if there is one of that name; else an agent."""
+def _actor(client: Client, name: str) -> str:
+    """The actor of a name without its type: a person if there is one of that name, else an agent."""
+    if ":" in name or name == "system":
+        return name
     people = {user["name"] for user in client.users()} if client.who.is_person else set()
     return f"human:{name}" if name in people or name == client.who.name.partition(":")[2] else f"agent:{name}"
-
-
-def _day(moment: str, now: int) -> str:
-    then = datetime.fromisoformat(moment).astimezone()
-    today = datetime.fromtimestamp(now / 1_000_000).astimezone()
-    days = (today.date() - then.date()).days
-    if days < 2:
-        return ("Today", "Yesterday")[max(0, days)]
-    return f"{then:%A}, {then.day} {then:%B}" + (f" {then.year}" if then.year != today.year else "")

@@ -12,9 +12,8 @@ from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..core.model import STATES
 from ..core.task_fields import COMPLEXITIES, NEW, REQUIRES, TASK_FIELDS, TYPES
-from . import inbox, view_models
-from .inbox import new_key
-from .request import Go, Page, Shown, Visit
+from . import inbox_summary, times, view_models
+from .request import Page, PageRequest, PageResult, Redirect, idempotency_key
 
 #: The lanes of the board, in their order; the rest lies below in a fold.
 LANES = ("ready", "blocked", "working", "human", "review", "done")
@@ -33,11 +32,11 @@ class Card(NamedTuple):
     priority: int
     state: view_models.Tag
     ask: str  #: what a person is asked
-    who: view_models.Who | None
+    who: view_models.ActorView | None
     fact: str
     since: str
-    time: view_models.Time | None
-    when: view_models.Moment
+    time: times.Countdown | None
+    when: times.Moment
     waits: str
 
 
@@ -90,12 +89,12 @@ def card(t: Mapping[str, Any], now: int) -> Card:
         t["priority"],
         view_models.state(t["state"]),
         ask,
-        view_models.holder(t) if t["state"] == "working" else None,
+        view_models.working_agent(t) if t["state"] == "working" else None,
         "" if ask else fact(t, now),
-        view_models.short(max(0, -view_models.seconds_until(t["updated_at"], now))) if t["claim"] else view_models.ago(when, now),
-        view_models.countdown(waiting, now) if waiting else None,
-        view_models.at(when, now),
-        view_models.short(max(0, -view_models.seconds_until(waiting["asked_at"], now))) if waiting else "",
+        times.elapsed_since(t["updated_at"], now) if t["claim"] else times.ago(when, now),
+        times.countdown(waiting, now) if waiting else None,
+        times.moment(when, now),
+        times.elapsed_since(waiting["asked_at"], now) if waiting else "",
     )
 
 
@@ -105,29 +104,29 @@ def fact(t: Mapping[str, Any], now: int) -> str:
         rest = len(t["blocked_by"]) - 1
         return f"waits for {t['blocked_by'][0]}" + (f" and {rest} more" if rest else "")
     if t["wake_at"]:
-        return f"until {view_models.day(t['wake_at'], now)}"
+        return f"until {times.future_day(t['wake_at'], now)}"
     if t["ended_at"]:
         return str(t["reason"] or "")
     return f"for {t['role']}" if t["role"] and not t["claim"] else ""
 
 
-def _asking(visit: Visit, project: str, now: int) -> list[Card]:
+def _asking(request: PageRequest, project: str, now: int) -> list[Card]:
     """The lane of people: what runs out first stands first, as in the inbox."""
-    order = inbox.survey(visit, inbox.Wish(whose="all", project=project), now).order
+    order = inbox_summary.summarize(request, inbox_summary.InboxFilter(whose="all", project=project), now).order
     asking = dict.fromkeys(q["task"] for _, q in order if q["blocking"] and q["id"] != q["task"])
-    return [card(visit.client.show(key), now) for key in list(asking)[:CARDS]]
+    return [card(request.client.show(key), now) for key in list(asking)[:CARDS]]
 
 
-def show(visit: Visit) -> Shown:
-    wish = wish_of(visit.query)
-    client = visit.client
+def show(request: PageRequest) -> PageResult:
+    wish = wish_of(request.query)
+    client = request.client
     common = {
         "here": "tasks",
         "wish": wish,
         "may": permissions.may(client.who, "create"),
         "projects": [p["key"] for p in client.projects()],
     }
-    return _list(client, wish, common) if wish.view == "list" else _board(visit, wish, common)
+    return _list(client, wish, common) if wish.view == "list" else _board(request, wish, common)
 
 
 EMPTY = {
@@ -140,16 +139,16 @@ EMPTY = {
 }
 
 
-def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
-    client, project = visit.client, wish.project or None
-    counts, now = client.counts(project), view_models.now_of(client)
+def _board(request: PageRequest, wish: Wish, common: dict[str, Any]) -> PageResult:
+    client, project = request.client, wish.project or None
+    counts, now = client.counts(project), times.desk_time(client)
     lanes = []
     for name in LANES:
         count = counts.get(name, 0)
         if not count:
             cards = []
         elif name == "human":
-            cards = _asking(visit, wish.project, now)
+            cards = _asking(request, wish.project, now)
         else:
             found = client.ready(project=project, limit=CARDS) if name == "ready" else []
             over = name == "done"
@@ -167,7 +166,7 @@ def _board(visit: Visit, wish: Wish, common: dict[str, Any]) -> Shown:
     return Page("board.html", {**common, **known})
 
 
-def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
+def _list(client: Client, wish: Wish, common: dict[str, Any]) -> PageResult:
     filters: dict[str, Any] = {name: value for name in ("type", "search") if (value := getattr(wish, name))}
     if wish.priority:
         filters["priority"] = int(wish.priority)
@@ -175,7 +174,7 @@ def _list(client: Client, wish: Wish, common: dict[str, Any]) -> Shown:
         state=wish.state or None, project=wish.project or None, after=wish.after or None, newest=True, limit=PAGE + 1, **filters
     )
     more, found = len(found) > PAGE, found[:PAGE]
-    now, counts = view_models.now_of(client), client.counts(wish.project or None)
+    now, counts = times.desk_time(client), client.counts(wish.project or None)
     menu = [
         ("State", [(view_models.state(s).label, wish.url(state=s), counts[s], wish.state == s) for s in STATES if counts.get(s)]),
         ("Priority", [(words, wish.url(priority=p), "", wish.priority == p) for p, words in PRIORITIES.items()]),
@@ -209,38 +208,38 @@ FIELDS = ("project", "depends_on", *NEW)
 PLAIN = {name: field.label for name, field in TASK_FIELDS.items() if field.label}
 
 
-def new(visit: Visit) -> Shown:
-    given = {name: visit.query.get(name, "")[:300] for name in ("project", "title")}
-    return _form(visit, {"priority": "2", "type": "task", "complexity": "medium", **{k: v for k, v in given.items() if v}})
+def new(request: PageRequest) -> PageResult:
+    given = {name: request.query.get(name, "")[:300] for name in ("project", "title")}
+    return _form(request, {"priority": "2", "type": "task", "complexity": "medium", **{k: v for k, v in given.items() if v}})
 
 
-def _form(visit: Visit, given: dict[str, str], wrong: str = "", hint: str = "", status: int = 200) -> Shown:
+def _form(request: PageRequest, given: dict[str, str], wrong: str = "", hint: str = "", status: int = 200) -> PageResult:
     return Page(
-        "new.html",
+        "new_task.html",
         {
             "here": "tasks",
             "given": {**dict.fromkeys(FIELDS, ""), **given},
             "wrong": wrong,
             "hint": hint,
-            "key": new_key(),
-            "projects": visit.client.projects(),
+            "key": idempotency_key(),
+            "projects": request.client.projects(),
             "types": TYPES,
             "sizes": COMPLEXITIES,
             "gates": REQUIRES,
             "priorities": PRIORITIES,
             "plain": PLAIN,
-            "worker": any(w["running"] for w in visit.client.workers()) or visit.client.counts().get("working", 0),
+            "worker": any(w["running"] for w in request.client.workers()) or request.client.counts().get("working", 0),
         },
         status,
     )
 
 
-def create(visit: Visit) -> Shown:
-    given = {name: visit.field(name) for name in FIELDS}
+def create(request: PageRequest) -> PageResult:
+    given = {name: request.field(name) for name in FIELDS}
     args: dict[str, Any] = {name: value for name, value in given.items() if value and name != "title"}
     args["depends_on"] = [word for word in re.split(r"[,\s]+", given["depends_on"]) if word]
     try:
-        task = visit.client.create(given["title"], key=visit.key, draft=bool(visit.field("draft")) or None, **args)
+        task = request.client.create(given["title"], key=request.key, draft=bool(request.field("draft")) or None, **args)
     except YourturnError as error:
-        return _form(visit, given, f"{error}.", error.hint, error.http_status)
-    return Go(f"/tasks/{task['key']}")
+        return _form(request, given, f"{error}.", error.hint, error.http_status)
+    return Redirect(f"/tasks/{task['key']}")

@@ -1,4 +1,4 @@
-"""Edit first: a permission is changed before it is given. Both versions are shown, and the new one has a digest of its own."""
+"""Edit a permission before it is given: the input of its action changes, and the edited action gets a digest of its own."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..core.canonical_json import digest, loads
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
 from ..display.terminal import HIDDEN
-from . import evidence, view_models
-from .question_view import Asked, find, made
-from .request import Go, Page, Shown, Visit
+from . import evidence, times
+from .question_view import Question, article, find_question
+from .request import Page, PageRequest, PageResult, Redirect
 
 
-class Entry(NamedTuple):
-    """One argument that may be changed: as text, or as JSON where it is no text or hides signs."""
+class Argument(NamedTuple):
+    """A field of the form: text, or JSON if the value is not a text or contains hidden characters."""
 
     name: str
     text: str
@@ -23,59 +23,63 @@ class Entry(NamedTuple):
     rows: int
 
 
-def _entries(given: Any) -> list[Entry]:
-    found = []
-    for name, value in given.items():
+def _arguments(values: Any) -> list[Argument]:
+    arguments = []
+    for name, value in values.items():
         plain = isinstance(value, str) and not HIDDEN.search(value)
-        text = value if plain else evidence.as_text(value) if not isinstance(value, str) else _quoted(value)
-        found.append(Entry(str(name), text, not plain, min(12, text.count("\n") + 1 + len(text) // 90)))
-    return found
+        text = value if plain else _quoted(value) if isinstance(value, str) else evidence.as_text(value)
+        arguments.append(Argument(str(name), text, not plain, min(12, text.count("\n") + 1 + len(text) // 90)))
+    return arguments
 
 
 def _quoted(value: str) -> str:
-    return HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return evidence.escape_hidden(json.dumps(value, ensure_ascii=False))
 
 
-def _permission(visit: Visit) -> tuple[Asked, Any]:
-    q = find(visit.client, visit.path["id"])
-    given = evidence.editable(q["action"])
-    if q["kind"] != "permission" or given is None:
+def _permission(request: PageRequest) -> tuple[Question, Any]:
+    q = find_question(request.client, request.path_params["id"])
+    values = evidence.editable(q["action"])
+    if q["kind"] != "permission" or values is None:
         raise NotFound(f"{q['id']} has nothing that could be edited")
-    return q, given
+    return q, values
 
 
-def edit(visit: Visit) -> Shown:
-    q, given = _permission(visit)
+def show(request: PageRequest) -> PageResult:
+    q, values = _permission(request)
     if q["status"] != PENDING:
-        return Go(f"/questions/{q['id']}")
-    shown = made(visit.client, q, view_models.now_of(visit.client), "page")
-    return Page("edit.html", {"here": "inbox", "q": shown, "entries": _entries(given), "new": None, "wrong": "", "action": ""})
+        return Redirect(f"/questions/{q['id']}")
+    return _page(request, q, _arguments(values))
 
 
-def edited(visit: Visit) -> Shown:
-    """Both versions, and the digest of the new one. Nothing is allowed yet."""
-    q, given = _permission(visit)
+def preview(request: PageRequest) -> PageResult:
+    """Both versions, and the digest of the edited one. Nothing is allowed yet."""
+    q, values = _permission(request)
     if q["status"] != PENDING:
-        return Go(f"/questions/{q['id']}")
-    entries = _entries(given)
-    new: dict[str, Any] = {}
-    wrong = ""
-    shown_again = []
-    for at, entry in enumerate(entries):
-        typed = visit.field(f"arg{at}")
-        shown_again.append(entry._replace(text=typed))
+        return Redirect(f"/questions/{q['id']}")
+    edited: dict[str, Any] = {}
+    arguments, wrong = [], ""
+    for index, argument in enumerate(_arguments(values)):
+        text = request.field(f"arg{index}")
+        arguments.append(argument._replace(text=text))
         try:
-            new[entry.name] = loads(typed, entry.name) if entry.is_json else typed
+            edited[argument.name] = loads(text, argument.name) if argument.is_json else text
         except Invalid as error:
             wrong = f"{error}."
-    name = next(n for n, value in q["action"].items() if value is given)
-    action = {**q["action"], name: new}
-    same = not wrong and digest(action) == q["digest"]
-    shown = made(visit.client, q, view_models.now_of(visit.client), "page")
+    if wrong:
+        return _page(request, q, arguments, wrong, status=422)
+    name = next(name for name, value in q["action"].items() if value is values)
+    action = {**q["action"], name: edited}
+    if digest(action) == q["digest"]:
+        return _page(request, q, arguments, "Nothing was changed. Allow it as it is, or change something.")
+    return _page(request, q, arguments, action=action)
+
+
+def _page(
+    request: PageRequest, q: Question, arguments: list[Argument], wrong: str = "", action: Any = None, status: int = 200
+) -> Page:
     context = {
-        "here": "inbox", "q": shown, "entries": shown_again,
-        "new": None if wrong or same else evidence.action(action, digest(action)),
-        "wrong": wrong or ("Nothing was changed. Allow it as it is, or change something." if same else ""),
-        "action": json.dumps(action),
+        "here": "inbox", "q": article(request.client, q, times.desk_time(request.client), "page"), "arguments": arguments,
+        "edited": evidence.action(action, digest(action)) if action else None,
+        "wrong": wrong, "action": json.dumps(action) if action else "",
     }  # fmt: skip
-    return Page("edit.html", context, 422 if wrong else 200)
+    return Page("edit.html", context, status)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from . import view_models
+from . import times, view_models
 
 #: action -> what was done; {key} is the task, {it} a detail of the event.
 DID = {
@@ -71,14 +71,14 @@ SESSION = frozenset({"host", "seat", "session_id"})
 
 class Told(NamedTuple):
     seq: int
-    who: view_models.Who
+    who: view_models.ActorView
     alone: bool
     before: str  #: the sentence up to the task's key, and after it
     after: str
     task: str
     said: str  #: what somebody wrote
     move: tuple[view_models.Tag, view_models.Tag] | None
-    at: view_models.Moment
+    at: times.Moment
     clock: str
     tone: str
     brief: str  #: the sentence without the task
@@ -100,15 +100,15 @@ def told(e: Mapping[str, Any], now: int) -> Told:
     actor = e["actor"]
     return Told(
         e["seq"],
-        view_models.who(actor),
+        view_models.actor_view(actor),
         e["action"] in ALONE,
         before,
         after,
         e["task"] or "",
         _said(e),
         moved,
-        view_models.at(e["at"], now),
-        view_models.clock(e["at"]),
+        times.moment(e["at"], now),
+        times.clock(e["at"]),
         tone(e),
         sentence(e),
     )

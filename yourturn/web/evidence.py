@@ -1,6 +1,6 @@
-"""What a person judges by: the exact action, a diff, an error, and what the agent says about them.
+"""The evidence for an answer: the exact action, a diff, an error, and the agent's own words.
 
-An action and a kept diff are what Yourturn knows. Whatever stands in a question's context was written by an agent.
+Yourturn recorded the action and the diff read from git. Everything in a question's context was written by an agent.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from ..core.field_text import label, option_label, snake
 from ..core.questions import EDITABLE
 from ..display.terminal import HIDDEN
 
-#: Lines of a diff that are shown; and how many are shown unfolded.
-MOST, FLAT = 4000, 200
-#: Characters of JSON that stand in one line.
-BRIEF = 72
-#: Names under which an agent's context speaks of an error, a diff, its own choice, its own words.
+#: Lines of a diff that are shown, and that are shown unfolded.
+MAX_LINES, MAX_UNFOLDED = 4000, 200
+#: Files of a diff that are shown unfolded.
+MAX_FILES_UNFOLDED = 8
+#: Characters of JSON on one line.
+MAX_JSON_LINE = 72
+#: Keys of an agent's context that contain an error, a diff, its suggestion, its own words.
 ERRORS = ("error", "error_details", "errorDetails", "traceback", "exception")
 DIFFS = ("diff", "patch")
-CHOICES = ("suggestion", "suggested", "recommendation", "preferred")
+SUGGESTIONS = ("suggestion", "suggested", "recommendation", "preferred")
 WORDS = ("text", "summary", "message")
 
 
 class Action(NamedTuple):
     tool: str
-    command: str  #: what a shell would run, where that is what it is
+    command: str  #: the shell command, if the action is one
     args: tuple[tuple[str, str], ...]
     facts: tuple[tuple[str, str], ...]
     digest: str
@@ -37,56 +39,67 @@ class Action(NamedTuple):
         return " ".join(self.digest[at : at + 4] for at in (0, 4, 8)) if self.digest else ""
 
 
-class Line(NamedTuple):
-    sort: str  #: add, del, ctx, hunk
+class DiffLine(NamedTuple):
+    type: str  #: add, del, ctx, hunk
     number: str
     sign: str
     text: str
 
 
-class File(NamedTuple):
+class DiffFile(NamedTuple):
     name: str
     added: int
     removed: int
-    lines: tuple[Line, ...]
+    lines: tuple[DiffLine, ...]
 
 
 class Diff(NamedTuple):
-    files: tuple[File, ...]
+    files: tuple[DiffFile, ...]
     source: str
     folded: bool
     cut: int  #: lines that are not shown
 
 
 def as_text(value: Any) -> str:
-    """A value as one reads it: text as it is, everything else as JSON in which no sign hides."""
+    """Text unchanged; everything else as JSON, with hidden characters escaped."""
     if isinstance(value, str):
         return value
-    brief = json.dumps(value, ensure_ascii=False)
-    text = brief if len(brief) <= BRIEF else json.dumps(value, indent=2, ensure_ascii=False)
+    line = json.dumps(value, ensure_ascii=False)
+    return escape_hidden(line if len(line) <= MAX_JSON_LINE else json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def escape_hidden(text: str) -> str:
     return HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
-def action(found: Any, digest: str | None) -> Action:
-    """Everything that would run, in rows; nothing is left out and nothing is cut."""
-    if not isinstance(found, dict):
-        return Action("", as_text(found) if isinstance(found, str) else "", (("action", as_text(found)),), (), digest or "")
-    given = next((found[name] for name in EDITABLE if isinstance(found.get(name), dict)), None)
-    rest = {name: value for name, value in found.items() if value is not given or given is None}
+def action(value: Any, digest: str | None) -> Action:
+    """The whole action in rows; nothing is left out or cut."""
+    if not isinstance(value, dict):
+        text = as_text(value)
+        return Action("", text if isinstance(value, str) else "", (("action", text),), (), digest or "")
+    arguments = editable(value)
+    rest = {name: item for name, item in value.items() if item is not arguments or arguments is None}
     tool = rest.pop("tool", "")
-    args = dict(given) if given is not None else {}
+    args = dict(arguments) if arguments is not None else {}
     command = args.pop("command") if isinstance(args.get("command"), str) else ""
-    shown = [(name, as_text(value)) for name, value in args.items()]
     facts = [("Tool", as_text(tool))] if tool else []
-    names = {"folder": "Folder", "cwd": "Folder", "timeout": "Time limit"}
-    facts += [(names.get(name, name), as_text(value)) for name, value in rest.items() if value not in (None, "")]
-    return Action(as_text(tool), command, tuple(shown), tuple(facts), digest or "")
+    labels = {"folder": "Folder", "cwd": "Folder", "timeout": "Time limit"}
+    facts += [(labels.get(name, name), as_text(item)) for name, item in rest.items() if item not in (None, "")]
+    shown = tuple((name, as_text(item)) for name, item in args.items())
+    return Action(as_text(tool), command, shown, tuple(facts), digest or "")
 
 
-def command_of(found: Any) -> str:
-    """The action in one line, for a row."""
-    it = action(found, None)
-    return it.command or f"{it.tool} " + " ".join(f"{name}={text}" for name, text in it.args)
+def command_of(value: Any) -> str:
+    """The action on one line, for a row."""
+    parsed = action(value, None)
+    return parsed.command or f"{parsed.tool} " + " ".join(f"{name}={text}" for name, text in parsed.args)
+
+
+def editable(value: Any) -> Mapping[str, Any] | None:
+    """The part of an action that a person may edit: its input, never the tool or the folder."""
+    if not isinstance(value, dict):
+        return None
+    return next((value[name] for name in EDITABLE if isinstance(value.get(name), dict)), None)
 
 
 def error_of(context: Any) -> str:
@@ -96,7 +109,9 @@ def error_of(context: Any) -> str:
 
 
 def suggestion_of(context: Any) -> Any:
-    return next((context[name] for name in CHOICES if context.get(name) is not None), None) if isinstance(context, dict) else None
+    if not isinstance(context, dict):
+        return None
+    return next((context[name] for name in SUGGESTIONS if context.get(name) is not None), None)
 
 
 def diff_of(context: Any) -> str:
@@ -106,38 +121,40 @@ def diff_of(context: Any) -> str:
 
 
 def own_words(context: Any, options: Iterable[str] = ()) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """What the agent says, and what else it gives: all but what has a place of its own (its choice is a tag at the option)."""
+    """The agent's words, and the other entries of its context that the page does not show elsewhere. (A suggestion that is one
+    of the options is a tag at the option.)"""
     if not context:
         return "", ()
     if not isinstance(context, dict):
         return as_text(context), ()
     context = {snake(name): value for name, value in context.items()}
-    taken = {next((n for n in names if context.get(n)), "") for names in (ERRORS, DIFFS)}
+    shown = {next((n for n in names if context.get(n)), "") for names in (ERRORS, DIFFS)}
     known = set(options)
-    taken |= {name for name in CHOICES if str(context.get(name)) in known}
-    said = [as_text(context[name]) for name in WORDS if isinstance(context.get(name), str) and context[name].strip()]
+    shown |= {name for name in SUGGESTIONS if str(context.get(name)) in known}
+    words = [as_text(context[name]) for name in WORDS if isinstance(context.get(name), str) and context[name].strip()]
     rest = [
         (label(name), _listed(value) if isinstance(value, list) else as_text(value))
         for name, value in context.items()
-        if name not in taken and name not in WORDS and value not in (None, "", [], {})
+        if name not in shown and name not in WORDS and value not in (None, "", [], {})
     ]
-    return "\n".join(said), tuple(rest)
+    return "\n".join(words), tuple(rest)
 
 
 def _listed(value: list[Any]) -> str:
-    """One entry on a line, where the entries are words or options."""
+    """One line per entry if the entries are texts or options, else JSON."""
     items = [option_label(item) or item for item in value]
-    words = items and all(isinstance(item, str) for item in items)
-    return "\n".join(f"- {item}" for item in items) if words and len(items) > 1 else items[0] if words else as_text(value)
+    if not items or not all(isinstance(item, str) for item in items):
+        return as_text(value)
+    return "\n".join(f"- {item}" for item in items) if len(items) > 1 else str(items[0])
 
 
 def diff(text: str, source: str) -> Diff:
-    files: list[tuple[str, list[Line]]] = []
+    files: list[tuple[str, list[DiffLine]]] = []
     old = new = 0
     lines = text.splitlines()
-    for raw in lines[:MOST]:
+    for raw in lines[:MAX_LINES]:
         if raw.startswith("diff --git ") or (raw.startswith("--- ") and (not files or files[-1][1])):
-            files.append((_named(raw), []))
+            files.append((_file_name(raw), []))
             if raw.startswith("diff "):
                 continue
         if not files:
@@ -145,42 +162,35 @@ def diff(text: str, source: str) -> Diff:
         into = files[-1][1]
         if raw.startswith("@@"):
             old, new = _hunk(raw)
-            into.append(Line("hunk", "", "", raw))
+            into.append(DiffLine("hunk", "", "", raw))
         elif raw.startswith(("+++ ", "--- ")):
             if raw.startswith("+++ ") and raw[4:].strip() not in ("/dev/null", ""):
                 files[-1] = (raw[4:].strip().removeprefix("b/"), into)
         elif raw.startswith("+"):
-            into.append(Line("add", str(new or ""), "+", raw[1:]))
+            into.append(DiffLine("add", str(new or ""), "+", raw[1:]))
             new += 1
         elif raw.startswith("-"):
-            into.append(Line("del", str(old or ""), "-", raw[1:]))
+            into.append(DiffLine("del", str(old or ""), "-", raw[1:]))
             old += 1
         elif not raw.startswith(("index ", "new file", "deleted file", "similarity", "rename ", "old mode", "new mode", "\\")):
-            into.append(Line("ctx", str(new or ""), "", raw[1:] if raw.startswith(" ") else raw))
+            into.append(DiffLine("ctx", str(new or ""), "", raw[1:] if raw.startswith(" ") else raw))
             old, new = old + 1, new + 1
-    found = tuple(
-        File(name, sum(x.sort == "add" for x in into), sum(x.sort == "del" for x in into), tuple(into))
+    parsed = tuple(
+        DiffFile(name, sum(line.type == "add" for line in into), sum(line.type == "del" for line in into), tuple(into))
         for name, into in files
         if into
     )
-    return Diff(found, source, len(lines) > FLAT or len(found) > 8, max(0, len(lines) - MOST))
+    return Diff(parsed, source, len(lines) > MAX_UNFOLDED or len(parsed) > MAX_FILES_UNFOLDED, max(0, len(lines) - MAX_LINES))
 
 
-def _named(raw: str) -> str:
+def _file_name(raw: str) -> str:
     return raw.rpartition(" b/")[2] if raw.startswith("diff --git ") else raw[4:].strip().removeprefix("a/")
 
 
 def _hunk(raw: str) -> tuple[int, int]:
-    """@@ -20,6 +21,8 @@"""
+    """The first old and new line of '@@ -20,6 +21,8 @@'."""
     numbers = []
     for word in raw.split()[1:3]:
         first = word.lstrip("+-").partition(",")[0]
         numbers.append(int(first) if first.isascii() and first.isdigit() else 0)
     return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, 0)
-
-
-def editable(found: Any) -> Mapping[str, Any] | None:
-    """What a person may change before they allow it: the input, never the tool or the folder."""
-    if not isinstance(found, dict):
-        return None
-    return next((found[name] for name in EDITABLE if isinstance(found.get(name), dict)), None)

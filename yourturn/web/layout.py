@@ -1,7 +1,7 @@
-"""The frame around every page, and the one place in which a page becomes text.
+"""Renders templates, and escapes everything that they print.
 
-Whatever a template prints goes through `shown`: text is escaped, and signs that hide, turn or move text are shown by their
-names. A template cannot forget that; where the exact text must come back from a form, it says `exact`.
+Every printed value goes through `escape_text`: text is escaped, and characters that hide, turn or move text are shown by their
+names. `exact` keeps the original text where a form sends it back.
 """
 
 from __future__ import annotations
@@ -21,53 +21,53 @@ CSP = (
 )
 
 
-class Item(NamedTuple):
+class NavItem(NamedTuple):
     name: str
     label: str
     href: str
     icon: str
 
 
-#: The main places, in the order in which they stand.
 NAV = (
-    Item("inbox", "Inbox", "/inbox", "inbox"),
-    Item("tasks", "Tasks", "/tasks", "tasks"),
-    Item("activity", "Activity", "/activity", "activity"),
-    Item("stats", "Statistics", "/stats", "stats"),
-    Item("settings", "Settings", "/settings", "settings"),
+    NavItem("inbox", "Inbox", "/inbox", "inbox"),
+    NavItem("tasks", "Tasks", "/tasks", "tasks"),
+    NavItem("activity", "Activity", "/activity", "activity"),
+    NavItem("stats", "Statistics", "/stats", "stats"),
+    NavItem("settings", "Settings", "/settings", "settings"),
 )
 
 
-def shown(value: Any) -> Any:
-    """Text as text, with hidden signs by their names. The attribute has no quotes: inside quotes it cannot end them."""
+def escape_text(value: Any) -> Any:
+    """Escaped text, with hidden characters by their names. The span's attribute has no quotes, so that it cannot end an attribute
+    in which the text is printed."""
     if value is None:
         return ""
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     if value.isascii() and value.isprintable():
         return escape(value)
-    parts = HIDDEN.split(value.replace("\r\n", "\n"))
-    signs = [Markup(f"<span class=ctl>{name_of(sign)}</span>") for sign in HIDDEN.findall(value.replace("\r\n", "\n"))]
+    text = value.replace("\r\n", "\n")
+    signs = [Markup(f"<span class=ctl>{name_of(sign)}</span>") for sign in HIDDEN.findall(text)]
     out = Markup("")
-    for part, sign in zip(parts, [*signs, Markup("")], strict=True):
+    for part, sign in zip(HIDDEN.split(text), [*signs, Markup("")], strict=True):
         out += escape(part) + sign
     return out
 
 
 def plain(value: Any) -> Markup:
-    """For an attribute that is read: names in brackets."""
+    """For attributes that people read: hidden characters by their names, in brackets."""
     return escape(safe(str(value)))
 
 
 def exact(value: Any) -> Markup:
-    """For a value that a form sends back as it is."""
+    """For a value that a form sends back unchanged."""
     return escape("" if value is None else str(value))
 
 
 _ENV = Environment(
     loader=FileSystemLoader(assets.FOLDER.parent / "templates"),
     autoescape=True,
-    finalize=shown,
+    finalize=escape_text,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
@@ -76,7 +76,7 @@ _ENV = Environment(
 )
 _ENV.globals |= {
     "asset": assets.url, "nav": NAV, "boot": "", "modules": assets.MODULES, "here": "", "csrf": "", "waiting": 0, "theme": "",
-    "keyless": False, "me": None, "desk": "", "follows": False, "drawn": 0, "again": False,
+    "keyless": False, "me": None, "follows": False, "drawn": 0, "again": False,
 }  # fmt: skip
 _ENV.filters |= {"plain": plain, "exact": exact}
 
@@ -85,12 +85,11 @@ def render(template: str, **context: Any) -> str:
     return _ENV.get_template(template).render(**context)
 
 
-def part(template: str, name: str, *args: Any, **context: Any) -> str:
-    """One macro of a template."""
+def render_macro(template: str, name: str, *args: Any, **context: Any) -> str:
     return str(getattr(_ENV.get_template(template).make_module(context), name)(*args))
 
 
-def warm() -> None:
-    """Read all templates before anybody waits for them."""
+def load_templates() -> None:
+    """Compiles all templates when the server starts."""
     for name in _ENV.list_templates():
         _ENV.get_template(name)

@@ -1,4 +1,4 @@
-"""The door: who are you? It says nothing about what waits behind it."""
+"""Login with a password or a one-time link, and logout. Says nothing about the contents of the desk."""
 
 from __future__ import annotations
 
@@ -10,98 +10,101 @@ from ..core.errors import NotKnown, TooMany
 from ..core.model import MINUTE
 from ..display import person
 from ..server import auth
-from .request import Go, Page, Shown, Visit
+from .request import Page, PageRequest, PageResult, Redirect
 
-#: For a page whose address is a secret: nobody keeps it, and nobody is told where one comes from. (The site is: a browser that
-#: may not say even that does not say where a form comes from either.)
-HUSH = {"cache-control": "no-store", "referrer-policy": "strict-origin"}
+#: For a page whose address contains a secret: no caching, no path in the Referer. (With no-referrer a browser would not send the
+#: Origin of the form either.)
+SECRET_PAGE = {"cache-control": "no-store", "referrer-policy": "strict-origin"}
 _SECRET = re.compile(r"yl_[0-9a-f]{48}(?![0-9a-f])")
 
 
-def home(visit: Visit) -> Shown:
-    return Go("/inbox")
+def home(request: PageRequest) -> PageResult:
+    return Redirect("/inbox")
 
 
-def _back(given: str) -> str:
-    """Only to a page of ours: //elsewhere and \\elsewhere are addresses of others."""
-    fine = given.startswith("/") and not given.startswith(("//", "/\\", "/login", "/logout")) and given.isprintable()
-    return given[:500] if fine else "/inbox"
+def _local_path(path: str) -> str:
+    """The path if it leads to a page of ours, else the inbox: //host and /\\host lead to other sites."""
+    fine = path.startswith("/") and not path.startswith(("//", "/\\", "/login", "/logout")) and path.isprintable()
+    return path[:500] if fine else "/inbox"
 
 
-def show(visit: Visit) -> Shown:
-    back = _back(visit.query.get("next", ""))
-    if visit.session:
-        return Go(back)
-    notice = "You were signed out. Nothing was sent." if "out" in visit.query else ""
-    return _door(back, notice=notice, tone="soon")
+def show(request: PageRequest) -> PageResult:
+    next_path = _local_path(request.query.get("next", ""))
+    if request.session:
+        return Redirect(next_path)
+    notice = "You were signed out. Nothing was sent." if "out" in request.query else ""
+    return _login_page(next_path, notice=notice, tone="soon")
 
 
-def _door(next: str, name: str = "", wrong: str = "", notice: str = "", tone: str = "", status: int = 200) -> Page:
-    known = {"next": next, "name": name, "wrong": wrong, "notice": notice, "tone": tone, "minutes": LINK // MINUTE, "me": None}
-    return Page("login.html", known, status)
+def _login_page(next_path: str, name: str = "", wrong: str = "", notice: str = "", tone: str = "", status: int = 200) -> Page:
+    context = {"next": next_path, "name": name, "wrong": wrong, "notice": notice, "tone": tone, "minutes": LINK // MINUTE}
+    return Page("login.html", {**context, "me": None}, status)
 
 
-def away(visit: Visit) -> Shown:
-    """What a browser keeps for the time without a network, and shows in the place of a page that it has not seen."""
+def offline(request: PageRequest) -> PageResult:
+    """The page that the service worker shows without a network in place of a page that it has not cached."""
     text = "This device cannot reach the server, and has not kept this page."
     hint = "An answer that has not arrived is kept on this device and sent when you are back. The inbox can be read as it was."
-    return Page("bare.html", {"title": "Not live", "text": text, "hint": hint, "again": True, "csrf": "", "waiting": 0})
+    return Page("error.html", {"title": "Not live", "text": text, "hint": hint, "again": True, "csrf": "", "waiting": 0})
 
 
-def _about(visit: Visit) -> str:
-    return "".join(c for c in visit.headers.get("user-agent", "") if c.isprintable())[:200]
-
-
-def _in(visit: Visit, session: str, where: str) -> Go:
-    return Go(where, (("set-cookie", auth.session_cookie(visit.state.address, session, SESSION // 1_000_000)),))
-
-
-def enter(visit: Visit) -> Shown:
-    name, back = visit.field("name").strip(), _back(visit.field("next"))
-    client = visit.state.pool.client()
+def login(request: PageRequest) -> PageResult:
+    name, next_path = request.field("name").strip(), _local_path(request.field("next"))
+    client = request.state.pool.client()
     try:
-        made = client.login(name, visit.field("password"), address=visit.address, about=_about(visit))
+        reply = client.login(name, request.field("password"), address=request.client_address, about=user_agent(request))
     except (NotKnown, TooMany) as error:
-        words = f"{error.message}. {error.hint}" if error.hint else f"{error.message}."
-        return _door(back, name[:200], words, status=error.http_status if isinstance(error, TooMany) else 401)
-    return _in(visit, made["session"], back)
+        wrong = f"{error.message}. {error.hint}" if error.hint else f"{error.message}."
+        return _login_page(next_path, name[:200], wrong, status=error.http_status if isinstance(error, TooMany) else 401)
+    return _start_session(request, reply["session"], next_path)
 
 
-def link(visit: Visit) -> Shown:
-    """Looking at a link does not use it up: what reads mail looks at every link in it. Who presses the button is let in."""
-    secret = visit.path["link"][:200]
+def user_agent(request: PageRequest) -> str:
+    return "".join(c for c in request.headers.get("user-agent", "") if c.isprintable())[:200]
+
+
+def session_cookie(request: PageRequest, session: str) -> tuple[str, str]:
+    """The header that sets the cookie; an empty session deletes it."""
+    return ("set-cookie", auth.session_cookie(request.state.address, session, SESSION // 1_000_000))
+
+
+def _start_session(request: PageRequest, session: str, next_path: str) -> Redirect:
+    return Redirect(next_path, (session_cookie(request, session),))
+
+
+def show_link(request: PageRequest) -> PageResult:
+    """Loading the page does not use the link, because mail filters load every link. Its button does."""
+    secret = request.path_params["link"][:200]
     try:
-        whose = _home_of(visit, secret).whose_link(secret)
+        whose = _client_of_link(request, secret).whose_link(secret)
     except NotKnown as error:
-        return _no_longer(visit, error)
-    return Page("enter.html", {"link": secret, "whose": person(whose), "waiting": 0}, headers=HUSH)
+        return _invalid_link(request, error)
+    return Page("enter.html", {"link": secret, "whose": person(whose), "waiting": 0}, headers=SECRET_PAGE)
 
 
-def use_link(visit: Visit) -> Shown:
-    """The secret comes in the form, and from here on it is worthless and in no address."""
-    given = visit.field("link").strip()[:2000]
-    found = _SECRET.search(given)  # pasted as it came: bare, or at the end of an address
-    secret = found[0] if found else given[:200]
+def use_link(request: PageRequest) -> PageResult:
+    pasted = request.field("link").strip()[:2000]
+    match = _SECRET.search(pasted)  # alone, or at the end of an address
+    secret = match[0] if match else pasted[:200]
     try:
-        made = _home_of(visit, secret).use_link(secret, about=_about(visit))
+        reply = _client_of_link(request, secret).use_link(secret, about=user_agent(request))
     except NotKnown as error:
-        return _no_longer(visit, error)
-    return _in(visit, made["session"], _back(visit.field("next")) if visit.field("next") else "/")
+        return _invalid_link(request, error)
+    return _start_session(request, reply["session"], _local_path(request.field("next")) if request.field("next") else "/")
 
 
-def _home_of(visit: Visit, secret: str) -> Client:
-    pool = visit.state.pool
+def _client_of_link(request: PageRequest, secret: str) -> Client:
+    pool = request.state.pool
     return pool.client(workspace=pool.workspace_of("link", secret))
 
 
-def _no_longer(visit: Visit, error: NotKnown) -> Shown:
-    if visit.session:
-        return Go("/inbox")
-    return _door("/inbox", notice=f"{error.message}. {error.hint}", status=401)
+def _invalid_link(request: PageRequest, error: NotKnown) -> PageResult:
+    if request.session:
+        return Redirect("/inbox")
+    return _login_page("/inbox", notice=f"{error.message}. {error.hint}", status=401)
 
 
-def leave(visit: Visit) -> Shown:
-    if visit.session:
-        visit.client.logout(visit.session)
-    gone = (("set-cookie", auth.session_cookie(visit.state.address, "", 0)), ("clear-site-data", '"cache"'))
-    return Go("/login", gone)
+def logout(request: PageRequest) -> PageResult:
+    if request.session:
+        request.client.logout(request.session)
+    return Redirect("/login", (session_cookie(request, ""), ("clear-site-data", '"cache"')))

@@ -1,4 +1,4 @@
-"""A question's pages: the page itself, pieces of it for pages that are open, and what is asked before a task is ended."""
+"""The pages of a question: the page itself, its fragments for open pages, and the confirmation before an answer ends its task."""
 
 from __future__ import annotations
 
@@ -8,50 +8,66 @@ from ..client import Client
 from ..core.model import ENDED, HUMAN, PENDING, WITHDRAWN
 from ..core.permissions import GRANTS, is_mine
 from ..display import followed
-from . import inbox, labels, layout, view_models
-from .question_view import NOTHING, Asked, Draft, find, made
-from .request import Go, Page, Part, Shown, Visit
+from . import labels, layout, times, view_models
+from .inbox_summary import InboxFilter, summarize
+from .question_view import EMPTY_DRAFT, Draft, Question, article, find_question
+from .request import Fragment, Page, PageRequest, PageResult, Redirect, idempotency_key
 from .task_actions import moved_with
 
 
-def show(visit: Visit) -> Shown:
-    """?as=article, pane, sheet, row or toast: a piece for a page that is open."""
-    named, part = visit.path["id"], visit.query.get("as", "")
-    now = view_models.now_of(visit.client)
-    context = {"csrf": visit.csrf, "may": "human" in GRANTS[visit.client.who.role]}
-    if part in ("article", "pane", "sheet"):
-        q = find(visit.client, named)
-        told = f"Sent. {words_sent(visit, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
-        place = "page" if part == "article" else part
-        found = made(visit.client, q, now, place, sent=told, next=neighbours(visit, q["id"], now).after if told else "")
-        return Part(layout.part("article.html", "article", found, **context))
-    if part in ("row", "toast"):
-        q = find(visit.client, named)
-        effects = visit.client.effects(q["id"]).get(q["id"], ())
-        row = view_models.row(q, now, visit.client.who.name, labels.script(q), inbox.new_key(), effects)
-        if row.result:
-            row = row._replace(result=row.result + view_models.fate(q, visit.client.show(q["task"])))
-        macro = "row" if part == "row" else "toast"
-        wished = visit.client.preferences().get("notify") if visit.client.who.is_person else None
-        loud = q["blocking"] and (wished is None or q["urgency"] in wished)
-        return Part(layout.part(f"{macro}.html", macro, row, **context, mine=is_mine(visit.client.who, q["reviewer"]), loud=loud))
-    return page(visit, named, now)
+def show(request: PageRequest) -> PageResult:
+    """The page; with ?as=article, pane, sheet, row or toast a fragment for an open page."""
+    named, form = request.path_params["id"], request.query.get("as", "")
+    if form in ("article", "pane", "sheet"):
+        return _article(request, named, form)
+    if form in ("row", "toast"):
+        return _row(request, named, form)
+    return page(request, named, times.desk_time(request.client))
 
 
-def page(visit: Visit, named: str, now: int, draft: Draft = NOTHING, status: int = 200, **more: Any) -> Page:
-    q = find(visit.client, named)
-    around = neighbours(visit, q["id"], now)
-    sent = f"Sent. {words_sent(visit, q)}" if "sent" in visit.query and q["status"] != PENDING else ""
-    if "kept" in visit.query:
-        begun = visit.query["kept"] == "restart"
-        sent = f"{q['task']} begins again, with your words." if begun else f"Kept as a note on {q['task']}."
-    found = made(visit.client, q, now, "page", draft, sent, around.after)
-    return Page(
-        "question.html", {"here": "inbox", "q": found, "around": around, "ending": None, "waiting": around.mine, **more}, status
-    )
+def _context(request: PageRequest) -> dict[str, Any]:
+    return {"csrf": request.csrf, "may": "human" in GRANTS[request.client.who.role]}
+
+
+def _article(request: PageRequest, named: str, form: str) -> Fragment:
+    q, now = find_question(request.client, named), times.desk_time(request.client)
+    sent = _sent_text(request, q)
+    following = neighbours(request, q["id"], now).after if sent else ""
+    view = article(request.client, q, now, "page" if form == "article" else form, sent=sent, next=following)
+    return Fragment(layout.render_macro("article.html", "article", view, **_context(request)))
+
+
+def _row(request: PageRequest, named: str, form: str) -> Fragment:
+    client = request.client
+    q = find_question(client, named)
+    effects = client.effects(q["id"]).get(q["id"], ())
+    now, run = times.desk_time(client), labels.script_name(q)
+    row = view_models.inbox_row(q, now, client.who.name, run, idempotency_key(), effects)
+    if row.result:
+        row = row._replace(result=row.result + view_models.timeout_outcome(q, client.show(q["task"])))
+    urgencies = client.preferences().get("notify") if client.who.is_person else None
+    context = _context(request) | {
+        "mine": is_mine(client.who, q["reviewer"]),
+        "loud": q["blocking"] and (urgencies is None or q["urgency"] in urgencies),
+    }
+    return Fragment(layout.render_macro(f"{form}.html", form, row, **context))
+
+
+def page(request: PageRequest, named: str, now: int, draft: Draft = EMPTY_DRAFT, status: int = 200, **more: Any) -> Page:
+    q = find_question(request.client, named)
+    around = neighbours(request, q["id"], now)
+    sent = _sent_text(request, q)
+    if "kept" in request.query:
+        restarted = request.query["kept"] == "restart"
+        sent = f"{q['task']} begins again, with your words." if restarted else f"Kept as a note on {q['task']}."
+    view = article(request.client, q, now, "page", draft, sent, around.after)
+    context = {"here": "inbox", "q": view, "around": around, "ending": None, "waiting": around.mine, **more}
+    return Page("question.html", context, status)
 
 
 class Around(NamedTuple):
+    """A question's place in the inbox, and the questions beside it."""
+
     place: int
     total: int
     before: str
@@ -59,44 +75,52 @@ class Around(NamedTuple):
     mine: int
 
 
-def neighbours(visit: Visit, named: str, now: int) -> Around:
-    """Where a question stands in the inbox, and who stands beside it."""
-    found = inbox.survey(visit, inbox.Wish(), now)
-    ids = [q["id"] for _, q in found.order]
-    if named not in ids:
-        return Around(0, len(ids), "", ids[0] if ids else "", found.mine)
-    at = ids.index(named)
-    return Around(at + 1, len(ids), ids[at - 1] if at else "", ids[at + 1] if at + 1 < len(ids) else "", found.mine)
+def neighbours(request: PageRequest, number: str, now: int) -> Around:
+    summary = summarize(request, InboxFilter(), now)
+    numbers = [q["id"] for _, q in summary.order]
+    if number not in numbers:
+        return Around(0, len(numbers), "", numbers[0] if numbers else "", summary.mine)
+    at = numbers.index(number)
+    after = numbers[at + 1] if at + 1 < len(numbers) else ""
+    return Around(at + 1, len(numbers), numbers[at - 1] if at else "", after, summary.mine)
 
 
-def words_sent(visit: Visit, q: Asked, reply: dict[str, Any] | None = None) -> str:
-    """What came of an answer: 'coder goes on with API-31.', and of other tasks with it."""
-    more = moved_with(visit) if reply is None else followed(reply)
-    return " ".join([_came_of(visit.client, q), *more])
+def _sent_text(request: PageRequest, q: Question) -> str:
+    return f"Sent. {outcome_text(request, q)}" if "sent" in request.query and q["status"] != PENDING else ""
 
 
-def _came_of(client: Client, q: Asked) -> str:
+def outcome_text(request: PageRequest, q: Question, reply: dict[str, Any] | None = None) -> str:
+    """What an answer did: 'coder goes on with API-31.', and what happened to other tasks."""
+    others = moved_with(request) if reply is None else followed(reply)
+    return " ".join([_outcome(request.client, q), *others])
+
+
+def _outcome(client: Client, q: Question) -> str:
     task = client.show(q["task"])
     key, state = task["key"], task["state"]
     if state == HUMAN:
-        waits = [o["id"] for o in task["questions"] if o["status"] == PENDING and o["blocking"]]
-        return f"{key} still waits for {' and '.join(waits[:3])}."
+        numbers = [o["id"] for o in task["questions"] if o["status"] == PENDING and o["blocking"]]
+        return f"{key} still waits for {' and '.join(numbers[:3])}."
     if state in ENDED:
         return f"{key} is {state}."
-    run = labels.script(task)
-    if q["status"] == WITHDRAWN or not (run or view_models.who(q["asked_by"]).agent):  # no agent of its own goes on with it
+    run = labels.script_name(task)
+    if q["status"] == WITHDRAWN or not (run or view_models.actor_view(q["asked_by"]).agent):  # no particular agent continues
         return f"Agents take {key} again."
-    who = run or labels.name(q["asked_by"])
-    return f"{who} hears of it." if not q["blocking"] else f"{who} goes on with {key}."
+    name = run or labels.actor_name(q["asked_by"])
+    return f"{name} goes on with {key}." if q["blocking"] else f"{name} hears of it."
 
 
-def cancel(visit: Visit) -> Shown:
-    """Before a task is ended by an answer: who stops, and what no longer waits."""
-    q = find(visit.client, visit.path["id"])
+def cancel(request: PageRequest) -> PageResult:
+    """The confirmation before an answer ends its task: which agent stops, and which tasks no longer wait."""
+    client = request.client
+    q = find_question(client, request.path_params["id"])
     if q["status"] != PENDING:
-        return Go(f"/questions/{q['id']}")
-    task = visit.client.show(q["task"])
-    holds = visit.client.holds_up(q["task"])
-    ends = "cancel" if q["kind"] == "work" else "rejected"
-    ending = {"say": ends, "who": labels.name(q["asked_by"]), "branch": bool(task["branch"]), "holds_up": holds, "key": q["task"]}
-    return page(visit, q["id"], view_models.now_of(visit.client), ending=ending)
+        return Redirect(f"/questions/{q['id']}")
+    ending = {
+        "verdict": "cancel" if q["kind"] == "work" else "rejected",
+        "who": labels.actor_name(q["asked_by"]),
+        "branch": bool(client.show(q["task"])["branch"]),
+        "holds_up": client.holds_up(q["task"]),
+        "key": q["task"],
+    }
+    return page(request, q["id"], times.desk_time(client), ending=ending)

@@ -1,4 +1,4 @@
-"""One question as a view model: what is asked, what it is judged by, and what each answer does."""
+"""View model of one question: what is asked, the evidence, and what each answer does."""
 
 from __future__ import annotations
 
@@ -9,20 +9,21 @@ from ..core.errors import NotFound
 from ..core.model import PENDING
 from ..core.permissions import GRANTS
 from ..core.rules import KINDS
-from . import evidence, inbox, labels, page_version, view_models
-from .request import Visit
+from . import evidence, labels, page_version, times, view_models
+from .request import idempotency_key
 
 #: Earlier rounds that are shown, and lines of the log.
-ROUNDS, TAIL = 6, 8
+MAX_ROUNDS, LOG_LINES = 6, 8
 #: Characters of an earlier question.
-BRIEF = 140
-#: Kinds that are judged by the work itself, or next to it.
-JUDGED = frozenset({"approval", "review", "content", "checkpoint", "permission"})
-Asked = dict[str, Any]
+MAX_ROUND_TEXT = 140
+#: Kinds that show the diff of the work.
+WITH_DIFF = frozenset({"approval", "review", "content", "checkpoint", "permission"})
+#: A question, as client/serialize.py returns it.
+Question = dict[str, Any]
 
 
 class Option(NamedTuple):
-    at: int
+    number: int
     label: str
     about: str
     tags: tuple[str, ...]
@@ -30,16 +31,18 @@ class Option(NamedTuple):
 
 
 class Round(NamedTuple):
+    """An earlier question of the same task."""
+
     id: str
     text: str
-    when: view_models.Moment
+    when: times.Moment
     icon: str
     tone: str
-    words: str
+    result: str
 
 
 class Draft(NamedTuple):
-    """What somebody had written when something was wrong with it."""
+    """The contents of a refused form, which is shown again, and what is wrong with it."""
 
     options: frozenset[str] = frozenset()
     other: str = ""
@@ -48,7 +51,7 @@ class Draft(NamedTuple):
     wrong: str = ""
 
 
-NOTHING = Draft()
+EMPTY_DRAFT = Draft()
 
 
 class Article(NamedTuple):
@@ -60,165 +63,201 @@ class Article(NamedTuple):
     task_title: str
     title: str
     more: str
-    who: view_models.Who
-    asked: view_models.Moment
+    who: view_models.ActorView
+    asked: times.Moment
     why: str
-    waits: bool  #: its task does not go on before the answer
+    waits: bool  #: its task waits for the answer
     holds_up: tuple[str, ...]
-    time: view_models.Time
+    time: times.Countdown
     then: str
     form: str  #: text, number, choice, boolean, approval
     multi: bool
     other: bool
     options: tuple[Option, ...]
     action: evidence.Action | None
-    changed: evidence.Action | None  #: what a person made of it
+    changed: evidence.Action | None  #: the action as a person edited it
     used_by: str
-    diff: evidence.Diff | None
+    diff: evidence.Diff | None  #: read from git
     error: str
-    said: str
-    rest: tuple[tuple[str, str], ...]
-    said_diff: evidence.Diff | None
+    own_words: str
+    context: tuple[tuple[str, str], ...]
+    given_diff: evidence.Diff | None  #: from the agent's context
     rounds: tuple[Round, ...]
-    also: tuple[str, ...]
+    also: tuple[str, ...]  #: other open questions of the task
     log: tuple[tuple[str, str, str], ...]
-    about: str  #: what its task says
-    answers: labels.Answers | None
+    about: str  #: the task's description
+    buttons: labels.AnswerButtons | None
     may: bool
     refused: str  #: why this person cannot answer
     editable: bool
     can_cancel: bool
     can_hand_back: bool
-    over: str
+    over: str  #: how it was closed
     sent: str
     next: str
     key: str
     draft: Draft
-    word: str  #: what the small field beside a choice says
+    comment_label: str  #: of the small field beside a choice
     confidence: str
     default: str
-    as_of: str  #: its task, as the page shows it
-    can_restart: bool  #: its time ran out, and an answer of this person would start its task again
+    as_of: str  #: the version of its task that the page shows
+    can_restart: bool  #: it timed out, and an answer of this person would restart its task
 
 
-def find(client: Client, named: str) -> Asked:
-    """A question by its id, or the open one that a task's key stands for."""
-    found = next(iter(client.inbox(only=[named])), None)
-    if found is not None:
-        return found
+def find_question(client: Client, named: str) -> Question:
+    """A question by its id, or the open question of a task by the task's key."""
+    question = next(iter(client.inbox(only=[named])), None)
+    if question is not None:
+        return question
     try:
         task = client.show(named)
     except NotFound as error:
         raise NotFound(error.message, hint="Its number may be cut short, or it belongs to another workspace.") from None
     waiting = client.inbox(task=task["key"]) if "key" in task else []
     if not waiting:
-        raise NotFound(f"{task.get('key', named)[:60]} does not wait for anybody", hint=f"It is '{task.get('state')}'.")
+        raise NotFound(f"{task.get('key', named)[:60]} has no open question", hint=f"It is '{task.get('state')}'.")
     return waiting[0]
 
 
-def pane(visit: Visit, named: str, now: int) -> Article | None:
-    """For the inbox; None where there is none of that name any more."""
+def pane(client: Client, named: str, now: int) -> Article | None:
+    """The question in the inbox's pane; None if there is no question of that name."""
     try:
-        return made(visit.client, find(visit.client, named), now, "pane")
+        return article(client, find_question(client, named), now, "pane")
     except NotFound:
         return None
 
 
-def made(client: Client, q: Asked, now: int, place: str, draft: Draft = NOTHING, sent: str = "", next: str = "") -> Article:
+def article(
+    client: Client, q: Question, now: int, place: str, draft: Draft = EMPTY_DRAFT, sent: str = "", next: str = ""
+) -> Article:
     task = client.show(q["task"])
-    run = labels.script(task)
+    run, asker = labels.script_name(task), labels.actor_name(q["asked_by"])
     me, pending = client.who, q["status"] == PENDING
     title, _, more = q["text"].strip().partition("\n")
-    it = evidence.action(q["action"], q["digest"]) if q["action"] is not None else None
-    if it and more.strip() == it.command.strip():
+    action = evidence.action(q["action"], q["digest"]) if q["action"] is not None else None
+    if action and more.strip() == action.command.strip():
         more = ""
     response = q["response"] or {}
-    changed = evidence.action(response["value"], response["digest"]) if "digest" in response else None
-    said, rest = evidence.own_words(q["context"], [str(o[n]) for o in q["options"] for n in ("id", "value", "label")])
+    names = [str(o[name]) for o in q["options"] for name in ("id", "value", "label")]
+    own_words, context = evidence.own_words(q["context"], names)
+    given_diff = evidence.diff_of(q["context"])
     refused = refusal(client, q, task) if pending else ""
     effects = client.effects(q["id"]).get(q["id"], []) if pending else []
-    answers = labels.answers(q, effects, run) if pending else None
-    default = labels.label(q, q["default"]) if q["default"] is not None else ""
-    name = labels.name(q["asked_by"])
     return Article(
-        q["id"], q["id"].lower(), place, view_models.kind(q), q["task"], task["title"], title, more.strip(),
-        view_models.who(q["asked_by"]),
-        view_models.at(q["asked_at"], now), labels.why_waits(q), q["blocking"], tuple(client.holds_up(q["task"])),
-        view_models.countdown(q, now), labels.silence(q, run) or "it keeps waiting",
-        q["response_type"], q["multi"], q["allow_other"], _options(q, draft), it, changed, q["used_by"] or "",
-        _kept(client, q) if q["kind"] in JUDGED else None, evidence.error_of(q["context"]), said, rest,
-        evidence.diff(text, f"given by {name}") if (text := evidence.diff_of(q["context"])) else None,
-        _rounds(task, q, now, me.name),
-        tuple(o["id"] for o in task["questions"] if o["status"] == PENDING and o["id"] != q["id"]),
-        _log(client, q["task"]), task["description"] or "", answers, pending and not refused and "human" in GRANTS[me.role],
-        refused,
-        q["kind"] == "permission" and evidence.editable(q["action"]) is not None,
-        pending and q["kind"] == "work" and not run, pending and q["kind"] == "work",
-        "" if pending else labels.result(q, me.name, not sent) + view_models.fate(q, task),
-        sent, next, inbox.new_key(), draft, f"Add a word for {run or name} (optional)",
-        f"{q['confidence']:.0%} sure" if q["confidence"] is not None else "", default,
-        page_version.mark(task),
-        place == "page" and not sent and q["status"] == "timeout" and "restart" in client.moves(q["id"]),
-    )  # fmt: skip
+        id=q["id"],
+        slug=q["id"].lower(),
+        place=place,
+        kind=view_models.kind(q),
+        task=q["task"],
+        task_title=task["title"],
+        title=title,
+        more=more.strip(),
+        who=view_models.actor_view(q["asked_by"]),
+        asked=times.moment(q["asked_at"], now),
+        why=labels.waiting_reason(q),
+        waits=q["blocking"],
+        holds_up=tuple(client.holds_up(q["task"])),
+        time=times.countdown(q, now),
+        then=labels.timeout_text(q, run) or "it keeps waiting",
+        form=q["response_type"],
+        multi=q["multi"],
+        other=q["allow_other"],
+        options=_options(q, draft),
+        action=action,
+        changed=evidence.action(response["value"], response["digest"]) if "digest" in response else None,
+        used_by=q["used_by"] or "",
+        diff=_git_diff(client, q["task"]) if q["kind"] in WITH_DIFF else None,
+        error=evidence.error_of(q["context"]),
+        own_words=own_words,
+        context=context,
+        given_diff=evidence.diff(given_diff, f"given by {asker}") if given_diff else None,
+        rounds=_rounds(task, q, now, me.name),
+        also=tuple(o["id"] for o in task["questions"] if o["status"] == PENDING and o["id"] != q["id"]),
+        log=_log(client, q["task"]),
+        about=task["description"] or "",
+        buttons=labels.answer_buttons(q, effects, run) if pending else None,
+        may=pending and not refused and "human" in GRANTS[me.role],
+        refused=refused,
+        editable=q["kind"] == "permission" and evidence.editable(q["action"]) is not None,
+        can_cancel=pending and q["kind"] == "work" and not run,
+        can_hand_back=pending and q["kind"] == "work",
+        over="" if pending else labels.result_text(q, me.name, not sent) + view_models.timeout_outcome(q, task),
+        sent=sent,
+        next=next,
+        key=idempotency_key(),
+        draft=draft,
+        comment_label=f"Add a word for {run or asker} (optional)",
+        confidence=f"{q['confidence']:.0%} sure" if q["confidence"] is not None else "",
+        default=labels.answer_label(q, q["default"]) if q["default"] is not None else "",
+        as_of=page_version.mark(task),
+        can_restart=place == "page" and not sent and q["status"] == "timeout" and "restart" in client.moves(q["id"]),
+    )
 
 
-def refusal(client: Client, q: Asked, task: dict[str, Any]) -> str:
-    """A project may keep its gates for approvers: then who may is named."""
+def refusal(client: Client, q: Question, task: dict[str, Any]) -> str:
+    """Why this person cannot answer, and who can; empty if they can."""
     role = client.who.role
     if "human" not in GRANTS[role]:
         return "You can look, but not answer."
     gate = KINDS[q["kind"]].gate or task["requires"] is not None
     if not gate or "approver" in GRANTS[role] or _approvals(client, q["task"]) != "approvers":
         return ""
-    return f"Only approvers can {'allow' if q['kind'] == 'permission' else 'answer'} this.{ask_whom(client)}"
+    return f"{only_approvers(q)}. {approver_hint(client)}".rstrip()
 
 
 def _approvals(client: Client, key: str) -> str:
+    """The setting `approvals` of the task's project."""
     project = key.rpartition("-")[0]
     return next((str(p["settings"]["approvals"]) for p in client.projects() if p["key"] == project), "members")
 
 
-def ask_whom(client: Client) -> str:
+def only_approvers(q: Question) -> str:
+    return f"Only approvers can {'allow' if q['kind'] == 'permission' else 'answer'} this"
+
+
+def approver_hint(client: Client) -> str:
     names = [user["name"] for user in client.users() if "approver" in GRANTS.get(user["role"], ())]
-    return f" Ask {' or '.join(names[:4])}." if names else ""
+    return f"Ask {' or '.join(names[:4])}." if names else ""
 
 
-def _options(q: Asked, draft: Draft) -> tuple[Option, ...]:
-    pick = evidence.suggestion_of(q["context"])
-    picks = [str(one).strip().casefold() for one in (pick if isinstance(pick, list) else [pick])] if pick is not None else []
-    found = []
-    for at, o in enumerate(q["options"]):
+def _options(q: Question, draft: Draft) -> tuple[Option, ...]:
+    suggestion = evidence.suggestion_of(q["context"])
+    suggested = suggestion if isinstance(suggestion, list) else [] if suggestion is None else [suggestion]
+    suggested = [str(value).strip().casefold() for value in suggested]
+    default = q["default"]
+    options = []
+    for index, o in enumerate(q["options"]):
         tags = []
-        default = q["default"]
         if default is not None and (o["value"] in default if isinstance(default, list) else o["value"] == default):
             tags.append("default")
-        if any(str(o[name]).strip().casefold() in picks for name in ("id", "value", "label")):
-            tags.append(f"{labels.name(q['asked_by'])}’s choice")
-        found.append(Option(at, str(o["label"]), o["description"] or "", tuple(tags), str(at) in draft.options))
-    return tuple(found)
+        if any(str(o[name]).strip().casefold() in suggested for name in ("id", "value", "label")):
+            tags.append(f"{labels.actor_name(q['asked_by'])}’s choice")
+        options.append(Option(index, str(o["label"]), o["description"] or "", tuple(tags), str(index) in draft.options))
+    return tuple(options)
 
 
-def _kept(client: Client, q: Asked) -> evidence.Diff | None:
-    """The work in the folder, as the worker read it from git."""
-    patch = client.patch(q["task"])
+def _git_diff(client: Client, key: str) -> evidence.Diff | None:
+    """The work, as the worker read it from git."""
+    patch = client.patch(key)
     return evidence.diff(patch["body"], f"read from git, {patch['base'][:7]}") if patch and patch["body"].strip() else None
 
 
-def _rounds(task: dict[str, Any], q: Asked, now: int, me: str) -> tuple[Round, ...]:
-    found = []
+def _rounds(task: dict[str, Any], q: Question, now: int, me: str) -> tuple[Round, ...]:
+    """The closed questions of the task, the newest first."""
+    rounds = []
     for other in reversed(task["questions"]):
         if other["status"] == PENDING or other["id"] == q["id"]:
             continue
-        no = (other["response"] or {}).get("verdict") == "rejected"
-        icon, tone = ("clock", "gate") if other["status"] == "timeout" else ("x", "trouble" if no else "")
-        if other["status"] == "answered" and not no:
+        rejected = (other["response"] or {}).get("verdict") == "rejected"
+        icon, tone = ("clock", "gate") if other["status"] == "timeout" else ("x", "trouble" if rejected else "")
+        if other["status"] == "answered" and not rejected:
             icon, tone = "check", "good"
-        when = view_models.at(other["responded_at"] or other["asked_at"], now)
+        when = times.moment(other["responded_at"] or other["asked_at"], now)
         text, _, more = other["text"].strip().partition("\n")
-        text = f"{text[:BRIEF]}…" if len(text) > BRIEF else f"{text} …" if more else text
-        found.append(Round(other["id"], text, when, icon, tone, labels.result(other, me)))
-    return tuple(found[:ROUNDS])
+        text = f"{text[:MAX_ROUND_TEXT]}…" if len(text) > MAX_ROUND_TEXT else f"{text} …" if more else text
+        rounds.append(Round(other["id"], text, when, icon, tone, labels.result_text(other, me)))
+    return tuple(rounds[:MAX_ROUNDS])
 
 
 def _log(client: Client, key: str) -> tuple[tuple[str, str, str], ...]:
-    return tuple((x["at"], x["sort"], x["text"].rstrip()) for x in client.output(key, limit=TAIL))
+    return tuple((x["at"], x["sort"], x["text"].rstrip()) for x in client.output(key, limit=LOG_LINES))

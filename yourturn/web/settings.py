@@ -1,26 +1,25 @@
-"""Settings: your own affairs, and, for an admin, everybody's."""
+"""The settings page: profile, notifications, sessions and tokens; for admins also members and projects."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..client.admin import SESSION
 from ..core import permissions
 from ..core.errors import Invalid, YourturnError
 from ..core.rules import ROLES
 from ..core.settings import SETTINGS, check
 from ..display import person
-from ..server import auth
-from . import view_models
-from .inbox import new_key
-from .request import Go, Page, Shown, Visit
+from . import times, view_models
+from .login import session_cookie, user_agent
+from .request import Page, PageRequest, PageResult, Redirect, idempotency_key
 
 THEMES = {"": "As the device says", "light": "Light", "dark": "Dark"}
 URGENCIES = {"high": "High", "normal": "Normal", "low": "Low"}
-PEOPLE = tuple(role for role in ROLES if role not in ("system", "agent"))
-LASTS = {"": "Does not end", "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year"}
-#: What a token is good for: the scopes of the table, in words. An agent's usual one is work.
+PERSON_ROLES = tuple(role for role in ROLES if role not in ("system", "agent"))
+LIFETIMES = {"": "Does not end", "7d": "7 days", "30d": "30 days", "90d": "90 days", "365d": "a year"}
+#: The scopes of a token, in words.
 SCOPES = {
     "": "What its role may",
     "read": "Looking",
@@ -30,12 +29,12 @@ SCOPES = {
     "answer": "Answering",
     "manage": "Settings and people",
 }
-SHORTEST = 8  #: letters of a password
+MIN_PASSWORD = 8  #: characters
 SAVED = {
     "password": "Your password is set. Other browsers are signed out.",
     "looks": "Saved.",
     "session": "Signed out there.",
-    "token": "Revoked. It is worthless now.",
+    "token": "Revoked. The token is not valid any more.",
     "member": "Saved.",
     "removed": "Removed, with their tokens and sessions.",
     "project": "Saved.",
@@ -46,42 +45,44 @@ SAVED = {
 
 class Session(NamedTuple):
     id: int
-    who: view_models.Who
+    who: view_models.ActorView
     about: str
-    since: view_models.Moment
+    since: times.Moment
     here: bool
 
 
 class Token(NamedTuple):
     name: str
-    who: view_models.Who
+    who: view_models.ActorView
     role: str
     scopes: str
     maker: str
-    since: view_models.Moment
+    since: times.Moment
     ends: str
     over: str
 
 
-class Value(NamedTuple):
+class SettingField(NamedTuple):
+    """A setting of a project, as a field of the form."""
+
     name: str
     about: str
     value: str
-    words: tuple[str, ...]
+    choices: tuple[str, ...]
 
 
-def show(visit: Visit) -> Shown:
-    return _page(visit)
+def show(request: PageRequest) -> PageResult:
+    return _page(request)
 
 
-def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, status: int = 200) -> Shown:
-    """`wrong`: in which section, and what. `secret`: what is shown once."""
-    client = visit.client
-    who, now = client.who, view_models.now_of(client)
-    wishes = client.preferences() if who.is_person else {}
+def _page(request: PageRequest, wrong: tuple[str, str] = ("", ""), secret: Any = None, status: int = 200) -> PageResult:
+    """`wrong`: the section and the error in it. `secret`: a token or link that is shown once."""
+    client = request.client
+    who, now = client.who, times.desk_time(client)
+    preferences = client.preferences() if who.is_person else {}
     admin = permissions.may(who, "user_set")
     projects = client.projects() if admin else []
-    at = visit.query.get("project", "").upper() or (visit.field("project").upper() if wrong[0] == "projects" else "")
+    at = request.query.get("project", "").upper() or (request.field("project").upper() if wrong[0] == "projects" else "")
     project = next((p for p in projects if p["key"] == at), projects[0] if projects else None)
     return Page(
         "settings.html",
@@ -89,45 +90,49 @@ def _page(visit: Visit, wrong: tuple[str, str] = ("", ""), secret: Any = None, s
             "here": "settings",
             "wrong": wrong,
             "secret": secret,
-            "saved": SAVED.get(visit.query.get("saved", ""), ""),
-            "wishes": wishes,
+            "saved": SAVED.get(request.query.get("saved", ""), ""),
+            "preferences": preferences,
             "themes": THEMES,
             "urgencies": URGENCIES,
-            "notify": wishes.get("notify", list(URGENCIES)),
-            "keys": wishes.get("keys") is not False,
-            "sessions": _sessions(client, visit.session, now) if who.is_person else [],
+            "notify": preferences.get("notify", list(URGENCIES)),
+            "keys": preferences.get("keys") is not False,
+            "sessions": _sessions(client, request.session, now) if who.is_person else [],
             "tokens": _tokens(client, now) if who.is_person else [],
-            "roles": PEOPLE,
-            "token_roles": [role for role in ("agent", *PEOPLE) if permissions.at_most(role, who.role)],
+            "roles": PERSON_ROLES,
+            "token_roles": [role for role in ("agent", *PERSON_ROLES) if permissions.at_most(role, who.role)],
             "scopes": SCOPES,
-            "lasts": LASTS,
+            "lifetimes": LIFETIMES,
             "admin": admin,
             "members": client.users() if admin else [],
             "projects": projects,
             "project": project,
-            "values": [_typed(visit, v) if wrong[0] == "projects" else v for v in _values(project)],
-            "key": new_key(),
-            "site": _url(visit),
-            "shortest": SHORTEST,
+            "values": [_as_typed(request, v) if wrong[0] == "projects" else v for v in _setting_fields(project)],
+            "key": idempotency_key(),
+            "site": _url(request),
+            "shortest": MIN_PASSWORD,
         },
         status,
     )
 
 
-def _url(visit: Visit) -> str:
-    address = visit.state.address
-    return address.public_url or f"{'https' if address.secure else 'http'}://{visit.headers.get('host', 'localhost')}"
+def _url(request: PageRequest) -> str:
+    address = request.state.address
+    return address.public_url or f"{'https' if address.secure else 'http'}://{request.headers.get('host', 'localhost')}"
 
 
 def _sessions(client: Client, secret: str, now: int) -> list[Session]:
-    mine = client.desk.credentials.of_session(secret)[0] if secret else 0
+    """The sessions, this one first, then the newest."""
+    own = client.desk.credentials.of_session(secret)[0] if secret else 0
+    rows = sorted(client.sessions(), key=lambda s: (s["id"] != own, -s["id"]))
     return [
-        Session(s["id"], view_models.who(s["actor"]), browser(s["about"]), view_models.at(s["created_at"], now), s["id"] == mine)
-        for s in sorted(client.sessions(), key=lambda s: (s["id"] != mine, -s["id"]))
+        Session(
+            s["id"], view_models.actor_view(s["actor"]), browser(s["about"]), times.moment(s["created_at"], now), s["id"] == own
+        )
+        for s in rows
     ]
 
 
-#: A word in what a browser says of itself, and what it is called. The first that fits counts.
+#: A word of the User-Agent header, and the label of the browser or system. The first match counts.
 BROWSERS = (("Edg/", "Edge"), ("OPR/", "Opera"), ("Firefox/", "Firefox"), ("Chrome/", "Chrome"), ("Safari/", "Safari"))
 SYSTEMS = (
     ("Android", "Android"),
@@ -139,170 +144,171 @@ SYSTEMS = (
 )
 
 
-def browser(about: str | None) -> str:
-    """'Chrome on Linux', or what it says itself."""
-    name, system = (next((label for word, label in some if word in (about or "")), "") for some in (BROWSERS, SYSTEMS))
-    return f"{name} on {system}" if name and system else name or about or "A browser"
+def browser(user_agent: str | None) -> str:
+    """'Chrome on Linux', or the header itself if it is unknown."""
+    name, system = (next((label for word, label in table if word in (user_agent or "")), "") for table in (BROWSERS, SYSTEMS))
+    return f"{name} on {system}" if name and system else name or user_agent or "A browser"
 
 
 def _tokens(client: Client, now: int) -> list[Token]:
-    found = []
-    for t in client.tokens():
-        over = (
-            "revoked"
-            if t["revoked_at"]
-            else "expired"
-            if t["expires_at"] and view_models.seconds_until(t["expires_at"], now) <= 0
-            else ""
-        )
-        ends = f"until {view_models.day(t['expires_at'], now)}" if t["expires_at"] else "does not end"
-        whose, scopes = view_models.who(t["actor"]), ", ".join(SCOPES.get(name, name).lower() for name in t["scopes"])
-        maker = person(t["created_by"]) if t["created_by"] else ""
-        since = view_models.at(t["created_at"], now)
-        found.append(Token(t["name"], whose, t["role"], scopes, "" if maker == whose.name else maker, since, ends, over))
-    return [t for t in found if not t.over] + [t for t in found if t.over][-5:]
+    """The valid tokens, and the last five invalid ones."""
+    tokens = [_token(t, now) for t in client.tokens()]
+    return [t for t in tokens if not t.over] + [t for t in tokens if t.over][-5:]
 
 
-def _values(project: dict[str, Any] | None) -> list[Value]:
+def _token(t: dict[str, Any], now: int) -> Token:
+    expired = t["expires_at"] and times.seconds_until(t["expires_at"], now) <= 0
+    whose, maker = view_models.actor_view(t["actor"]), person(t["created_by"]) if t["created_by"] else ""
+    return Token(
+        t["name"],
+        whose,
+        t["role"],
+        ", ".join(SCOPES.get(name, name).lower() for name in t["scopes"]),
+        "" if maker == whose.name else maker,
+        times.moment(t["created_at"], now),
+        f"until {times.future_day(t['expires_at'], now)}" if t["expires_at"] else "does not end",
+        "revoked" if t["revoked_at"] else "expired" if expired else "",
+    )
+
+
+def _setting_fields(project: dict[str, Any] | None) -> list[SettingField]:
     if project is None:
         return []
-    found = []
+    fields = []
     for name, setting in SETTINGS.items():
         value = project["settings"][name]
         if isinstance(setting.default, bool):
-            found.append(Value(name, setting.about, "on" if value else "off", ("on", "off")))
+            fields.append(SettingField(name, setting.about, "on" if value else "off", ("on", "off")))
         else:
-            timed = isinstance(value, float)
-            found.append(Value(name, setting.about, _length(value) if timed else str(value), setting.words))
-    return found
+            text = _duration(value) if isinstance(value, float) else str(value)
+            fields.append(SettingField(name, setting.about, text, setting.words))
+    return fields
 
 
-def _typed(visit: Visit, value: Value) -> Value:
-    """What somebody has typed stays, with what is wrong with it."""
-    return value._replace(value=visit.field(value.name).strip() or value.value)
+def _as_typed(request: PageRequest, field: SettingField) -> SettingField:
+    """The field with the value of the refused form."""
+    return field._replace(value=request.field(field.name).strip() or field.value)
 
 
-def _length(seconds: float) -> str:
-    """As one may write it: 1h, 5m, 1d, 90s."""
+def _duration(seconds: float) -> str:
+    """As the form accepts it: 1h, 5m, 1d, 90s."""
     for size, unit in ((86400, "d"), (3600, "h"), (60, "m")):
         if seconds >= size and seconds % size == 0:
             return f"{int(seconds // size)}{unit}"
     return f"{seconds:g}s"
 
 
-def _try(visit: Visit, section: str, deed: Any, saved: str, more: str = "") -> Shown:
-    """Do it and say so; or show the page again, with what went wrong where it did."""
+def _error_text(error: YourturnError) -> str:
+    return f"{error}." + (f" {error.hint}" if error.hint else "")
+
+
+def _save(request: PageRequest, section: str, save: Callable[[], object], saved: str, query: str = "") -> PageResult:
+    """Saves and redirects to the section, or shows the page again with the error in it."""
     try:
-        deed()
+        save()
     except YourturnError as error:
-        return _page(visit, (section, f"{error}." + (f" {error.hint}" if error.hint else "")), status=error.http_status)
-    return Go(f"/settings?saved={saved}{more}#{section}")
+        return _page(request, (section, _error_text(error)), status=error.http_status)
+    return Redirect(f"/settings?saved={saved}{query}#{section}")
 
 
-# --- your own affairs -------------------------------------------------------------------------------------------------
+# --- for every user ---------------------------------------------------------------------------------------------------
 
 
-def looks(visit: Visit) -> Shown:
-    theme = visit.field("theme")
+def set_appearance(request: PageRequest) -> PageResult:
+    theme = request.field("theme")
     if theme not in THEMES:
         raise Invalid(f"There is no theme {theme[:40]!a}")
-    keys = None if visit.field("keys") else False
-    return _try(visit, "profile", lambda: visit.client.set_preferences(theme=theme or None, keys=keys), "looks")
+    keys = None if request.field("keys") else False
+    return _save(request, "profile", lambda: request.client.set_preferences(theme=theme or None, keys=keys), "looks")
 
 
-def notices(visit: Visit) -> Shown:
-    wanted = [name for name in URGENCIES if name in visit.fields("notify")]
-    return _try(visit, "notices", lambda: visit.client.set_preferences(notify=wanted), "notices")
+def set_notifications(request: PageRequest) -> PageResult:
+    urgencies = [name for name in URGENCIES if name in request.fields("notify")]
+    return _save(request, "notices", lambda: request.client.set_preferences(notify=urgencies), "notices")
 
 
-def password(visit: Visit) -> Shown:
-    """Everybody who came in with the old one is out; who sets it comes in again at once."""
-    name, new = person(visit.client.who.name), visit.field("password")
-    if len(new) < SHORTEST:
-        return _page(visit, ("profile", f"A password has at least {SHORTEST} letters."), status=422)
-    if new != visit.field("again"):
-        return _page(visit, ("profile", "The two are not the same."), status=422)
+def set_password(request: PageRequest) -> PageResult:
+    """A new password ends all sessions of the user; this browser gets a new one."""
+    name, password = person(request.client.who.name), request.field("password")
+    if len(password) < MIN_PASSWORD:
+        return _page(request, ("profile", f"A password has at least {MIN_PASSWORD} characters."), status=422)
+    if password != request.field("again"):
+        return _page(request, ("profile", "The two are not the same."), status=422)
     try:
-        visit.client.set_password(name, new, key=visit.key)
-        made = visit.client.login(
-            name, new, about="".join(c for c in visit.headers.get("user-agent", "") if c.isprintable())[:200]
-        )
+        request.client.set_password(name, password, key=request.key)
+        reply = request.client.login(name, password, about=user_agent(request))
     except YourturnError as error:
-        return _page(visit, ("profile", f"{error}."), status=error.http_status)
-    cookie = auth.session_cookie(visit.state.address, made["session"], SESSION // 1_000_000)
-    return Go("/settings?saved=password#profile", (("set-cookie", cookie),))
+        return _page(request, ("profile", f"{error}."), status=error.http_status)
+    return Redirect("/settings?saved=password#profile", (session_cookie(request, reply["session"]),))
 
 
-def end_session(visit: Visit) -> Shown:
-    number = visit.field("session")
+def end_session(request: PageRequest) -> PageResult:
+    number = request.field("session")
     if not (number.isascii() and number.isdigit() and len(number) < 19):
         raise Invalid("session must be a number")
-    return _try(visit, "sessions", lambda: visit.client.end_session(int(number)), "session")
+    return _save(request, "sessions", lambda: request.client.end_session(int(number)), "session")
 
 
-def create_token(visit: Visit) -> Shown:
-    name, role = visit.field("name").strip(), visit.field("role")
-    actor, scope = (None if role == "agent" else visit.client.who.name), visit.field("scope")
+def create_token(request: PageRequest) -> PageResult:
+    name, role, scope = request.field("name").strip(), request.field("role"), request.field("scope")
+    actor = None if role == "agent" else request.client.who.name
+    expires = request.field("expires") or None
     try:
-        made = visit.client.create_token(
-            name, role, actor=actor, scopes=[scope] if scope else None, expires=visit.field("expires") or None, key=visit.key
+        reply = request.client.create_token(
+            name, role, actor=actor, scopes=[scope] if scope else None, expires=expires, key=request.key
         )
     except YourturnError as error:
-        return _page(visit, ("tokens", f"{error}." + (f" {error.hint}" if error.hint else "")), status=error.http_status)
-    return _page(visit, secret={"sort": "token", "name": name, "text": made["token"]})
+        return _page(request, ("tokens", _error_text(error)), status=error.http_status)
+    return _page(request, secret={"type": "token", "name": name, "text": reply["token"]})
 
 
-def revoke_token(visit: Visit) -> Shown:
-    return _try(visit, "tokens", lambda: visit.client.revoke_token(visit.field("name")), "token")
+def revoke_token(request: PageRequest) -> PageResult:
+    return _save(request, "tokens", lambda: request.client.revoke_token(request.field("name")), "token")
 
 
-# --- everybody's ------------------------------------------------------------------------------------------------------
+# --- for admins -------------------------------------------------------------------------------------------------------
 
 
-def set_member(visit: Visit) -> Shown:
-    name, role = visit.field("name").strip(), visit.field("role")
-    known = name in {user["name"] for user in visit.client.users()}
-    return _try(visit, "members", lambda: visit.client.set_user(name, role), "member" if known else "added")
+def set_member(request: PageRequest) -> PageResult:
+    name, role = request.field("name").strip(), request.field("role")
+    exists = name in {user["name"] for user in request.client.users()}
+    return _save(request, "members", lambda: request.client.set_user(name, role), "member" if exists else "added")
 
 
-def remove_member(visit: Visit) -> Shown:
-    return _try(visit, "members", lambda: visit.client.remove_user(visit.field("name")), "removed")
+def remove_member(request: PageRequest) -> PageResult:
+    return _save(request, "members", lambda: request.client.remove_user(request.field("name")), "removed")
 
 
-def link(visit: Visit) -> Shown:
-    """A way in for somebody new: shown once, works once."""
-    name = visit.field("name").strip()
+def create_link(request: PageRequest) -> PageResult:
+    """A one-time login link, which is shown once."""
+    name = request.field("name").strip()
     try:
-        made = visit.client.create_link(name, key=visit.key)
+        reply = request.client.create_link(name, key=request.key)
     except YourturnError as error:
-        return _page(visit, ("members", f"{error}."), status=error.http_status)
-    return _page(visit, secret={"sort": "link", "name": name, "text": f"{_url(visit)}/enter/{made['link']}"})
+        return _page(request, ("members", f"{error}."), status=error.http_status)
+    return _page(request, secret={"type": "link", "name": name, "text": f"{_url(request)}/enter/{reply['link']}"})
 
 
-def set_project(visit: Visit) -> Shown:
-    """Only what was changed is said, so that what comes from the workspace stays so."""
-    project = visit.field("project").strip().upper()
-    now = next((p for p in visit.client.projects() if p["key"] == project), None)
-    if now is None:
-        return _page(visit, ("projects", f"There is no project {project[:40]}."), status=404)
+def set_project(request: PageRequest) -> PageResult:
+    """Sets only the changed settings, so that the others still follow the workspace."""
+    key = request.field("project").strip().upper()
+    project = next((p for p in request.client.projects() if p["key"] == key), None)
+    if project is None:
+        return _page(request, ("projects", f"There is no project {key[:40]}."), status=404)
 
-    def deed() -> None:
-        given = {one.name: visit.field(one.name).strip() for one in _values(now)}
-        changed = {one.name: given[one.name] for one in _values(now) if given[one.name] not in ("", one.value)}
-        for name, value in changed.items():  # all of them or none
+    def save() -> None:
+        fields = _setting_fields(project)
+        changed = {f.name: value for f in fields if (value := request.field(f.name).strip()) not in ("", f.value)}
+        for name, value in changed.items():  # all or none
             check(name, value)
         for name, value in changed.items():
-            visit.client.set(name, value, project)
+            request.client.set(name, value, key)
 
-    return _try(visit, "projects", deed, "project", f"&project={project}")
+    return _save(request, "projects", save, "project", f"&project={key}")
 
 
-def create_project(visit: Visit) -> Shown:
-    key = visit.field("project").strip().upper()
-    return _try(
-        visit,
-        "projects",
-        lambda: visit.client.create_project(key, visit.field("name").strip() or None, once=visit.key),
-        "added",
-        f"&project={key}",
+def create_project(request: PageRequest) -> PageResult:
+    key, name = request.field("project").strip().upper(), request.field("name").strip() or None
+    return _save(
+        request, "projects", lambda: request.client.create_project(key, name, once=request.key), "added", f"&project={key}"
     )

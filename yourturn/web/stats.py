@@ -1,4 +1,4 @@
-"""Statistics: four numbers, and the plots behind them."""
+"""The statistics page: four numbers, and the plots behind them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 from ..core.errors import Invalid
-from . import charts, labels, view_models
-from .inbox import remembered
-from .request import Page, Shown, Visit
+from . import charts, labels, times
+from .inbox_summary import cached
+from .request import Page, PageRequest, PageResult
 
-#: A word in the address, days, and how it is called.
+#: By its name in the address: days, label, and the label of the time before.
 RANGES = {"day": (1, "Day", "yesterday"), "week": (7, "Week", "last week"), "month": (30, "Month", "the month before")}
 
 
@@ -22,14 +22,14 @@ class Tile(NamedTuple):
     tone: str = ""
 
 
-def show(visit: Visit) -> Shown:
-    client = visit.client
-    name, project = visit.query.get("range", "week"), visit.query.get("project", "").strip().upper()[:40]
+def show(request: PageRequest) -> PageResult:
+    client = request.client
+    name, project = request.query.get("range", "week"), request.query.get("project", "").strip().upper()[:40]
     if name not in RANGES:
         raise Invalid(f"There is no range {name[:40]!a}", hint=f"Choose one of: {', '.join(RANGES)}.")
     days, _, before = RANGES[name]
-    found: dict[str, Any] = remembered(visit, ("stats", project, days), lambda: client.stats(project or None, days=days))
-    kinds = found["kinds"]
+    stats: dict[str, Any] = cached(request, ("stats", project, days), lambda: client.stats(project or None, days=days))
+    kinds = stats["kinds"]
     return Page(
         "stats.html",
         {
@@ -40,57 +40,54 @@ def show(visit: Visit) -> Shown:
             "project": project,
             "projects": [(p["key"], _url(name, p["key"])) for p in client.projects()],
             "all": _url(name, ""),
-            "tiles": tiles(found),
-            "queue": charts.queue(found["queue"], found["before"]["queue"], days, found["peak"]),
+            "tiles": tiles(stats),
+            "queue": charts.queue(stats["queue"], stats["before"]["queue"], days, stats["peak"]),
             "answers": charts.answers(kinds),
             "timeouts": charts.timeouts(kinds),
-            "per_task": charts.per_task(found["questions_per_task"]["spread"]),
-            "scale": [(charts.along(at), text) for at, text in charts.SCALE],
-            "alert": round(100 * charts.ALERT / charts.longest(kinds), 1),
+            "per_task": charts.per_task(stats["questions_per_task"]["spread"]),
+            "scale": [(charts.position(seconds), text) for seconds, text in charts.SCALE],
+            "alert": round(100 * charts.ALERT / charts.highest_rate(kinds), 1),
             "days": days,
-            "tasks": found["questions_per_task"]["tasks"],
-            "now": found["waiting"]["all"],
-            "any": any(found["questions"].values()) or found["waiting"]["all"],
+            "tasks": stats["questions_per_task"]["tasks"],
+            "now": stats["waiting"]["all"],
+            "any": any(stats["questions"].values()) or stats["waiting"]["all"],
         },
     )
 
 
 def _url(name: str, project: str) -> str:
-    asked = {key: value for key, value in (("range", name if name != "week" else ""), ("project", project)) if value}
-    return f"/stats?{urlencode(asked)}" if asked else "/stats"
+    query = {key: value for key, value in (("range", name if name != "week" else ""), ("project", project)) if value}
+    return f"/stats?{urlencode(query)}" if query else "/stats"
 
 
-def tiles(found: dict[str, Any]) -> list[Tile]:
-    waiting, median = found["waiting"]["all"], found["answer_seconds"]["median"]
-    oldest = f"oldest {view_models.short(found['oldest_pending'])}" if found["oldest_pending"] else "It's not your turn"
-    rate, mean = found["timeout_rate"], found["questions_per_task"]["mean"]
-    value, unit = view_models.parted(median) if median is not None else ("–", "")
-    bad = [
+def tiles(stats: dict[str, Any]) -> list[Tile]:
+    waiting, median = stats["waiting"]["all"], stats["answer_seconds"]["median"]
+    oldest = f"oldest {times.elapsed(stats['oldest_pending'])}" if stats["oldest_pending"] else "It's not your turn"
+    rate, mean = stats["timeout_rate"], stats["questions_per_task"]["mean"]
+    value, unit = times.number_and_unit(median) if median is not None else ("–", "")
+    alerts = [
         f"{kind.capitalize()} is over {round(100 * charts.ALERT)} %"
-        for kind, row in found["kinds"].items()
+        for kind, row in stats["kinds"].items()
         if (row["timeout_rate"] or 0) > charts.ALERT
     ]
-    done = found["tasks"].get("done", 0)
+    timed_out, percent = ("–", "") if rate is None else (str(round(100 * rate)), "%")
+    done = labels.plural(stats["tasks"].get("done", 0), "task")
     return [
         Tile("Waiting now", str(waiting), "", oldest),
-        Tile("Median answer", value, unit, *_compared(median, found["before"]["answer_seconds"]["median"])),
-        Tile(
-            "Timed out",
-            "–" if rate is None else str(round(100 * rate)),
-            "" if rate is None else "%",
-            bad[0] if bad else "of what was closed",
-            "bad" if bad else "",
-        ),
-        Tile("Questions per task", "–" if mean is None else f"{mean:.1f}", "", f"{labels.plural(done, 'task')} done"),
+        Tile("Median answer", value, unit, *_compared(median, stats["before"]["answer_seconds"]["median"])),
+        Tile("Timed out", timed_out, percent, *((alerts[0], "bad") if alerts else ("of what was closed", ""))),
+        Tile("Questions per task", "–" if mean is None else f"{mean:.1f}", "", f"{done} done"),
     ]
 
 
 def _compared(now: float | None, before: float | None) -> tuple[str, str]:
+    """The difference to the time before, and its tone."""
     if now is None:
         return "nothing answered yet", ""
     if before is None:
         return "nothing to compare with", ""
-    apart = abs(now - before)
-    if apart < max(1.0, before * 0.05):
+    difference = abs(now - before)
+    if difference < max(1.0, before * 0.05):
         return "as before", ""
-    return (f"{view_models.about(apart)} faster", "good") if now < before else (f"{view_models.about(apart)} slower", "")
+    duration = times.rough_duration(difference)
+    return (f"{duration} faster", "good") if now < before else (f"{duration} slower", "")

@@ -11,10 +11,9 @@ from ..core.errors import Invalid, YourturnError
 from ..core.model import READY
 from ..display import as_text, old_id, person
 from ..display.terminal import length, micros
-from . import charts, event_text, labels, layout, page_version, view_models
+from . import charts, event_text, labels, layout, page_version, times, view_models
 from .board import PLAIN
-from .inbox import new_key
-from .request import Data, Go, Page, Part, Shown, Visit
+from .request import Fragment, Json, Page, PageRequest, PageResult, Redirect, idempotency_key
 from .task_actions import did, moves
 
 #: Lines of the log on the page, and on a page of its own; events on the page.
@@ -38,9 +37,9 @@ class Asked(NamedTuple):
     href: str
     text: str
     kind: view_models.Kind
-    who: view_models.Who
-    when: view_models.Moment
-    time: view_models.Time
+    who: view_models.ActorView
+    when: times.Moment
+    time: times.Countdown
     then: str
     words: str  #: how it ended
     bead: str
@@ -60,8 +59,8 @@ class Step(NamedTuple):
 
 
 class Note(NamedTuple):
-    who: view_models.Who
-    when: view_models.Moment
+    who: view_models.ActorView
+    when: times.Moment
     text: str
     agent: bool
 
@@ -101,7 +100,7 @@ def _speaker(e: Mapping[str, Any]) -> str:
 def _line(x: Mapping[str, Any], name: str) -> Line:
     return Line(
         x["at"],
-        view_models.seconds(x["at"]),
+        times.clock_with_seconds(x["at"]),
         name if x["sort"] == "said" else x["sort"],
         x["text"].rstrip(),
         "err" if x["sort"] in BAD else "",
@@ -113,33 +112,33 @@ def _mark(e: Mapping[str, Any], waiting: set[str]) -> Line:
     open_ = any(q["id"] in waiting for q in e["data"].get("opened", ()))
     text = event_text.sentence(e)
     who = "" if e["action"] in event_text.ALONE else f"{person(e['actor'])} "
-    return Line(e["at"], view_models.seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
+    return Line(e["at"], times.clock_with_seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
 
 
-def live(visit: Visit) -> Shown:
+def live(request: PageRequest) -> PageResult:
     """The log for a page that is open; nothing where that has seen it all."""
-    task = _task(visit)
-    if isinstance(task, Go):
+    task = _task(request)
+    if isinstance(task, Redirect):
         return task
-    found, seen = lines(visit.client, task, LINES)
-    if visit.query.get("seen") == seen:
-        return Part("")
-    return Part(layout.part("log.html", "lines", found, seen))
+    found, seen = lines(request.client, task, LINES)
+    if request.query.get("seen") == seen:
+        return Fragment("")
+    return Fragment(layout.render_macro("log.html", "lines", found, seen))
 
 
-def log(visit: Visit) -> Shown:
-    task = _task(visit)
-    if isinstance(task, Go):
+def log(request: PageRequest) -> PageResult:
+    task = _task(request)
+    if isinstance(task, Redirect):
         return task
-    after = visit.query.get("after", "")
+    after = request.query.get("after", "")
     if after and not (after.isascii() and after.isdigit() and len(after) < 19):
         raise Invalid("after must be the number of a line")
-    said = visit.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
+    said = request.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
     more, said = len(said) > WHOLE, said[:WHOLE]
     href = f"/tasks/{task['key']}/log?after={said[-1]['id']}" if more else ""
-    speaker = _speakers(visit.client.history(task["key"], limit=WHOLE))
+    speaker = _speakers(request.client.history(task["key"], limit=WHOLE))
     found = [_line(x, speaker(x["at"])) for x in said]
-    return Page("wholelog.html", {"here": "tasks", "task": task, "lines": found, "more": href, "after": after})
+    return Page("full_log.html", {"here": "tasks", "task": task, "lines": found, "more": href, "after": after})
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
@@ -163,11 +162,11 @@ def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
         f"/questions/{q['id']}",
         q["text"],
         kind,
-        view_models.who(f"agent:{run}" if run else q["asked_by"]),
-        view_models.at(q["asked_at"], now),
-        view_models.countdown(q, now),
-        labels.silence(q, run, short=True),
-        "" if pending else labels.result(q, me),
+        view_models.actor_view(f"agent:{run}" if run else q["asked_by"]),
+        times.moment(q["asked_at"], now),
+        times.countdown(q, now),
+        labels.timeout_text(q, run, short=True),
+        "" if pending else labels.result_text(q, me),
         bead,
         icon,
         pending,
@@ -191,7 +190,7 @@ def step(s: Mapping[str, Any], now: int) -> Step:
         icon,
         bead,
         word,
-        time if ends else f"{word} {view_models.short(took / 1_000_000)}",
+        time if ends else f"{word} {times.elapsed(took / 1_000_000)}",
         _about(s, result),
         s["spare"],
     )
@@ -229,30 +228,30 @@ def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
             {"approval": "an approval", "review": "a review", "content": "a look at the text"}.get(t["requires"] or "", ""),
             False,
         ),
-        ("Put aside", f"until {view_models.day(t['wake_at'], now)}" if t["wake_at"] else "", False),
+        ("Put aside", f"until {times.future_day(t['wake_at'], now)}" if t["wake_at"] else "", False),
         *[(label, as_text(t[name]), False) for name, label in PLAIN.items()],
     ]
 
 
-def _task(visit: Visit) -> dict[str, Any] | Go:
-    named = visit.path["key"]
-    found = visit.client.show(named)
+def _task(request: PageRequest) -> dict[str, Any] | Redirect:
+    named = request.path_params["key"]
+    found = request.client.show(named)
     if "key" not in found:
-        return Go(f"/questions/{found['id']}")
-    return found if found["key"] == named else Go(f"/tasks/{found['key']}")
+        return Redirect(f"/questions/{found['id']}")
+    return found if found["key"] == named else Redirect(f"/tasks/{found['key']}")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
 
 
-def show(visit: Visit) -> Shown:
-    task = _task(visit)
-    return task if isinstance(task, Go) else _page(visit, task)
+def show(request: PageRequest) -> PageResult:
+    task = _task(request)
+    return task if isinstance(task, Redirect) else _page(request, task)
 
 
-def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", status: int = 200) -> Shown:
-    client, key = visit.client, t["key"]
-    now, me, run = view_models.now_of(client), client.who.name, labels.script(t)
+def _page(request: PageRequest, t: dict[str, Any], wrong: str = "", draft: str = "", status: int = 200) -> PageResult:
+    client, key = request.client, t["key"]
+    now, me, run = times.desk_time(client), client.who.name, labels.script_name(t)
     questions = [asked(q, now, me, run) for q in t["questions"]]
     finished = client.inbox(task=key) if not any(q.pending for q in questions) else []
     waiting = [q for q in questions if q.pending] + [asked(q, now, me, run) for q in finished if q["id"] == key]
@@ -260,14 +259,14 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
     events = [e for e in client.history(key, limit=4 * EVENTS) if e["action"] != "step"]  # those stand under Steps
     graph = client.graph(key, most=12)
     writer = next((e for e in reversed(events) if e["action"] == "complete"), None)
-    doing = moves(visit, t)
+    doing = moves(request, t)
     return Page(
         "task.html",
         {
             "here": "tasks",
             "t": t,
             "tag": view_models.state(t["state"]),
-            "worker": view_models.holder(t),
+            "worker": view_models.working_agent(t),
             "about": t["description"].strip() != t["title"].strip() and t["description"].strip(),
             "facts": [fact for fact in _facts(t, now) if fact[1]],
             "waiting_q": waiting,
@@ -275,18 +274,18 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "lines": found,
             "seen": seen,
             "notes": [
-                Note(view_models.who(n["author"]), view_models.at(n["at"], now), n["text"], not n["author"].startswith("human:"))
+                Note(author := view_models.actor_view(n["author"]), times.moment(n["at"], now), n["text"], author.agent)
                 for n in t["notes"]
             ],
             "steps": [step(s, now) for s in t["steps"]],
             "script": run,
             "graph": charts.graph(graph) if graph["edges"] else None,
             "events": [event_text.told(e, now) for e in reversed(events[-EVENTS:])],
-            "created": view_models.at(t["created_at"], now),
-            "author": view_models.who(t["created_by"]),
+            "created": times.moment(t["created_at"], now),
+            "author": view_models.actor_view(t["created_by"]),
             "old": old_id(t),
-            "wrote": view_models.who(writer["actor"] if writer else None),
-            "ended": view_models.at(t["ended_at"], now) if t["ended_at"] else None,
+            "wrote": view_models.actor_view(writer["actor"] if writer else None),
+            "ended": times.moment(t["ended_at"], now) if t["ended_at"] else None,
             "sure": [m for m in doing if m.style == "go"][:1],
             "moves": doing,
             "as_of": page_version.mark(t),
@@ -294,24 +293,24 @@ def _page(visit: Visit, t: dict[str, Any], wrong: str = "", draft: str = "", sta
             "may_answer": permissions.may(client.who, "answer"),
             "working": t["state"] == "working",
             "unattended": client.unattended(task=key) if t["state"] == READY else None,
-            "did": did(visit, key),
+            "did": did(request, key),
             "wrong": wrong,
             "draft": draft,
-            "key": new_key(),
+            "key": idempotency_key(),
         },
         status,
     )
 
 
-def note(visit: Visit) -> Shown:
-    task = _task(visit)
-    if isinstance(task, Go):
+def note(request: PageRequest) -> PageResult:
+    task = _task(request)
+    if isinstance(task, Redirect):
         return task
-    text = visit.field("text")
+    text = request.field("text")
     try:
-        visit.client.note(task["key"], text, key=visit.key)
+        request.client.note(task["key"], text, key=request.key)
     except YourturnError as error:
-        if visit.wants_data:
+        if request.wants_json:
             raise
-        return _page(visit, task, f"{error}.", text, error.http_status)
-    return Data({"ok": True}) if visit.wants_data else Go(f"/tasks/{task['key']}?did=note#notes")
+        return _page(request, task, f"{error}.", text, error.http_status)
+    return Json({"ok": True}) if request.wants_json else Redirect(f"/tasks/{task['key']}?did=note#notes")

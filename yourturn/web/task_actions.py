@@ -10,8 +10,7 @@ from ..core.errors import Changed, NotFound, YourturnError
 from ..core.model import PENDING
 from ..display import followed, person
 from . import labels, page_version
-from .inbox import new_key
-from .request import Go, Page, Shown, Visit
+from .request import Page, PageRequest, PageResult, Redirect, idempotency_key
 
 
 class Words(NamedTuple):
@@ -58,8 +57,8 @@ class Move(NamedTuple):
     asks: str
 
 
-def moves(visit: Visit, task: Mapping[str, Any]) -> list[Move]:
-    may = visit.client.moves(task["key"]) if visit.client.who.is_person else []
+def moves(request: PageRequest, task: Mapping[str, Any]) -> list[Move]:
+    may = request.client.moves(task["key"]) if request.client.who.is_person else []
     return [
         Move(name, _fill(w.verb, task), _fill(w.effect, task), w.style, f"/tasks/{task['key']}/{name}", w.asks)
         for name, w in WORDS.items()
@@ -72,21 +71,21 @@ def _fill(text: str, task: Mapping[str, Any]) -> str:
     return text.replace("{key}", task["key"]).replace("{worker}", worker)
 
 
-def asking(name: str) -> Callable[[Visit], Shown]:
+def asking(name: str) -> Callable[[PageRequest], PageResult]:
     """The page that asks before a move is made: who stops, and what no longer waits."""
 
-    def show(visit: Visit) -> Shown:
-        task = _task(visit)
-        if name not in visit.client.moves(task["key"]):
-            return Go(f"/tasks/{task['key']}")
-        return Page("move.html", _context(visit, name, task))
+    def show(request: PageRequest) -> PageResult:
+        task = _task(request)
+        if name not in request.client.moves(task["key"]):
+            return Redirect(f"/tasks/{task['key']}")
+        return Page("move.html", _context(request, name, task))
 
     return show
 
 
-def _context(visit: Visit, name: str, task: Mapping[str, Any], wrong: str = "") -> dict[str, Any]:
+def _context(request: PageRequest, name: str, task: Mapping[str, Any], wrong: str = "") -> dict[str, Any]:
     w = WORDS[name]
-    waits = visit.client.holds_up(task["key"])
+    waits = request.client.holds_up(task["key"])
     facts = []
     if w.style == "end" or name in ("resolve", "close"):
         if task["claim"]:
@@ -111,36 +110,36 @@ def _context(visit: Visit, name: str, task: Mapping[str, Any], wrong: str = "") 
         "ends": w.style == "end",
         "facts": facts,
         "wrong": wrong,
-        "key": new_key(),
+        "key": idempotency_key(),
         "as_of": page_version.mark(task),
-        "given": visit.field(w.field),
+        "given": request.field(w.field),
     }
 
 
-def making(name: str) -> Callable[[Visit], Shown]:
-    def make(visit: Visit) -> Shown:
-        task = _task(visit)
+def making(name: str) -> Callable[[PageRequest], PageResult]:
+    def make(request: PageRequest) -> PageResult:
+        task = _task(request)
         w = WORDS[name]
-        given = visit.field(w.field).strip() if w.asks else ""
+        given = request.field(w.field).strip() if w.asks else ""
         if w.needs and not given:
-            return Page("move.html", _context(visit, name, task, "Say what should change."), 422)
+            return Page("move.html", _context(request, name, task, "Say what should change."), 422)
         more = {w.field: given} if given else {}
         try:
             reply = page_version.move(
-                visit, task["key"], lambda client: getattr(client, name)(task["key"], key=visit.key, **more)
+                request, task["key"], lambda client: getattr(client, name)(task["key"], key=request.key, **more)
             )
         except Changed as error:
             told = {"title": error.message, "text": f"{error.reason}. Nothing was done.".lstrip(". "), "hint": error.hint}
             return Page("notice.html", {"here": "tasks", **told, "back": f"/tasks/{task['key']}"}, error.http_status)
-        return Go(f"/tasks/{task['key']}?did={name}{also(reply)}")
+        return Redirect(f"/tasks/{task['key']}?did={name}{also(reply)}")
 
     return make
 
 
-def _task(visit: Visit) -> dict[str, Any]:
-    found = visit.client.show(visit.path["key"])
+def _task(request: PageRequest) -> dict[str, Any]:
+    found = request.client.show(request.path_params["key"])
     if "key" not in found:
-        raise NotFound(f"There is no task {visit.path['key'][:60]}", hint="A question is at /questions/…")
+        raise NotFound(f"There is no task {request.path_params['key'][:60]}", hint="A question is at /questions/…")
     return found
 
 
@@ -160,9 +159,9 @@ DID = {
 }
 
 
-def did(visit: Visit, key: str) -> str:
-    told = DID.get(visit.query.get("did", ""), "").replace("{key}", key)
-    return " ".join([told, *moved_with(visit)]) if told else ""
+def did(request: PageRequest, key: str) -> str:
+    told = DID.get(request.query.get("did", ""), "").replace("{key}", key)
+    return " ".join([told, *moved_with(request)]) if told else ""
 
 
 def also(reply: Mapping[str, Any]) -> str:
@@ -174,12 +173,12 @@ def also(reply: Mapping[str, Any]) -> str:
 MOST = 12  #: other tasks that are told of
 
 
-def moved_with(visit: Visit) -> list[str]:
+def moved_with(request: PageRequest) -> list[str]:
     """Of these tasks, how they stand now."""
     rows = []
-    for key in visit.query.get("also", "").split(",")[:MOST] if visit.query.get("also") else ():
+    for key in request.query.get("also", "").split(",")[:MOST] if request.query.get("also") else ():
         with suppress(YourturnError):
-            found = visit.client.show(key)
+            found = request.client.show(key)
             asked = [q["id"] for q in found["questions"] if q["status"] == PENDING and q["blocking"]]
             rows.append({"task": found["key"], "to": found["state"], "questions": asked})
     return followed({"follow_ups": rows})
