@@ -75,7 +75,7 @@ def test_the_log_has_reasons_and_summaries(turn: Turn) -> None:
         "complete PROJ-1 --worker-id w2 --summary 'Moved to the other disk'", "create B", "cancel PROJ-2 'not wanted'",
     )  # fmt: skip
     lines = {line.split()[3]: line for line in turn.text("log").splitlines() if "PROJ" in line}
-    assert lines["release"].endswith("the disk is full")
+    assert lines["release"].endswith("w1 gave it back: the disk is full")
     assert "Moved to the other disk" in lines["complete"]
     assert lines["cancel"].endswith("not wanted")
 
@@ -88,6 +88,20 @@ def test_cancelling_a_parent_says_what_becomes_of_its_children(turn: Turn) -> No
     said = turn.text("cancel", "PROJ-1")
     assert "Its children stay as they are: PROJ-2 (ready)." in said and "PROJ-3" not in said
     assert "children" not in turn.text("cancel", "PROJ-2")
+
+
+@pytest.mark.parametrize("answer", ["respond PROJ-1 no", "reject PROJ-1 'not wanted'"])
+def test_an_answer_that_cancels_a_parent_says_what_becomes_of_its_children(turn: Turn, answer: str) -> None:
+    told(turn, "create Epic --type epic", "create One --parent PROJ-1")
+    told(turn, "flag PROJ-1 'Still?' --kind input --response-type approval")
+    assert "Its children stay as they are: PROJ-2 (ready)." in turn.text(*shlex.split(answer))
+
+
+def test_a_late_answer_by_the_same_person_is_reported_as_a_note(turn: Turn) -> None:
+    told(turn, "create A", "flag PROJ-1 'Which?'", "respond Q1 JWT")
+    said = turn.text("respond", "Q1", "sessions", "--restart")
+    assert said.startswith("✓ too late for Q1, kept as a note on PROJ-1")
+    assert turn("show", "PROJ-1")["notes"][-1]["text"] == "Late answer to Q1 (Which?): sessions"
 
 
 def test_waiting_for_what_has_failed_is_a_persons_turn(turn: Turn) -> None:
@@ -140,6 +154,12 @@ def test_counts_are_true_beyond_one_page(crowded: Turn) -> None:
     assert "9 of 520 shown" in turn.text("list", "--state", "human", "--limit", "9")
     assert "The first 9 are shown; more: --after" in turn.text("list", "--search", "T", "--limit", "9")
     assert "9 of 520 shown" not in turn.text("list", "--label", "x", "--limit", "9")
+
+
+def test_one_answer_reaches_all_questions_beyond_one_page(crowded: Turn) -> None:
+    said = crowded.text("respond", "--all", "as you like")
+    assert said.count("✓") == 517 and "3 questions need a yes or no each: Q1, Q2, Q3." in said
+    assert crowded("stats")["questions"]["pending"] == 3
 
 
 # --- a way in ----------------------------------------------------------------------------------------------------------

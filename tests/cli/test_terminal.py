@@ -123,6 +123,16 @@ def test_one_after_the_other(waiting: Turn) -> None:
     assert (waiting("show", "Q1")["status"], waiting("show", "Q2")["response"]["value"]) == ("pending", "spaces")
 
 
+def test_one_answer_for_several_questions_lists_them_first(waiting: Turn) -> None:
+    waiting("create", "Second")
+    waiting("ask", "PROJ-2", "Tabs or spaces?")
+    code, seen = type_in(waiting, "respond", "--all", "as you like", keys="n\n")
+    assert "PROJ-2  Tabs or spaces?" in seen and "Send this answer to 2 questions? [y/N]" in seen
+    assert (code, waiting.state("PROJ-2")) == (6, "human")
+    assert type_in(waiting, "respond", "--all", "as you like", keys="y\n")[0] == 0
+    assert waiting.state("PROJ-2") == "ready"
+
+
 def test_one_after_the_other_asks_before_a_task_is_cancelled(here: Turn) -> None:
     """Also where the one answer is given beforehand; and the line says what came of it, and to which question."""
     here("create", "A")

@@ -534,6 +534,42 @@ WRONG = [
 ]  # fmt: skip
 
 
+def test_claim_that_an_answer_ended_is_not_named_as_held(desk: Client, run_script: Callable[..., None]) -> None:
+    async def use_tools(agent: Caller) -> None:
+        desk.create("Delete old rows")
+        desk.create("Add login")
+        await agent.call_tool("next_task", {})
+        await agent.call_tool("ask_question", ask("Delete?", responseType="approval"))
+        desk.reject("Q1", "keep them")
+        shown = data_of(await agent.call_tool("get_task", {"task": "PROJ-1"}))
+        assert shown["message"].startswith("PROJ-1 is 'cancelled': it was abandoned.")
+        assert "You also hold" not in data_of(await agent.call_tool("next_task", {}))["message"]
+
+    run_script(use_tools)
+
+
+def test_next_task_names_no_lost_claim(desk: Client, run_script: Callable[..., None]) -> None:
+    async def use_tools(agent: Caller) -> None:
+        desk.create("Add login")
+        desk.create("Add logout")
+        await agent.call_tool("next_task", {})
+        desk.cancel("PROJ-1")
+        result = data_of(await agent.call_tool("next_task", {}))
+        assert result["task"]["key"] == "PROJ-2" and "You also hold" not in result["message"]
+        assert any(words.startswith("Your claim on PROJ-1 is over") for words in result["news"])
+
+    run_script(use_tools)
+
+
+def test_every_offered_reason_is_accepted(desk: Client, run_script: Callable[..., None]) -> None:
+    async def use_tools(agent: Caller) -> None:
+        for reason in TOOLS["flag_task"].schema["properties"]["reason"]["enum"]:
+            task = desk.create("Add login")
+            data_of(await agent.call_tool("flag_task", {"task": task["key"], "text": "Stuck.", "reason": reason}))
+
+    run_script(use_tools)
+
+
 def test_error_messages(desk: Client, run_script: Callable[..., None]) -> None:
     desk.create("Another agent's")
 

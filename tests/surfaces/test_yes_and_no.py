@@ -214,6 +214,16 @@ def test_the_buttons_of_a_page_say_what_the_table_says(sqlite_site, tmp_path):
                 assert value == one.value
 
 
+def test_a_form_without_a_button_is_neither_yes_nor_no(sqlite_site, tmp_path):
+    for kind, form in ANSWERS:
+        if form not in VERDICT_FORMS:
+            continue
+        scene = Scene(sqlite_site.desk)
+        scene.question = ask(sqlite_site, kind, form)
+        reply = in_the_browser(sqlite_site, tmp_path, scene, "answer", {"verdict": "", "text": "No, do not do this"})
+        assert reply.startswith("422") and untouched(sqlite_site, scene.question), (kind, form)
+
+
 def test_an_answer_that_cancels_says_so_before(sqlite_site):
     for kind, form in ANSWERS:
         asked = ask(sqlite_site, kind, form)

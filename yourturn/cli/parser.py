@@ -156,6 +156,19 @@ def unattended(args: argparse.Namespace, desk: Any, task: dict[str, Any] | None 
     return [unattended(found)]
 
 
+def open_children(desk: Any, task: dict[str, Any]) -> list[dict[str, Any]]:
+    """The open children of a task that was cancelled: they are left as they are."""
+    found: list[dict[str, Any]] = desk.list(parent=task["key"], state="open", limit=8) if task["state"] == "cancelled" else []
+    return found
+
+
+def left_open(children: list[dict[str, Any]]) -> list[str]:
+    from ..display import WORDS
+
+    keys = ", ".join(f"{child['key']} ({WORDS[child['state']]})" for child in children)
+    return [f"Its children stay as they are: {keys}."] if keys else []
+
+
 def _agents() -> bool:
     """Are agents configured here? What is wrong with the file is told by who needs it."""
     from ..config import file

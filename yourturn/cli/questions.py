@@ -269,13 +269,11 @@ def _answered(a: Namespace, desk: Any, q: dict[str, Any]) -> int:
     from .. import display
 
     task = desk.show(q["task"])
-    late = a.restart and (q["status"] != "answered" or q["responded_by"] != desk.who.name)
+    late = a.restart and task["notes"] and task["notes"][-1]["text"].startswith(f"Late answer to {q['id']} ")
     said = f"too late for {q['id']}, kept as a note on {q['task']}" if late else f"{q['id']}: {display.result(q)}"
-
-    def lines() -> list[str]:
-        return [f"✓ {said}", *(f"  {line}" for line in (after(task), *display.followed(q), *parser.unattended(a, desk, task)))]
-
-    return out(a, q, lines)
+    left = parser.left_open(parser.open_children(desk, task))
+    more = (after(task), *left, *display.followed(q), *parser.unattended(a, desk, task))
+    return out(a, q, [f"✓ {said}", *(f"  {line}" for line in more)])
 
 
 def after(task: dict[str, Any]) -> str:
@@ -377,7 +375,8 @@ def reject(a: Namespace) -> int:
 def _judged(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> list[str]:
     from ..display import followed
 
-    more = (*followed(task), *parser.unattended(a, desk, task))
+    left = parser.left_open(parser.open_children(desk, task))
+    more = (*left, *followed(task), *parser.unattended(a, desk, task))
     return [f"✓ {_kept(task) or word}. {after(task)}", *(f"  {line}" for line in more)]
 
 

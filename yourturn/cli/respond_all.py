@@ -6,8 +6,8 @@ import sys
 from argparse import Namespace
 from typing import Any
 
-from ..core.answers import VERDICT_FORMS
-from ..core.errors import Usage, YourturnError
+from ..core.answers import VERDICT_FORMS, verdict_of
+from ..core.errors import Invalid, Usage, YourturnError
 from . import parser
 from .parser import connect
 from .parser import show as out
@@ -18,9 +18,12 @@ def respond_to_all(a: Namespace) -> int:
     if text is None and not sys.stdin.isatty():
         raise Usage("turn respond --all: what is the answer?", hint='turn respond --all "…", or run it in a terminal')
     with connect(a) as desk:
-        inbox = desk.inbox(project=a.project)
+        inbox = _open_questions(desk, a.project)
         left = [q for q in inbox if text is not None and q["response_type"] in VERDICT_FORMS]
-        done = [_one(desk, a, q, text) for q in inbox if q not in left]
+        fitting = [q for q in inbox if q not in left]
+        if text is not None:
+            _confirm(a, fitting)
+        done = [_one(desk, a, q, text) for q in fitting]
         results = [item for item in done if item is not None]
         lines = [_line(desk, item) for item in results]
     wrong = [item for item in results if "error" in item]
@@ -29,6 +32,26 @@ def respond_to_all(a: Namespace) -> int:
         lines += [f"{many} a yes or no each: {', '.join(q['id'] for q in left)}.", f"Next: turn approve {left[0]['id']}"]
     out(a, results, lines or ["Nothing waits for an answer."])
     return YourturnError.exit_code if wrong and len(wrong) == len(results) else 0
+
+
+def _open_questions(desk: Any, project: str | None) -> list[dict[str, Any]]:
+    """All open questions, page by page."""
+    found: list[dict[str, Any]] = []
+    while page := desk.inbox(project=project, after=found[-1]["id"] if found else None):
+        found += page
+    return found
+
+
+def _confirm(a: Namespace, questions: list[dict[str, Any]]) -> None:
+    """List what one answer goes to, where a person can read it."""
+    from ..display.terminal import cut, one_line
+
+    if a.yes or a.json or len(questions) < 2 or not sys.stdin.isatty() or not sys.stderr.isatty():
+        return
+    rows = [f"  {q['id']}  {q['task']}  {cut(one_line(q['text']), 60)}" for q in questions]
+    print(*rows, f"Send this answer to {len(questions)} questions? [y/N] ", sep="\n", end="", file=sys.stderr, flush=True)
+    if verdict_of(sys.stdin.readline()) is not True:
+        raise Invalid("Nothing was sent", hint="All questions are still open.")
 
 
 def _one(desk: Any, a: Namespace, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:

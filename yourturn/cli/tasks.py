@@ -244,15 +244,12 @@ def resolve(a: Namespace) -> int:
 
 
 def cancel(a: Namespace) -> int:
-    from .. import display
-
     with connect(a) as desk:
         task = desk.cancel(a.task, reason=reason(a), key=a.idempotency_key)
-        left = [] if a.json else desk.list(parent=task["key"], state="open", limit=8)
+        left = [] if a.json else parser.open_children(desk, task)
         said = result_lines(a, desk, task, "Cancelled")
     if left:
-        keys = ", ".join(f"{t['key']} ({display.WORDS[t['state']]})" for t in left)
-        said[-1:] = [f"Its children stay as they are: {keys}.", f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
+        said[-1:] = [*parser.left_open(left), f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
     return out(a, task, said)
 
 

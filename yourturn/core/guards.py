@@ -157,7 +157,8 @@ def _is_approver(d: Draft) -> bool:
 def _approver(d: Draft, what: str) -> None:
     who = d.action.who
     if not _is_approver(d):
-        raise NotAllowed(f"Cannot {d.action.verb} {what}", reason=f"only approvers can, and {who.name} is a {who.role}")
+        verb = d.action.verb.replace("_", " ")
+        raise NotAllowed(f"Cannot {verb} {what}", reason=f"only approvers can, and {who.name} is a {who.role}")
 
 
 def may_lift(d: Draft) -> str:

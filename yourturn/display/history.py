@@ -42,7 +42,9 @@ def events(found: list[dict[str, Any]]) -> list[str]:
         said += [one_line(note["text"]) for note in data.get("notes", ())]
         changed = data.get("set") or {}
         words = [one_line(word) for word in (changed.get("summary"), changed.get("reason"), data.get("reason")) if word]
-        said += [word for word in dict.fromkeys(words) if not any(word in other for other in said)]
+        for word in dict.fromkeys(words):
+            if not any(word in other for other in said):
+                said.append(word)
         if "steps" in data or e["action"] == "rewind" or "program" in data:
             from .runs import told
 

@@ -51,7 +51,7 @@ class Session(Protocol):
     def add_claim(self, reply: dict[str, Any], own: bool = False) -> None: ...
 
     def update(self, task: dict[str, Any]) -> None:
-        """A move has changed the task: forget the claim if the task has none any more."""
+        """Forget the claim on this task if the task has no claim any more, or a newer one."""
 
     def create_own_task(self, text: str, key: str) -> str:
         """A task for one question. If a person has to vet it first, it is not claimed."""
@@ -61,8 +61,8 @@ class Session(Protocol):
     def take_lost_claims(self) -> list[str]:
         """Messages about lost claims, each once."""
 
-    def heartbeat(self) -> float:
-        """Renew the claims that need it. Returns the seconds until the next call; 0 if there are no claims."""
+    def heartbeat(self, all_claims: bool = False) -> float:
+        """Renew the claims that need it, or all. Returns the seconds until the next call; 0 if there are no claims."""
 
     def close(self) -> None:
         """Park the claims. Tasks that were created for a question that blocks nothing are completed."""
@@ -146,9 +146,11 @@ class LocalSession:
             self._held[claim["task"]] = Held(claim["token"], claim["task"], lease, time.monotonic() + lease / 3, own)
 
     def update(self, task: dict[str, Any]) -> None:
-        if task["claim"] is None:
-            with self._lock:
-                self._held.pop(task["key"], None)
+        claim = task["claim"]
+        with self._lock:
+            held = self._held.get(task["key"])
+            if held is not None and (claim is None or not held.token.startswith(f"{task['key']}.{claim['epoch']}.")):
+                del self._held[task["key"]]
 
     def create_own_task(self, text: str, key: str) -> str:
         title = own_task_title(self.desk.who.name.partition(":")[2], text)
@@ -176,10 +178,10 @@ class LocalSession:
             lost, self._lost = self._lost, []
             return lost
 
-    def heartbeat(self) -> float:
+    def heartbeat(self, all_claims: bool = False) -> float:
         now = time.monotonic()
         with self._lock:
-            due = [held for held in self._held.values() if now >= held.due]
+            due = [held for held in self._held.values() if all_claims or now >= held.due]
         for held in due:
             try:
                 self.desk.heartbeat(held.token)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from ..core.rules import KINDS, REASONS
+from ..core.rules import KINDS, REASONS, SYSTEM_REASONS
 from ..core.task_fields import TASK_FIELDS
 
 
@@ -27,9 +27,9 @@ class Tool(NamedTuple):
 
 #: Kinds that an agent hands a task over with; permissions and recoveries have their own way.
 HANDED = tuple(kind for kind, row in KINDS.items() if row.signals)
-#: Reasons that an agent can have; the others are the system's.
-_OWN = ("retry_exhausted", "protocol_error", "code_changed", "dependency_failed", "run_failed")
-GIVEN = tuple(reason for reason in REASONS if reason not in _OWN)
+#: Reasons that only the worker gives, beside those of the system.
+_WORKER = ("protocol_error", "code_changed", "run_failed")
+GIVEN = tuple(reason for reason in REASONS if reason not in (*SYSTEM_REASONS, *_WORKER))
 
 INSTRUCTIONS = """\
 Yourturn is the desk between you and the people you work for. It keeps the tasks, and carries your questions to a person.

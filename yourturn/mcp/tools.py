@@ -224,6 +224,7 @@ class Tools:
                 reason="the worker that started it hands out the next one",
                 hint="Finish it with complete_task, or hand it over with flag_task, then end your turn.",
             )
+        self.session.heartbeat(all_claims=True)  # a claim may be lost since the last heartbeat
         others = self.session.claimed_tasks()
         got = self.desk.claim_next(self.session.worker, key=_key(call, "next"), **given)
         if got is None:
@@ -239,6 +240,7 @@ class Tools:
         found = self.desk.show(task)
         if "key" not in found:  # a question has that name
             raise NotFound(f"There is no task {task}", hint="To look at a question, use get_answer.")
+        self.session.update(found)
         message = f"{result_text.whereabouts(found, found['key'] in self.session.claimed_tasks())}\n\n{result_text.brief(found)}"
         return Reply(message, {"task": result_text.task(found), "message": message})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..client import Client
-from ..core.answers import way
+from ..core.answers import VERDICT_FORMS, way
 from ..core.canonical_json import loads
 from ..core.errors import AlreadyClosed, Changed, IllegalMove, Invalid, KeyReused, NotAllowed, NotFound, YourturnError
 from ..core.model import ENDED, PENDING
@@ -27,10 +27,12 @@ def read_form(request: PageRequest, q: Question) -> tuple[dict[str, Any], Draft]
     text, value = request.field("text").strip(), request.field("value").strip()
     picked, other = request.fields("option"), request.field("other").strip()
     draft = Draft(frozenset(picked), other, value, text)
-    answer: dict[str, Any] = {"verdict": verdict or "approved", "text": text}
-    if answer["verdict"] not in ("approved", "rejected", "cancel"):
+    if not verdict and q["response_type"] not in VERDICT_FORMS:
+        verdict = "approved"  # Enter in a field submits the form without a button
+    answer: dict[str, Any] = {"verdict": verdict, "text": text}
+    if verdict not in ("approved", "rejected", "cancel"):
         raise Invalid("Say yes or no", hint=_STILL_OPEN)
-    if answer["verdict"] != "approved":
+    if verdict != "approved":
         answer["text"] = text or other
     elif request.field("action"):
         answer["value"] = loads(request.field("action"), "The action")
@@ -55,7 +57,7 @@ def _chosen(q: Question, picked: list[str], other: str) -> Any:
     if not values:
         names = ", ".join(str(o["label"]) for o in q["options"])
         raise Invalid(f"Choose {'some' if q['multi'] else 'one'} of: {names}", hint=_STILL_OPEN)
-    return values if q["multi"] else values[0]
+    return values if q["multi"] or len(values) > 1 else values[0]
 
 
 def send_answer(client: Client, q: Question, answer: dict[str, Any], key: str | None) -> dict[str, Any]:
