@@ -218,7 +218,7 @@ def test_a_worker_that_runs_is_no_matter_for_a_hint(turn: Turn, address: str) ->
             assert "worker" not in turn.text(*words), words
         assert turn()["unattended"] is None and "1 runs: w1 on box (coder): idle" in turn.text("doctor")
         told(turn, "create B --role reviewer --priority 0")
-        said = "No worker that runs takes PROJ-2. Start one with: turn work --exec './agent.sh' --agent reviewer"
+        said = "No running worker takes PROJ-2. Start one with: turn work --exec './agent.sh' --agent reviewer"
         assert said in turn.text() and said in turn.text("ready") and said in turn.text("show", "2")
         assert "worker" not in turn.text("show", "1")
         worker.remove_worker("w1")

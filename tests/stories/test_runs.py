@@ -318,7 +318,7 @@ def test_a_question_names_its_script_and_the_effect_of_an_answer(alone: Flows) -
     assert "coder goes on with it" in _line(shown, "turn respond PROJ-2") and no in shown and no in alone.text("show", "Q2")
     alone.plays_as("coder", """signal '{"status": "APPROVAL_NEEDED", "reason": "Look at it"}'""")
     shown = alone.go("feature.py", exit=7)
-    assert "coder's step is DONE" in _line(shown, "turn approve PROJ-3") and "coder gets your words" in shown
+    assert "coder's step is DONE" in _line(shown, "turn approve PROJ-3") and "coder receives your text" in shown
 
 
 def test_a_rejected_run_goes_back_to_its_step_and_a_stopped_one_asks_again(alone: Flows) -> None:

@@ -1,4 +1,4 @@
-"""What goes wrong at one task stays there: the others go on, a person hears of it, and nobody does what only people may."""
+"""What goes wrong at one task stays there: the others go on, a person is notified, and nobody does what only people may."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def test_quick_answers_choose_then_send(web, visit, width, js):
     kept = page.locator(f".row[data-id={web.q['nonblocking']}]")
     kept.get_by_text("Keep “British”").first.click()
     kept.get_by_role("button", name="Keep “British”").click()
-    sent(page, "You answered “British”" if js else "writer hears of it")
+    sent(page, "You answered “British”" if js else "writer is notified")
 
 
 @ways

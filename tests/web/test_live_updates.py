@@ -205,7 +205,7 @@ def test_two_people_answer_at_once(web, visit, width, js):
     ben.get_by_text("JWT", exact=True).click()
     say(ben, "Send")
     sent(ben)
-    if js:  # she hears of it before she sends, and what she wrote is still there
+    if js:  # she is notified before she sends, and what she wrote is still there
         expect(ana.locator(".leftover")).to_contain_text("Support has to lock an account at once.")
         expect(ana.locator(".answer")).to_have_count(0)
         ana.get_by_role("button", name="What now?").click()

@@ -55,7 +55,8 @@ def people_only(desk: Any) -> None:
 
 def waiting(desk: Any, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The task and the question that it waits with."""
-    from ..display.runs import open_questions, status
+    from ..display.run_facts import open_questions
+    from ..display.runs import status
 
     found = desk.show(what)
     if "status" in found:
@@ -156,7 +157,7 @@ def _heard(term: Terminal, desk: Any, seat: Any, *, opened: bool = False) -> dic
 def after(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any], closed: dict[str, Any] | None) -> int:
     """Say where that leads, and go on with it."""
     from .. import display
-    from ..display.runs import open_questions
+    from ..display.run_facts import open_questions
 
     now = desk.show(task["key"])
     if closed is None:

@@ -132,7 +132,7 @@ def ask(a: Namespace) -> int:
             return [f"Asked {q['id']}. Go on with {display.quoted(q['default'])}; a later answer will reach you."]
         return [
             f"Asked {q['id']} about {q['task']}: "
-            f"{', '.join(filter(None, (terminal.left(q['timeout_at']), display.silence(q))))}.",
+            f"{', '.join(filter(None, (terminal.left(q['timeout_at']), display.timeout_effect(q))))}.",
             f"Next: turn show {q['id']}",
         ]
 

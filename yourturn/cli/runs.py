@@ -27,15 +27,15 @@ def status(a: Namespace) -> int:
         found = desk.show(a.what)
         task = desk.show(found["task"]) if "status" in found else found
         worker = parser.unattended(a, desk, task)
-    from ..display.runs import sheet
+    from ..display.runs import run_page
 
     typed = a.what if task is found else task["key"]
-    return out(a, task, lambda: sheet(task, typed, _adapter(task), worker))
+    return out(a, task, lambda: run_page(task, typed, _adapter(task), worker))
 
 
 def _adapter(task: dict[str, Any]) -> str:
     """By which program the agent runs that asks, as far as it is known here."""
-    from ..display.runs import open_questions
+    from ..display.run_facts import open_questions
 
     asked = open_questions(task)
     if not asked:
@@ -60,7 +60,7 @@ def signal_args(p: Any) -> None:
 
 
 def signal(a: Namespace) -> int:
-    from ..display.runs import about_run, open_questions
+    from ..display.run_facts import about_run, open_questions
     from ..worker.continue_session import seat_of
     from .questions import after as where
 
@@ -103,7 +103,7 @@ def _choose(desk: Any, task: dict[str, Any], q: dict[str, Any], word: str, messa
 
 def _checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
     """The script asks by itself, and hears the no."""
-    from ..display.runs import asking
+    from ..display.run_facts import asking
 
     step = asking(task, q)
     return step is not None and step["name"] in ("pause", "ask")
@@ -136,7 +136,8 @@ def resume_args(p: Any) -> None:
 
 
 def resume(a: Namespace) -> int:
-    from ..display.runs import about_run, offers, open_questions, status
+    from ..display.run_facts import about_run, offers, open_questions
+    from ..display.runs import status
     from ..display.terminal import left
 
     with connect(a) as desk:
@@ -176,7 +177,7 @@ def _known(task: dict[str, Any], step: str) -> None:
 def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any]) -> int:
     """What was asked about changed code."""
     from .. import display
-    from ..display.runs import offers
+    from ..display.run_facts import offers
 
     if a.accept_new_code or a.from_ is not None:
         word = "continue" if a.accept_new_code else f"from-{a.from_.removeprefix('#')}"

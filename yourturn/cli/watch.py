@@ -50,11 +50,11 @@ class Watch:
         self.worked = -1  #: the version that was worked on here, and is still the same: it was told to stop
 
     def go(self) -> int:
-        from ..display.runs import sheet
+        from ..display.runs import run_page
 
         task = self.desk.show(self.key)
         if not self.a.json:
-            self.term.say(*sheet(task, self.key)[:-2])
+            self.term.say(*run_page(task, self.key)[:-2])
         while True:
             self._events()
             task = self.desk.show(self.key)
@@ -66,7 +66,7 @@ class Watch:
             self.desk.sleep_until_due(LOOK)
 
     def _events(self) -> None:
-        from ..display.runs import happened
+        from ..display.runs import event_lines
 
         for event in self.desk.watch(self.cursor, 0.0):
             self.cursor = event["cursor"]
@@ -74,22 +74,22 @@ class Watch:
                 continue
             if self.a.json:
                 print(json.dumps(event), flush=True)
-            elif lines := happened(event):
+            elif lines := event_lines(event):
                 self.term.say(*lines)
 
     def _ended(self, task: dict[str, Any]) -> int:
         from ..core.model import COUNTS
-        from ..display.runs import sheet
+        from ..display.runs import run_page
 
         self._events()
         if not self.a.json:
-            self.term.say("", *sheet(task, self.key))
+            self.term.say("", *run_page(task, self.key))
         return 0 if task["state"] in COUNTS else 1
 
     def _look(self, task: dict[str, Any]) -> None:
         """Who writes a signal may not be through with it: it counts when it has stood still for a moment."""
         from ..core.errors import AlreadyClosed
-        from ..display.runs import open_questions
+        from ..display.run_facts import open_questions
         from ..worker import continue_session
         from .runs import heard
 

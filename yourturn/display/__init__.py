@@ -1,53 +1,21 @@
-"""Plain text for people: tasks, questions, runs and history as a terminal shows them.
+"""Text for people on a terminal: tasks, questions, runs and history.
 
-Takes the plain values of client/serialize.py, returns lines. All text from people and agents goes through `safe` or
-`one_line` first: it cannot move the cursor, change colours or hide invisible characters.
+Takes the plain values of client/serialize.py and returns lines. All text from people and agents passes `safe` or `one_line`: it
+cannot move the cursor, change colours or contain invisible characters.
 """
 
 from __future__ import annotations
 
-from .commands import answers, goes_on, hint, hints, next_steps, then, unattended, ways
+from .commands import answer_commands, answer_effect, answers, continuing_actor, hint, hints, next_steps, unattended
 from .history import events, history, output
 from .labels import ICONS, WORDS, as_text, person, quoted
 from .lists import GROUPS, SOON, awaiting, grouped, inbox, inbox_groups, inbox_rows, more, old_id, task_rows, tasks, tree
-from .questions import context_lines, option_lines, question, result, silence
+from .questions import context_lines, option_lines, question, result, timeout_effect
 from .task import followed, task, tries
 
 __all__ = [
-    "GROUPS",
-    "ICONS",
-    "SOON",
-    "WORDS",
-    "answers",
-    "as_text",
-    "awaiting",
-    "context_lines",
-    "events",
-    "followed",
-    "goes_on",
-    "grouped",
-    "hint",
-    "hints",
-    "history",
-    "inbox",
-    "inbox_groups",
-    "inbox_rows",
-    "more",
-    "next_steps",
-    "old_id",
-    "option_lines",
-    "output",
-    "person",
-    "question",
-    "quoted",
-    "result",
-    "silence",
-    "task",
-    "task_rows",
-    "tasks",
-    "then",
-    "tree",
-    "tries",
-    "unattended",
-    "ways",
-]
+    "GROUPS", "ICONS", "SOON", "WORDS", "answer_commands", "answer_effect", "answers", "as_text", "awaiting", "context_lines",
+    "continuing_actor", "events", "followed", "grouped", "hint", "hints", "history", "inbox", "inbox_groups", "inbox_rows",
+    "more", "next_steps", "old_id", "option_lines", "output", "person", "question", "quoted", "result", "task", "task_rows",
+    "tasks", "timeout_effect", "tree", "tries", "unattended",
+]  # fmt: skip

@@ -1,63 +1,53 @@
-"""What happened: the history, and what sessions said."""
+"""The history of a task: its events, and the output of its sessions."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from .questions import result
+from .runs import step_events
 from .terminal import clock, columns, cut, one_line, safe
 
 
-def output(found: list[dict[str, Any]]) -> list[str]:
-    """What a session said: its words as they are, everything else with its sort before it."""
+def output(rows: list[dict[str, Any]]) -> list[str]:
+    """A session's output. Lines other than its own text begin with their kind in brackets."""
     lines = []
-    for line in found:
-        text = safe(line["text"]).rstrip().splitlines() or [""]
-        sort = "" if line["sort"] == "said" else f"[{safe(line['sort'])}] "
-        lines += [f"{clock(line['at'])}  │ {sort}{part}" for part in text]
+    for row in rows:
+        text = safe(row["text"]).rstrip().splitlines() or [""]
+        kind = "" if row["sort"] == "said" else f"[{safe(row['sort'])}] "
+        lines += [f"{clock(row['at'])}  │ {kind}{part}" for part in text]
     return lines
 
 
-def history(found: list[dict[str, Any]], said: list[dict[str, Any]]) -> list[str]:
-    """Events, with what was said between them."""
-    if not said:
-        return events(found)
-    told = dict(zip([("event", e["seq"]) for e in found], events(found), strict=True)) if found else {}
-    both = sorted([(e["at"], 0, ("event", e["seq"])) for e in found] + [(x["at"], 1, x["id"]) for x in said], key=str)
-    lines = {x["id"]: output([x]) for x in said}
-    return [line for _, sort, name in both for line in ([told[name]] if sort == 0 else lines[name])]
+def history(log: list[dict[str, Any]], output_rows: list[dict[str, Any]]) -> list[str]:
+    """Events and output, ordered by time."""
+    if not output_rows:
+        return events(log)
+    blocks = [(e["at"], 0, e["seq"], [line]) for e, line in zip(log, events(log) if log else [], strict=True)]
+    blocks += [(row["at"], 1, row["id"], output([row])) for row in output_rows]
+    return [line for *_, lines in sorted(blocks, key=lambda block: block[:3]) for line in lines]
 
 
-def events(found: list[dict[str, Any]]) -> list[str]:
+def events(log: list[dict[str, Any]]) -> list[str]:
+    """Events as a table."""
     rows = []
-    for e in found:
+    for e in log:
         data = e["data"]
         move = f"{data['from'] or 'new'} → {data['to']}" if data.get("from") != data.get("to") and "to" in data else ""
-        said = [one_line(q["text"]) for q in data.get("opened", ()) if q.get("text")]
-        said += [
+        parts = [one_line(q["text"]) for q in data.get("opened", ()) if q.get("text")]
+        parts += [
             result({"status": q["status"], "response": q.get("response"), "responded_by": q.get("responded_by", "")})
             for q in data.get("closed", ())
             if q["status"] != "pending"
         ]
-        said += [one_line(note["text"]) for note in data.get("notes", ())]
+        parts += [one_line(note["text"]) for note in data.get("notes", ())]
         changed = data.get("set") or {}
         words = [one_line(word) for word in (changed.get("summary"), changed.get("reason"), data.get("reason")) if word]
         for word in dict.fromkeys(words):
-            if not any(word in other for other in said):
-                said.append(word)
+            if not any(word in other for other in parts):
+                parts.append(word)
         if "steps" in data or e["action"] == "rewind" or "program" in data:
-            from .runs import told
-
-            said += told(e)
-        rows.append(
-            [
-                str(e["seq"]),
-                clock(e["at"]),
-                safe(e["actor"]),
-                e["action"],
-                e["task"] or "",
-                move,
-                cut(" · ".join(said), 100),
-            ]
-        )
+            parts += step_events(e)
+        text = cut(" · ".join(parts), 100)
+        rows.append([str(e["seq"]), clock(e["at"]), safe(e["actor"]), e["action"], e["task"] or "", move, text])
     return columns(rows, last=6) if rows else ["Nothing has happened yet."]

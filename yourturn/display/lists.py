@@ -1,4 +1,4 @@
-"""Lists: the inbox, tasks, what waits for a person, the tree."""
+"""Lists: the inbox, tasks, tasks that wait for a person, the tree of tasks."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ..core.time_format import iso
-from .commands import hint, ways
+from .commands import answer_commands, hint
 from .labels import ICONS, WORDS, person, quoted
-from .questions import context_lines, option_lines, silence
+from .questions import context_lines, option_lines, timeout_effect
 from .terminal import NARROW, ago, bold, cells, clock, columns, cut, left, one_line, pad, safe, width
 
 
@@ -32,18 +32,18 @@ def _waits(q: dict[str, Any]) -> str:
     return f"holds up {q['holds_up']}" if q.get("holds_up") else ""
 
 
-#: The inbox's groups and their order; what is left of a question's time when it runs out: less than most are given at first.
+#: The groups of the inbox, in order. A question runs out if its timeout is less than SOON away.
 GROUPS = ("Running out", "Work is waiting", "No hurry")
 SOON = 10 * 60_000_000
 
 
 def inbox_groups(items: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """By what is urgent: see GROUPS."""
+    """Questions by urgency: see GROUPS."""
     return grouped(items, iso(time.time_ns() // 1000 + SOON))
 
 
 def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[str, Any]]]:
-    """`soon`: what ends before is running out. Times are texts of one form, so they compare as they are."""
+    """`soon`: questions that time out before it are running out. Times have one text form, so they compare as texts."""
     groups: dict[str, list[dict[str, Any]]] = {name: [] for name in GROUPS}
     for q in items:
         if q["timeout_at"] is not None and q["on_timeout"] != "keep" and q["timeout_at"] < soon:
@@ -56,7 +56,7 @@ def grouped(items: Iterable[dict[str, Any]], soon: str) -> dict[str, list[dict[s
 
 
 def more(shown: int, total: int | None, line: str) -> str:
-    """That a list goes on, and where: `total` is None where it is not known."""
+    """The last line of a cut list; `total` is None if it is not known."""
     return f"{shown:,} of {total:,} shown; more: {line}" if total else f"The first {shown:,} are shown; more: {line}"
 
 
@@ -76,11 +76,11 @@ def inbox(items: list[dict[str, Any]]) -> list[str]:
                 lines.append(cut(f"      {row[5]}", width()))
     first = next(q for group in groups.values() for q in group)
     name = str(first["id"])
-    return [*lines, hint(f"turn show {name}", *ways(first, name))]
+    return [*lines, hint(f"turn show {name}", *answer_commands(first, name))]
 
 
 def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
-    """The old ids of imported tasks have a column where there are any."""
+    """Rows of a table. The ids from another tracker are a column if any task has one."""
     old = any(t["external_id"] for t in tasks)
     return [
         [
@@ -92,7 +92,7 @@ def task_rows(tasks: list[dict[str, Any]]) -> list[list[str]]:
 
 
 def old_id(t: dict[str, Any]) -> str:
-    """The id of an imported task in the tracker that it came from, as it can be named here: ticks:201."""
+    """The id of an imported task in its tracker, as commands accept it: ticks:201."""
     tracker = (t["extra"] or {}).get("source")
     return one_line(f"{tracker}:{t['external_id']}" if tracker else t["external_id"]) if t["external_id"] else ""
 
@@ -112,24 +112,24 @@ def _tail(t: dict[str, Any]) -> str:
     return one_line(t["reason"]) if t["reason"] else ""
 
 
-def tasks(found: list[dict[str, Any]], empty: str = "No tasks.", next: str = 'turn create "What is to be done"') -> list[str]:
-    if not found:
+def tasks(shown: list[dict[str, Any]], empty: str = "No tasks.", next: str = 'turn create "What is to be done"') -> list[str]:
+    if not shown:
         return [empty, f"Next: {next}"]
-    rows = task_rows(found)
+    rows = task_rows(shown)
     return columns(rows, last=len(rows[0]) - 2)
 
 
-def awaiting(found: list[dict[str, Any]]) -> list[str]:
-    """Tasks that wait for a person, with what is asked and since when."""
-    if not found:
+def awaiting(waiting: list[dict[str, Any]]) -> list[str]:
+    """Tasks that wait for a person, with their open questions."""
+    if not waiting:
         return ["Nothing awaits a person."]
     lines = ["Awaiting human input:", ""]
-    room = max(cells(t["key"]) for t in found) + 3
-    for t in found:
+    room = max(cells(t["key"]) for t in waiting) + 3
+    for t in waiting:
         lines.append(f"{pad(t['key'], room)}P{t['priority']}  {pad(t['complexity'], 6)}  {bold(one_line(t['title']))}")
         for q in t["questions"]:
             if q["status"] == "pending" and q["blocking"]:
-                more = f" (until {clock(q['timeout_at'])}, {silence(q)})" if q["timeout_at"] else ""
+                more = f" (until {clock(q['timeout_at'])}, {timeout_effect(q)})" if q["timeout_at"] else ""
                 lines.append(" " * room + f"❓ {one_line(q['text'])}")
                 lines += [" " * room + line for line in option_lines(q)]
                 about = one_line(" ".join(context_lines(q["context"])))
@@ -137,9 +137,9 @@ def awaiting(found: list[dict[str, Any]]) -> list[str]:
                     lines.append(" " * room + f"Context: {cut(about, max(40, min(width(), 120) - room - 9))}")
                 lines.append(" " * room + f"Asked: {ago(q['asked_at'])} by {person(q['asked_by'])}, {q['kind']}, {q['id']}{more}")
         lines.append("")
-    key = found[0]["key"]
-    first = next(q for q in found[0]["questions"] if q["status"] == "pending" and q["blocking"])
-    return [*lines, hint(ways(first, key)[0], f"turn show {key}")]
+    key = waiting[0]["key"]
+    first = next(q for q in waiting[0]["questions"] if q["status"] == "pending" and q["blocking"])
+    return [*lines, hint(answer_commands(first, key)[0], f"turn show {key}")]
 
 
 def tree(nodes: list[dict[str, Any]]) -> list[str]:

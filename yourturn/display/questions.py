@@ -1,36 +1,37 @@
-"""One question, as the person sees it, and how it ended."""
+"""One question as text, and its result."""
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from ..core.field_text import told
+from ..core.field_text import told as context_text
 from .labels import person, quoted
 from .terminal import ago, bold, columns, dim, left, one_line, safe
-from .terminal import quoted as behind_bar
+from .terminal import quoted as with_bar
 
 
-def silence(q: dict[str, Any]) -> str:
-    """What happens if nobody answers."""
+def timeout_effect(q: dict[str, Any]) -> str:
+    """The effect of the timeout, if the question has one."""
     if q["timeout_at"] is None:
         return ""
     default = q["default"]
     words = {
         "default": f"then {quoted(default)}" if default is not None else "then the task fails",
-        "fail": "then the task fails", "stuck": "then the task ends as stuck", "defer": "then it is put aside",
-        "remind": "then its time runs again", "escalate": "then somebody else is asked", "keep": "then it stays open",
+        "fail": "then the task fails", "stuck": "then the task ends as stuck", "defer": "then it is deferred",
+        "remind": "then a reminder is sent", "escalate": "then another person is asked", "keep": "then it stays open",
         "accept": "then it is accepted",
     }  # fmt: skip
     return words[q["on_timeout"]]
 
 
 def context_lines(context: Any) -> list[str]:
-    """An agent's context, as text: the context itself first, then what else was said, behind plain labels."""
-    return safe("\n".join(told(context))).splitlines() if context else []
+    """An agent's context as text: the context itself first, then its other fields with labels."""
+    return safe("\n".join(context_text(context))).splitlines() if context else []
 
 
 def result(q: dict[str, Any]) -> str:
-    """How a closed question ended, in a few words."""
+    """The result of a closed question, in a few words."""
     response = q["response"] or {}
     if q["status"] == "timeout":
         if response.get("value") is not None:
@@ -52,8 +53,8 @@ def result(q: dict[str, Any]) -> str:
 
 
 def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
-    """A question in full, as the person sees it."""
-    time_left = f", {left(q['timeout_at'])}" + (f", {silence(q)}" if q["timeout_at"] else "")
+    """A question with all its details."""
+    time_left = f", {left(q['timeout_at'])}" + (f", {timeout_effect(q)}" if q["timeout_at"] else "")
     to = f", for {safe(q['reviewer'])}" if q["reviewer"] else ""
     sure = f", {q['confidence']:.0%} sure" if q["confidence"] is not None else ""
     head = f"{q['id']}  {q['kind']} question, asked by {person(q['asked_by'])}{sure} {ago(q['asked_at'])}{to}"
@@ -65,21 +66,22 @@ def question(q: dict[str, Any], indent: str = "  ") -> list[str]:
     if q["action"] is not None:
         lines += [f"This exact action, once{' ' * 4}{q['digest'][:12]}" if q["digest"] else "About this action"]
         lines += _as_json(q["action"])
-        said = q["response"] or {}
-        if "digest" in said:
-            lines += [f"Changed by {person(q['responded_by'])} to{' ' * 4}{said['digest'][:12]}", *_as_json(said["value"])]
+        response = q["response"] or {}
+        if "digest" in response:
+            lines += [f"Changed by {person(q['responded_by'])} to{' ' * 4}{response['digest'][:12]}"]
+            lines += _as_json(response["value"])
         if q["used_by"]:
             lines += [f"Used by {one_line(q['used_by'])}"]
     lines += option_lines(q)
     about = context_lines(q["context"])
     if about:
-        lines += behind_bar(about, "")
+        lines += with_bar(about, "")
         lines += [dim(f"  {person(q['asked_by'])}'s own words, not checked")]
     return [indent + line for line in lines]
 
 
 def option_lines(q: dict[str, Any]) -> list[str]:
-    """What can be chosen: the id, which answers, and what it stands for."""
+    """The options: the id that answers, and its label and description."""
     rows = []
     for o in q["options"]:
         label = o["label"] if o["label"] != o["id"] else ""
@@ -89,6 +91,4 @@ def option_lines(q: dict[str, Any]) -> list[str]:
 
 
 def _as_json(value: Any) -> list[str]:
-    import json
-
     return ["  " + line for line in safe(json.dumps(value, indent=2, ensure_ascii=False)).splitlines()]

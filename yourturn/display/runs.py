@@ -1,6 +1,6 @@
-"""Words for people about runs: what became of each call of a script, whom a run waits for, and since when.
+"""Runs as text: their status, their steps with results and times, and what they wait for.
 
-Like view/ it takes the plain values of client/serialize.py and returns lines.
+Takes the plain values of client/serialize.py and returns lines.
 """
 
 from __future__ import annotations
@@ -8,16 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .commands import next_steps
+from .labels import WORDS, person
+from .questions import option_lines, result
+from .run_facts import QUIET, about_run, agent, agent_of, asking, has_failed, offers, open_questions, step_name
 from .terminal import NARROW, ago, bold, clock, columns, cut, length, micros, one_line, safe, seconds_from_now, width
 
-#: What a run in this state is called.
+#: The status of a run, by its state.
 STATUS = {
     "created": "draft", "ready": "ready", "blocked": "blocked", "working": "running", "human": "waiting_human",
     "review": "review", "done": "completed", "failed": "failed", "cancelled": "cancelled", "deferred": "asleep",
 }  # fmt: skip
 MARKS = {"completed": "✓", "waiting": "⏸", "running": "●", "failed": "✗"}
-#: Calls that do nothing: nobody wants to read of each.
-QUIET = ("now", "random", "uuid", "log")
 SHOWN = 30
 PROGRAMS = {"claude": "Claude", "codex": "Codex"}
 
@@ -31,71 +33,6 @@ def spec(run: dict[str, Any]) -> str:
     head, colon, name = str(run["workflow"]).rpartition(":")
     file = head if colon and name.isidentifier() else str(run["workflow"])
     return safe(file.replace("\\", "/").rpartition("/")[2].removesuffix(".py").removesuffix(".lua"))
-
-
-def open_questions(task: dict[str, Any]) -> list[dict[str, Any]]:
-    """What it waits for, oldest first."""
-    return [q for q in task["questions"] if q["status"] == "pending" and q["blocking"]]
-
-
-def about_run(q: dict[str, Any]) -> bool:
-    """The run's own question: its script was changed, cannot be run, or failed."""
-    return bool(q["kind"] == "recovery" and q["reason"] in ("code_changed", "run_failed"))
-
-
-def retried(q: dict[str, Any]) -> bool:
-    """The person said to try it again."""
-    return said(q) in ("retry", "try again", "again")
-
-
-def said(q: dict[str, Any]) -> str:
-    """What the person chose, or wrote instead."""
-    response = q["response"] or {}
-    return str(response.get("value") or response.get("text") or "").strip().lower()
-
-
-def offers(q: dict[str, Any], word: str) -> bool:
-    return any(option["id"] == word for option in q["options"])
-
-
-def failed_at(run: dict[str, Any]) -> str:
-    """The call of a branch that failed, and is being made again in this journal."""
-    asked = [q for q in run["questions"] if about_run(q)]
-    q = asked[-1] if asked else None
-    if q is None or q["reason"] != "run_failed" or q["journal"] != run["journal"] - 1 or not retried(q):
-        return ""
-    return str((q["context"] or {}).get("step") or "")
-
-
-def made_again(run: dict[str, Any]) -> tuple[str, ...]:
-    """The calls, by their marks, that are made again in this journal: a person says that what was recorded may not be theirs."""
-    asked = [q for q in run["questions"] if about_run(q)]
-    q = next((q for q in reversed(asked) if q["journal"] == run["journal"] - 1), None)
-    if q is None or said(q) == "keep":
-        return ()
-    return tuple((q["metadata"] or {}).get("again") or ())
-
-
-def asking(run: dict[str, Any], q: dict[str, Any]) -> dict[str, Any] | None:
-    """The step that asks."""
-    if q["step"] is None or q["journal"] != run["journal"] or about_run(q):
-        return None
-    return next((step for step in run["steps"] if step["index"] == q["step"] and not step["spare"]), None)
-
-
-def agent(run: dict[str, Any]) -> str:
-    """Who asks, or works: the name of an agent, or nothing."""
-    waiting = open_questions(run)
-    step = asking(run, waiting[0]) if waiting else None
-    if step is None and not (waiting and about_run(waiting[0])):
-        step = next((s for s in reversed(run["steps"]) if s["agent"] and not s["ended_at"] and not s["spare"]), None)
-    return agent_of(step)
-
-
-def agent_of(step: dict[str, Any] | None) -> str:
-    """A checkpoint is nobody."""
-    name = str((step or {}).get("agent") or "")
-    return "" if name.startswith("_") else name
 
 
 def waits_for(run: dict[str, Any]) -> str:
@@ -112,11 +49,11 @@ def _first_line(text: str) -> str:
     return one_line(first) + (" …" if more else "")
 
 
-def table(found: list[dict[str, Any]]) -> list[str]:
+def table(runs: list[dict[str, Any]]) -> list[str]:
     if width() < NARROW:
-        return columns([[r["key"], spec(r), waits_for(r) or status(r)] for r in found], last=2)
+        return columns([[r["key"], spec(r), waits_for(r) or status(r)] for r in runs], last=2)
     rows = [["ID", "SPEC", "STATUS", "AGENT", "WAITING FOR"]]
-    rows += [[r["key"], spec(r), status(r), safe(agent(r)) or "-", waits_for(r) or "-"] for r in found]
+    rows += [[r["key"], spec(r), status(r), safe(agent(r)) or "-", waits_for(r) or "-"] for r in runs]
     head, *lines = columns(rows, last=4)
     return [bold(head), *lines]
 
@@ -126,29 +63,21 @@ def table(found: list[dict[str, Any]]) -> list[str]:
 
 def steps(run: dict[str, Any], indent: str = "") -> list[str]:
     """#1  architect  ✓  2m 15s"""
-    found = [step for step in run["steps"] if not step["spare"] and step["name"] not in QUIET]
+    shown = [step for step in run["steps"] if not step["spare"] and step["name"] not in QUIET]
     waiting = {q["step"]: q for q in open_questions(run) if q["journal"] == run["journal"]}
     over = "left" if run["ended_at"] else "answered"
-    rows = [_row(step, waiting.get(step["index"]), over) for step in found[-SHOWN:]]
-    left_out = [f"{indent}… {len(found) - SHOWN} before that"] if len(found) > SHOWN else []
+    rows = [_row(step, waiting.get(step["index"]), over) for step in shown[-SHOWN:]]
+    left_out = [f"{indent}… {len(shown) - SHOWN} before that"] if len(shown) > SHOWN else []
     return [*left_out, *columns(rows, last=4, indent=indent)]
 
 
 def _row(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> list[str]:
-    mark = MARKS["failed" if went_wrong(step) else step["status"]]
-    return [f"#{step['index']}", called(step), mark, _time(step, q, over), cut(came_of(step), 100)]
-
-
-def went_wrong(step: dict[str, Any]) -> bool:
-    """It came back, and brought no result: a function that raised, an agent that failed."""
-    result = step["result"] if isinstance(step["result"], dict) else {}
-    if step["name"] == "run":
-        return str(result.get("status") or "").upper() in ("FAILED", "ERROR")
-    return bool(step["name"] == "step" and "error" in result)
+    mark = MARKS["failed" if has_failed(step) else step["status"]]
+    return [f"#{step['index']}", step_name(step), mark, _time(step, q, over), cut(result_text(step), 100)]
 
 
 def _time(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> str:
-    """`over`: what is said of a call that has not come back, and that nobody waits for any more."""
+    """`over`: the text for a call that has not returned and does not wait any more."""
     if step["ended_at"]:
         return length((micros(step["ended_at"]) - micros(step["started_at"])) / 1e6, compact=True)
     if over == "left" or (step["status"] == "waiting" and q is None and step["name"] in ("run", "pause", "ask")):
@@ -158,21 +87,15 @@ def _time(step: dict[str, Any], q: dict[str, Any] | None, over: str) -> str:
     return f"{word} ({since})"
 
 
-def called(step: dict[str, Any]) -> str:
-    """A step's name in a list."""
-    call = step["call"] if isinstance(step["call"], dict) else {}
-    return safe(str(step["agent"] or (call.get("function") if step["name"] == "step" else None) or step["name"]))
-
-
-def came_of(step: dict[str, Any]) -> str:
-    """What it returned, where that is more than that it is done."""
+def result_text(step: dict[str, Any]) -> str:
+    """The step's result; empty if that is only that it is done."""
     result = step["result"] if isinstance(step["result"], dict) else {}
     if step["name"] in ("pause", "ask"):
         if not result:
             return ""
-        said = result.get("text") or result.get("value")
-        said = "no" if said is False else said
-        words = f"“{one_line(str(said))}”" if said not in (None, "", True) else ""
+        answer = result.get("text") or result.get("value")
+        answer = "no" if answer is False else answer
+        words = f"“{one_line(str(answer))}”" if answer not in (None, "", True) else ""
         stopped = step["name"] == "pause" and result.get("verdict") != "approved"
         return " ".join(filter(None, ["stopped" if stopped else "", words]))
     if step["name"] == "run" and result:
@@ -183,30 +106,29 @@ def came_of(step: dict[str, Any]) -> str:
     return one_line(str(result["error"])) + place if "error" in result else ""
 
 
-def told(event: dict[str, Any]) -> list[str]:
-    """What an event says of a run's steps."""
+def step_events(event: dict[str, Any]) -> list[str]:
+    """The steps in an event of a run, one text each."""
     data, words = event["data"], []
     for step in data.get("steps", ()):
         if step.get("name") in (*QUIET, None):
             continue
-        more = came_of({"result": None, **step})
+        more = result_text({"result": None, **step})
         state = "" if step.get("status") == "completed" else f" {step.get('status')}"
-        words.append(f"#{step['index']} {called({'call': None, 'agent': None, **step})}{state}" + (f": {more}" if more else ""))
+        name = step_name({"call": None, "agent": None, **step})
+        words.append(f"#{step['index']} {name}{state}" + (f": {more}" if more else ""))
     if data.get("rewound"):
-        spare = ", taking over what is the same" if data["rewound"]["spare"] else ""
+        spare = ", reusing equal calls" if data["rewound"]["spare"] else ""
         words.append(f"back to step {data['rewound']['to']}{spare}")
     elif event["action"] == "rewind":
-        words.append("goes on from where it was")
+        words.append("continues where it was")
     if data.get("program"):
         words.append(f"script {one_line(str(data['program']['file']))}")
     return words
 
 
-def happened(event: dict[str, Any]) -> list[str]:
-    """One event of a run, for whoever watches it."""
-    from . import person, result
-
-    data, words = event["data"], told(event)
+def event_lines(event: dict[str, Any]) -> list[str]:
+    """One event of a run, as lines for `turn watch`."""
+    data, words = event["data"], step_events(event)
     for q in data.get("opened", ()):
         words.append(f"{person(event['actor'])} asks ({q['id']}): {one_line(str(q.get('text') or ''))}")
     for q in data.get("closed", ()):
@@ -222,10 +144,8 @@ def happened(event: dict[str, Any]) -> list[str]:
 # --- one run --------------------------------------------------------------------------------------------------------
 
 
-def sheet(task: dict[str, Any], typed: str, adapter: str = "", hint: Iterable[str] = ()) -> list[str]:
-    """`turn status 42`. `hint`: what is to know before the end."""
-    from . import WORDS
-
+def run_page(task: dict[str, Any], typed: str, adapter: str = "", hint: Iterable[str] = ()) -> list[str]:
+    """The page of `turn status 42`. `hint`: lines before the commands at the end."""
     waiting = open_questions(task)
     run = bool(task["workflow"])
     lines = [bold(f"Run {typed}: {status(task)}" if run else f"Task {typed}: {WORDS[task['state']]}")]
@@ -238,8 +158,6 @@ def sheet(task: dict[str, Any], typed: str, adapter: str = "", hint: Iterable[st
 
 
 def _waits(task: dict[str, Any], q: dict[str, Any]) -> list[str]:
-    from . import option_lines
-
     step = asking(task, q)
     who = agent_of(step) or ("" if task["workflow"] else str((task["seat"] or {}).get("agent") or ""))
     session = step["session_id"] if step else task["session_id"] if not task["workflow"] else None
@@ -273,9 +191,7 @@ def _facts(task: dict[str, Any]) -> list[str]:
 
 
 def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
-    """What to type now."""
-    from . import next_steps
-
+    """The command to continue with."""
     waiting = open_questions(task)
     if not waiting:
         return next_steps(task)
@@ -291,41 +207,3 @@ def _use(task: dict[str, Any], typed: str, adapter: str) -> list[str]:
     if session and adapter in PROGRAMS:
         return [f"Use 'turn continue {name}' to open the {PROGRAMS[adapter]} session."]
     return [f"Use 'turn continue {name}' to answer."]
-
-
-def again(run: dict[str, Any]) -> str:
-    """The line that lets an ended run go on. What was refused or failed would be the same again: so from that step."""
-    last = _last(run)
-    refused = last is not None and last["ended_at"] and _said_no(last)
-    return f"turn resume {run['key']}" + (f" --from {last['index']}" if last and refused else "")
-
-
-def _last(run: dict[str, Any]) -> dict[str, Any] | None:
-    own = [step for step in run["steps"] if step["index"].isdigit() and not step["spare"] and step["name"] not in QUIET]
-    return own[-1] if own else None
-
-
-def _said_no(step: dict[str, Any]) -> bool:
-    result = step["result"] if isinstance(step["result"], dict) else {}
-    if step["name"] in ("pause", "ask"):
-        return bool(result.get("verdict", "") != "approved")
-    if step["name"] == "step":
-        return "error" in result
-    return bool(step["name"] == "run" and result.get("status") != "DONE")
-
-
-def says_to(run: dict[str, Any], q: dict[str, Any]) -> tuple[str, str]:
-    """What a yes and a no do, where it is more than that the asker hears it."""
-    from ..core.rules import outcome
-
-    if about_run(q):
-        return "", f"{run['key']} ends as {'failed' if q['reason'] == 'run_failed' else 'stuck'}"
-    step = asking(run, q)
-    if step is None or step["name"] != "run":
-        return "", ""
-    name, by_signal = called(step), (step["seat"] or {}).get("by_signal")
-    yes, no = (outcome(q["kind"], verdict) if by_signal else "back" for verdict in ("approved", "rejected"))
-    return (
-        f"{name}'s step is DONE" if yes == "done" else f"{name} goes on with it",
-        f"{name}'s step is REJECTED, and the script goes on" if no == "cancelled" else f"{name} gets your words",
-    )

@@ -10,8 +10,9 @@ from .commands import next_steps
 from .labels import WORDS, as_text
 from .lists import old_id, state_of
 from .questions import question, result
+from .runs import steps
 from .terminal import ago, bold, cells, clock, columns, left, one_line, safe, width
-from .terminal import quoted as behind_bar
+from .terminal import quoted as with_bar
 
 
 def task(
@@ -56,9 +57,7 @@ def task(
                 *("  " + line for line in safe(t[name]).splitlines()),
             ]
     if t["workflow"]:
-        from . import runs
-
-        lines += ["", f"  {safe(t['workflow'])}", *runs.steps(t, "  ")]
+        lines += ["", f"  {safe(t['workflow'])}", *steps(t, "  ")]
     if t["failure"] or t["reason"]:
         lines += ["", "  " + ": ".join(word for word in (t["failure"] or "", one_line(t["reason"])) if word)]
     for q in t["questions"]:
@@ -73,7 +72,7 @@ def task(
         for note in t["notes"]:
             words = safe(note["text"]).splitlines() or [""]
             lines.append(f"  {safe(note['author'])}, {ago(note['at'])}")
-            lines += behind_bar(words, "  ") if note["author"].startswith("agent:") else [f"    {line}" for line in words]
+            lines += with_bar(words, "  ") if note["author"].startswith("agent:") else [f"    {line}" for line in words]
     return [*lines, "", *hint, *next_steps(t, effects)]
 
 

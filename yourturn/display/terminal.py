@@ -1,4 +1,4 @@
-"""A terminal: what is safe to print on it, how wide it is, how times read. Colour is only ever an extra."""
+"""Text for a terminal: escaping, widths, columns, and times in words. Colour never carries information."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import os
 import re
 import sys
 import time
+from datetime import datetime
+from textwrap import wrap
+from unicodedata import combining, east_asian_width
 
 COLOUR = False
-#: Controls, and signs that hide or turn text: bidi, zero-width, soft hyphen, line separators, tags.
+#: Control characters, and characters that hide or reorder text: bidi, zero-width, soft hyphen, line separators, tags.
 HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
@@ -16,15 +19,15 @@ _NAMES = {"\x1b": "ESC", "\x07": "BEL", "\x08": "BS", "\x7f": "DEL", "\r": "CR",
 
 
 def safe(text: str) -> str:
-    """Harmless on any terminal; line ends and tabs stay."""
+    """Text without control characters; line ends and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
     return HIDDEN.sub(lambda m: f"<{name_of(m[0])}>", text.replace("\r\n", "\n"))
 
 
-def name_of(sign: str) -> str:
-    """What a sign is called that cannot be seen: ESC, U+202E."""
-    return _NAMES.get(sign) or f"U+{ord(sign):04X}"
+def name_of(character: str) -> str:
+    """The name of an invisible character: ESC, U+202E."""
+    return _NAMES.get(character) or f"U+{ord(character):04X}"
 
 
 def one_line(text: str) -> str:
@@ -44,7 +47,7 @@ def dim(text: str) -> str:
 
 
 def width() -> int:
-    """Columns of the terminal; endless when nobody looks."""
+    """Columns of the terminal; 10,000 if the output is not a terminal."""
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns
     except (OSError, ValueError):
@@ -52,11 +55,9 @@ def width() -> int:
 
 
 def cells(text: str) -> int:
-    """How wide a text is on the screen."""
+    """The width of a text on the screen."""
     if text.isascii():
         return len(text)
-    from unicodedata import combining, east_asian_width
-
     return sum(0 if combining(c) or c == "\ufe0f" else 2 if east_asian_width(c) in "WF" else 1 for c in text)
 
 
@@ -76,7 +77,7 @@ NARROW = 60  #: columns of a screen that has no room for a table
 
 
 def columns(rows: list[list[str]], last: int | None = None, indent: str = "") -> list[str]:
-    """Aligned columns without boxes; the column `last` is cut where the terminal ends, never the numbers before it."""
+    """Aligned columns without boxes. The column `last` is cut at the width of the terminal, never the numbers before it."""
     if not rows:
         return []
     count = max(len(row) for row in rows)
@@ -90,9 +91,7 @@ def columns(rows: list[list[str]], last: int | None = None, indent: str = "") ->
 
 
 def quoted(lines: list[str], indent: str) -> list[str]:
-    """An agent's words: every line of them, also a wrapped one, stands behind a bar."""
-    from textwrap import wrap
-
+    """An agent's text: each line, also a wrapped one, has a bar before it."""
     room = max(20, min(width(), 100) - len(indent) - 3)
     return [f"{indent}| {part}" for line in lines for part in (wrap(line, room) or [""])]
 
@@ -101,8 +100,6 @@ def quoted(lines: list[str], indent: str) -> list[str]:
 
 
 def micros(iso: str) -> int:
-    from datetime import datetime
-
     return round(datetime.fromisoformat(iso).timestamp() * 1_000_000)
 
 
@@ -134,18 +131,18 @@ def left(iso: str | None) -> str:
 
 
 def countdown(seconds: float) -> str:
-    """What is left of a time: '4:12' under an hour, then as `length` says it in brief."""
+    """The remaining time: '4:12' under an hour, then the brief form of `length`."""
     return f"{int(seconds // 60)}:{int(seconds % 60):02d}" if seconds < 3600 else length(seconds, brief=True)
 
 
-#: Up to so many seconds, a length is rounded to so many; and in brief to so many.
+#: Rows of (limit, step, brief step), in seconds: a length below the limit is rounded to the step.
 _ROUNDED = ((60, 1, 1), (3600, 1, 60), (7200, 60, 60), (172_800, 60, 3600), (float("inf"), 3600, 86400))
 
 
 def length(seconds: float, *, brief: bool = False, compact: bool = False) -> str:
-    """How long, in at most two units and rounded to the smaller one: '4.2 s', '2 min 15 s', '1 h 20 min', '3 days 2 h'.
+    """A length of time in at most two units, rounded to the smaller one: '4.2 s', '2 min 15 s', '1 h 20 min', '3 days 2 h'.
 
-    `brief`: '2 min', '1 h 20 min', '3 h', '3 days'. `compact`: '2m 15s'. static/time.js counts down in the same words.
+    `brief`: '2 min', '1 h 20 min', '3 h', '3 days'. `compact`: '2m 15s'. static/time.js uses the same words.
     """
     names = ("d", "h", "m", "s") if compact else (" days", " h", " min", " s")
     if seconds < 9.95 and not brief and not compact:
@@ -162,7 +159,7 @@ def length(seconds: float, *, brief: bool = False, compact: bool = False) -> str
 
 
 def clock(iso: str) -> str:
-    """14:31 today, else the date too; in the reader's own time zone."""
+    """14:31 today, else with the date; in the local time zone."""
     at = micros(iso) / 1e6
     here = time.localtime(at)
     today = time.strftime("%Y-%m-%d", here) == time.strftime("%Y-%m-%d")

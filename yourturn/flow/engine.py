@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.answers import signalled
 from ..core.errors import ClaimLost, Invalid, YourturnError
-from ..display.runs import about_run, retried, said
+from ..display.run_facts import about_run, response_word, retried
 from ..display.terminal import clock
 from . import script
 from .alignment import SHORT, place, place_in_doubt
@@ -152,7 +152,7 @@ class Engine:
     def _decided(self, source: script.Source) -> bool:
         """Whether a person has decided about exactly this change."""
         asked = [q for q in self.task["questions"] if about_run(q) and (q["metadata"] or {}).get("program") == source.digest]
-        return any(q["journal"] != self.task["journal"] or said(q) == "keep" for q in asked)
+        return any(q["journal"] != self.task["journal"] or response_word(q) == "keep" for q in asked)
 
     # --- how the script ended ---------------------------------------------------------------------------------------
 
@@ -326,7 +326,7 @@ class Engine:
         if q is None or q["status"] != "answered" or q["journal"] != self.task["journal"] or self._acted_upon(q):
             return None
         response = q["response"]
-        word, at, metadata = said(q), int(q["step"]), q["metadata"] or {}
+        word, at, metadata = response_word(q), int(q["step"]), q["metadata"] or {}
         if response["verdict"] == "rejected" or _no(word):
             return self._stopped(q, "" if _no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":

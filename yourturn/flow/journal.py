@@ -25,7 +25,7 @@ from ..core.canonical_json import dumps
 from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
-from ..display.runs import about_run, failed_at, made_again
+from ..display.run_facts import about_run, failed_at, made_again
 from .alignment import ASKS, LOOSE, QUIET, Superseded, doubts, line_of, number, place, same
 from .results import Diverged, Interrupted, Suspended
 from .script_thread import ROUNDS, ScriptThread

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..core.field_text import answered
 from ..core.rules import KINDS, outcome
-from ..display import goes_on, person, then
+from ..display import answer_effect, continuing_actor, person
 from ..display.terminal import length, micros
 
 #: What a yes did, and a no, by the question's kind.
@@ -83,12 +83,12 @@ def answer_label(q: Mapping[str, Any], value: Any) -> str:
 
 def answer_buttons(q: Mapping[str, Any], effects: Sequence[Mapping[str, Any]], run: str = "") -> AnswerButtons:
     """The buttons of an open question. `effects`: of each answer; `run`: the script, if the task is a run."""
-    form, asker = q["response_type"], run or goes_on(dict(q))
+    form, asker = q["response_type"], run or continuing_actor(dict(q))
     same_state = len({e["state"] for e in effects if e["answer"] == "answer"}) == 1
     yes: list[AnswerButton] = []
     no: AnswerButton | None = None
     for e in effects:
-        effect, verb = then(dict(q), dict(e), run), _verb(q, e, run)
+        effect, verb = answer_effect(dict(q), dict(e), run), _verb(q, e, run)
         if e["answer"] == "answer":
             yes = yes or [AnswerButton(verb, effect if same_state else "", "approved", "", "go")]
         elif e["answer"] == "yes":

@@ -107,7 +107,7 @@ def _outcome(client: Client, q: Question) -> str:
     if q["status"] == WITHDRAWN or not (run or view_models.actor_view(q["asked_by"]).agent):  # no particular agent continues
         return f"Agents take {key} again."
     name = run or labels.actor_name(q["asked_by"])
-    return f"{name} goes on with {key}." if q["blocking"] else f"{name} hears of it."
+    return f"{name} goes on with {key}." if q["blocking"] else f"{name} is notified."
 
 
 def cancel(request: PageRequest) -> PageResult:

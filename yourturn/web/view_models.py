@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from ..client import Client
 from ..display import person
-from ..display.runs import agent
+from ..display.run_facts import agent
 from . import evidence, labels, times
 
 #: The tint of a kind's icon: decide (grey), sign off (blue), gate (amber), trouble (red).

@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..core.errors import YourturnError
 from ..core.model import Who
 from ..core.rules import KINDS
-from ..display.runs import PROGRAMS, agent_of, asking
+from ..display.run_facts import agent_of, asking
+from ..display.runs import PROGRAMS
 from .signals import outcomes
 from .signals.signal_file import SignalFile
 
