@@ -305,7 +305,7 @@ def test_a_run_shows_its_steps_and_goes_on(web, visit, width):
     expect(page.locator(".task-top .tag")).to_have_text("Done")
     expect(steps.nth(4)).to_contain_text("It is out")
     page.goto(f"{web.url}/activity?task={stage.key}")
-    expect(page.get_by_text("went 3 steps on")).to_be_visible()
+    expect(page.get_by_text("3 steps recorded")).to_be_visible()
 
 
 # --- live -------------------------------------------------------------------------------------------------------------

@@ -29,6 +29,9 @@ class Verb(NamedTuple):
     about: str
     args: dict[str, Checker[Any]]
     required: tuple[str, ...] = ()
+    event: str = ""  #: its event in words: {key} is the task, {it} a detail
+    call: str = ""  #: parameters of the client method that `make docs` generates; "": the method is written by hand
+    method: str = ""  #: name of the client method, if it is not the verb's
 
 
 _reason: dict[str, Checker[Any]] = {"reason": f.text()}
@@ -182,92 +185,150 @@ def _prefs(field: str, value: Any) -> dict[str, Any]:
 
 VERBS: dict[str, Verb] = {
     "create": Verb(
-        "Write a task down. It is ready at once unless it waits for something.",
+        "Create a task. It is ready at once unless it waits for something.",
         {
-            **NEW,
-            "parent": _parent,
-            "depends_on": f.numbers,
-            "draft": f.flag,
-            "awaiting": f.choice(*KINDS),
-            "question": f.text(blank=False),
-            "reviewer": f.name,
-            "workflow": f.line(1000),
-            "program": _source,
-            "external_id": f.line(),
-            "project": f.project_key,
+            **NEW, "parent": _parent, "depends_on": f.numbers, "draft": f.flag, "awaiting": f.choice(*KINDS),
+            "question": f.text(blank=False), "reviewer": f.name, "workflow": f.line(1000), "program": _source,
+            "external_id": f.line(), "project": f.project_key,
         },
         ("title",),
+        event="created {key}",
     ),
     "import": Verb(
-        "Write a task down as another tracker knew it, with its history, in the state that it had there.",
+        "Create a task of another tracker, with its history, in the state that it had there.",
         {
             **NEW, **_imported, "parent": _parent, "depends_on": f.numbers, "dependents": f.numbers, "external_id": f.line(),
             "project": f.project_key, "questions": _past, "notes": _past, "extra": f.mapping,
         },
         ("title", "external_id", "state"),
+        event="imported {key} from another tracker",
     ),
-    "vet": Verb("Say that a drafted task is fit to be worked on.", {}),
-    "claim": Verb("Take a ready task: nobody else can work on it while your lease lasts.", _claimed, ("worker", "secret")),
-    "heartbeat": Verb("Say that you are still working, and extend the lease.", _proof),
-    "release": Verb("Give a claimed task back. Costs one try.", {**_proof, **_reason}),
+    "vet": Verb("Release a drafted task for work.", {}, event="vetted {key}", call="task"),
+    "claim": Verb(
+        "Take a ready task: no other worker can work on it while the lease lasts.", _claimed, ("worker", "secret"),
+        event="took {key}",
+    ),
+    "heartbeat": Verb("Extend the lease of a claim.", _proof, call="claim"),
+    "release": Verb(
+        "Give a claimed task back. Costs one try.", {**_proof, **_reason}, event="gave {key} back", call="claim, reason"
+    ),
     "park": Verb(
-        "Give a claimed task back without costing a try, because your session ends.", {**_proof, **_journal, "until": f.instant}
+        "Give a claimed task back without costing a try, because the session ends.",
+        {**_proof, **_journal, "until": f.instant},
+        event="parked {key}",
     ),
-    "ask": Verb("Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",)),
+    "ask": Verb(
+        "Ask a person. A blocking question makes it their turn.", {**_question, **_proof}, ("text",),
+        event="asked {it} about {key}",
+    ),
     "flag": Verb(
         "Stop and hand the task to a person, with a reason.",
         {**_flag, **_proof, **_journal, "also": _also, "once": f.flag, "replace": f.flag, "hold": f.flag, "fields": _fields},
+        event="asked {it} about {key}",
     ),
-    "answer": Verb("Answer a question. The first answer wins.", _value),
-    "approve": Verb("Say yes: to a question, or to finished work.", _value),
-    "reject": Verb("Say no, with what should change.", {**_value, **_reason}),
-    "withdraw": Verb("Take a question off the desk without an answer.", {**_proof, **_reason}),
-    "use": Verb("Say, just before it is done, that a permission is used by this one call.", {**_proof, **_used}, tuple(_used)),
-    "hand_back": Verb("Return the task to agents without answering; its open questions are cancelled.", {"fields": _fields}),
-    "assign": Verb("Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",)),
-    "resolve": Verb("Settle a waiting task yourself: it is done.", _reason),
-    "complete": Verb("Say that the claimed work is finished.", {**_proof, **_script, **_account, "summary": f.text()}),
-    "accept": Verb("Accept finished work: it is done.", _reason),
-    "decompose": Verb("Split a task into children and wait for them.", {**_proof, "children": _children}, ("children",)),
+    "answer": Verb("Answer a question. The first answer wins.", _value, event="answered {it} about {key}"),
+    "approve": Verb(
+        "Say yes: to a question, or to finished work.", _value,
+        event="approved {it} about {key}", call="named, text, value, *, restart",
+    ),
+    "reject": Verb(
+        "Say no, with what should change.", {**_value, **_reason}, event="sent {key} back", call="named, text, *, restart"
+    ),
+    "withdraw": Verb(
+        "Cancel a question without an answer. An agent shows the claim if the question blocks its task.", {**_proof, **_reason},
+        event="withdrew {it}", call="question, reason",
+    ),
+    "use": Verb(
+        "Record, just before the call, that it uses a permission.", {**_proof, **_used}, tuple(_used), event="used {it} for {key}"
+    ),
+    "hand_back": Verb(
+        "Return the task to agents without answering; its open questions are cancelled.", {"fields": _fields},
+        event="handed {key} back to agents", call="task, *, fields",
+    ),
+    "assign": Verb(
+        "Send a question to a person or a role.", {"reviewer": f.name}, ("reviewer",),
+        event="assigned {it}", call="question, reviewer",
+    ),
+    "resolve": Verb(
+        "Settle a waiting task yourself: it is done.", _reason, event="settled {key}: it is done", call="task, reason"
+    ),
+    "complete": Verb(
+        "Finish the claimed work.", {**_proof, **_script, **_account, "summary": f.text()}, event="finished {key}"
+    ),
+    "accept": Verb("Accept finished work: it is done.", _reason, event="accepted {key}: it is done", call="task, reason"),
+    "decompose": Verb(
+        "Split a task into children and wait for them.", {**_proof, "children": _children}, ("children",),
+        event="split {key} into parts",
+    ),
     "fail": Verb(
-        "End a task as failed.", {**_proof, **_script, **_account, **_reason, "failure": f.choice(*FAILURES)}
+        "End a task as failed.", {**_proof, **_script, **_account, **_reason, "failure": f.choice(*FAILURES)},
+        event="{key} failed",
     ),
-    "step": Verb("Write down how far the calls of a run's script are, and what came of them.", {**_proof, **_journal}),
+    "step": Verb(
+        "Record the steps of a run: the calls of its script and their results.", {**_proof, **_journal},
+        event="{key}: {it} recorded", method="record",
+    ),
     "rewind": Verb(
-        "Let a run go on: from a step, on what was done before it, or from where it was.",
+        "Continue a run: from a step, with the results before it, or from where it was.",
         {**_proof, "to": f.line(200), "spare": f.flag},
+        event="continued {key} from an earlier step",
     ),
-    "stop": Verb("End a task as stuck: a person has decided against it.", _reason),
-    "cancel": Verb("Abandon a task. Whoever waits for it goes on.", _reason),
-    "close": Verb("End a task as done, whatever its state.", _reason),
-    "defer": Verb("Put a task aside, until a date or until somebody wakes it.", {**_reason, "until": f.instant}),
-    "wake": Verb("Bring a deferred task back.", {}),
-    "reopen": Verb("Start an ended task again.", _reason),
-    "note": Verb("Write something down. Informs, never moves.", {"text": f.text(blank=False)}, ("text",)),
-    "update": Verb("Change what a task says.", {**_proof, "fields": _fields}, ("fields",)),
-    "dep_add": Verb("Make a task wait for others.", {"needs": _needs}, ("needs",)),
-    "dep_remove": Verb("Let a task no longer wait for others.", {"needs": _needs}, ("needs",)),
+    "stop": Verb(
+        "End a task as stuck: a person has decided against it.", _reason, event="stopped {key} as stuck", call="task, reason"
+    ),
+    "cancel": Verb("Abandon a task. Tasks that wait for it go on.", _reason, event="cancelled {key}", call="task, reason"),
+    "close": Verb("End a task as done, whatever its state.", _reason, event="closed {key} as done"),
+    "defer": Verb(
+        "Put a task aside, until a date or until a person wakes it.", {**_reason, "until": f.instant},
+        event="put {key} aside", call="task, until, reason",
+    ),
+    "wake": Verb("Bring a deferred task back.", {}, event="woke {key}", call="task"),
+    "reopen": Verb("Start an ended task again.", _reason, event="reopened {key}", call="task, reason"),
+    "note": Verb(
+        "Add a note to a task. Informs, never moves.", {"text": f.text(blank=False)}, ("text",),
+        event="wrote a note on {key}", call="named, text",
+    ),
+    "update": Verb("Change fields of a task.", {**_proof, "fields": _fields}, ("fields",), event="changed {it} of {key}"),
+    "dep_add": Verb(
+        "Make a task wait for others.", {"needs": _needs}, ("needs",), event="made {key} wait for {it}", method="depend"
+    ),
+    "dep_remove": Verb(
+        "Remove dependencies of a task.", {"needs": _needs}, ("needs",),
+        event="let {key} no longer wait for {it}", method="undepend",
+    ),
     # The system's own.
-    "unvet": Verb("A ready task is too large: it is to be decomposed, or called smaller.", {}),
-    "block": Verb("A dependency is open.", {}),
-    "unblock": Verb("All dependencies are resolved.", {}),
-    "parent": Verb("All children of a container have ended.", {}),
-    "expire": Verb("A lease is over.", {}),
-    "timeout": Verb("Nobody answered in time.", {}),
-    "fence": Verb("The desk was restored: claims and approvals from before are void.", {"approvals": f.numbers}),
+    "unvet": Verb(
+        "A ready task is too large: decompose it, or lower its complexity.", {},
+        event="{key} is too large: decompose it, or call it smaller",
+    ),
+    "block": Verb("A dependency is open.", {}, event="{key} waits for other tasks"),
+    "unblock": Verb("All dependencies are resolved.", {}, event="{key} is ready: nothing is in its way"),
+    "parent": Verb("All children of a container have ended.", {}, event="all parts of {key} have ended"),
+    "expire": Verb("A lease is over.", {}, event="the lease on {key} is over"),
+    "timeout": Verb("A question was not answered in time.", {}, event="{it} about {key} was not answered in time"),
+    "fence": Verb(
+        "The desk was restored: earlier claims and approvals are void.", {"approvals": f.numbers},
+        event="{key}: what was allowed before the restore is void",
+    ),
     # About no task.
-    "project_create": Verb("Open a project.", {"project": f.project_key, "name": f.line()}, ("project",)),
+    "project_create": Verb(
+        "Create a project.", {"project": f.project_key, "name": f.line()}, ("project",), event="created the project {it}"
+    ),
     "project_set": Verb(
-        "Decide how a project, or the whole workspace, works.",
+        "Change a setting of a project or of the whole workspace.",
         {"project": f.project_key, "setting": f.name, "value": _setting},
         ("setting", "value"),
+        event="changed the setting {it}",
     ),
     "user_set": Verb(
         "Add a person, or change their role.",
         {"user": f.name, "role": f.choice(*(r for r in ROLES if r not in ("system", "agent")))},
         ("user", "role"),
+        event="made {it}",
     ),
-    "user_remove": Verb("Remove a person, their tokens and those that they made.", {"user": f.name}, ("user",)),
+    "user_remove": Verb(
+        "Remove a person, their tokens and those that they made.", {"user": f.name}, ("user",), event="removed {it}"
+    ),
     "token_create": Verb(
         "Make a token for an agent or a person. It is shown once.",
         {
@@ -275,31 +336,39 @@ VERBS: dict[str, Verb] = {
             "secret": f.name, "scopes": f.some(*SCOPES),
         },
         ("name", "role", "secret"),
+        event="made the token {it}",
     ),
-    "token_revoke": Verb("Make a token worthless.", {"name": f.name}, ("name",)),
+    "token_revoke": Verb("Revoke a token.", {"name": f.name}, ("name",), event="revoked the token {it}"),
     "password_set": Verb(
-        "Give a person a password; their sessions end.", {"user": f.name, "secret": f.line(300)}, ("user", "secret")
+        "Give a person a password; their sessions end.", {"user": f.name, "secret": f.line(300)}, ("user", "secret"),
+        event="set the password of {it}",
     ),
     "login": Verb(
-        "Let a person in who has proven who they are.",
+        "Log a person in whose password was verified.",
         {"user": f.name, "secret": f.name, "proof": f.line(300), "expires": f.span, "about": f.line(200)},
         ("user", "secret", "proof", "expires"),
+        event="signed in",
     ),
-    "logout": Verb("End a session.", {"login": f.integer(1, 2**62)}, ("login",)),
+    "logout": Verb("End a session.", {"login": f.integer(1, 2**62)}, ("login",), event="signed out"),
     "link_create": Verb(
-        "Make a link that lets a person in, once.",
+        "Make a link that logs a person in, once.",
         {"user": f.name, "secret": f.name, "expires": f.span},
         ("user", "secret", "expires"),
+        event="made a link for {it}",
     ),
     "link_use": Verb(
-        "Come in by a link.",
+        "Log in with a link.",
         {"link_secret": f.name, "secret": f.name, "expires": f.span, "about": f.line(200)},
         ("link_secret", "secret", "expires"),
+        event="signed in with a link",
     ),
-    "prefs_set": Verb("Say how you like things.", {"user": f.name, "prefs": _prefs}, ("user", "prefs")),
+    "prefs_set": Verb(
+        "Change your preferences.", {"user": f.name, "prefs": _prefs}, ("user", "prefs"), event="changed their preferences"
+    ),
     "restore": Verb(
-        "Say that this desk comes from a backup: claims, links, sessions and approvals from before are void.",
+        "Record that this desk comes from a backup: earlier claims, links, sessions and approvals are void.",
         {"source": f.line(1000)},
+        event="restored this desk from a backup",
     ),
 }  # fmt: skip
 

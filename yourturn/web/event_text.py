@@ -5,63 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ..core.actions import VERBS
 from . import times, view_models
 
-#: action -> what was done; {key} is the task, {it} a detail of the event.
-DID = {
-    "create": "wrote {key} down",
-    "import": "brought {key} in from another tracker",
-    "vet": "vetted {key}",
-    "block": "{key} waits for other tasks",
-    "unblock": "{key} is ready: nothing is in its way",
-    "unvet": "{key} is too large: decompose it, or call it smaller",
-    "parent": "all parts of {key} have ended",
-    "claim": "took {key}",
-    "release": "gave {key} back",
-    "expire": "the lease on {key} is over",
-    "park": "parked {key}",
-    "ask": "asked {it} about {key}",
-    "flag": "asked {it} about {key}",
-    "answer": "answered {it} about {key}",
-    "approve": "approved {it} about {key}",
-    "timeout": "nobody answered {it} about {key} in time",
-    "withdraw": "took {it} off the desk",
-    "hand_back": "handed {key} back to agents",
-    "resolve": "settled {key}: it is done",
-    "complete": "finished {key}",
-    "accept": "accepted {key}: it is done",
-    "reject": "sent {key} back",
-    "decompose": "split {key} into parts",
-    "fail": "{key} failed",
-    "stop": "stopped {key} as stuck",
-    "cancel": "cancelled {key}",
-    "close": "closed {key} as done",
-    "defer": "put {key} aside",
-    "wake": "woke {key}",
-    "reopen": "reopened {key}",
-    "note": "wrote a note on {key}",
-    "update": "changed {it} of {key}",
-    "use": "used {it} for {key}",
-    "assign": "sent {it} to somebody else",
-    "dep_add": "made {key} wait for {it}",
-    "dep_remove": "let {key} no longer wait for {it}",
-    "step": "{key} went {it} on",
-    "rewind": "let {key} go on from an earlier step",
-    "fence": "{key}: what was allowed before the restore is void",
-    "project_create": "opened the project {it}",
-    "project_set": "changed the setting {it}",
-    "user_set": "made {it}",
-    "user_remove": "removed {it}",
-    "token_create": "made the token {it}",
-    "token_revoke": "revoked the token {it}",
-    "password_set": "set the password of {it}",
-    "login": "signed in",
-    "logout": "signed out",
-    "link_create": "made a link for {it}",
-    "link_use": "came in by a link",
-    "prefs_set": "changed their preferences",
-    "restore": "restored this desk from a backup",
-}
 #: Whose events are about nobody: the sentence stands alone.
 ALONE = frozenset({"block", "unblock", "unvet", "parent", "expire", "timeout", "step", "fence"})
 
@@ -87,7 +33,7 @@ class Told(NamedTuple):
 def _words(e: Mapping[str, Any]) -> str:
     if e["action"] == "update" and SESSION.issuperset(e["data"].get("set", {"": ""})):
         return "began to work on {key}"
-    return DID.get(e["action"], f"{e['action'].replace('_', ' ')} {{key}}")
+    return VERBS[e["action"]].event or f"{e['action'].replace('_', ' ')} {{key}}"
 
 
 def told(e: Mapping[str, Any], now: int) -> Told:
