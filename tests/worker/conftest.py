@@ -7,7 +7,7 @@ import os
 import pytest
 
 from yourturn.worker.agents import exec_agent, make
-from yourturn.worker.agents.base import Run
+from yourturn.worker.agents.base import AgentRun
 from yourturn.worker.agents.process import perform
 
 
@@ -18,9 +18,9 @@ def go(tmp_path):
     def go(what, prompt="the brief", adapter=None, env=None, then=lambda: None, run=(), **limits):
         agent = exec_agent(what) if isinstance(what, str) else what
         fields = {"folder": str(tmp_path), "log": str(go.log), **dict(run)}
-        go.run = Run("PROJ-1", agent, prompt, env={**os.environ, **(env or {})}, **fields)
+        go.run = AgentRun("PROJ-1", agent, prompt, env={**os.environ, **(env or {})}, **fields)
         go.heard = []
-        return perform(adapter or make(agent), go.run, heard=lambda said: (go.heard.append(said), then()), **limits)
+        return perform(adapter or make(agent), go.run, on_event=lambda said: (go.heard.append(said), then()), **limits)
 
     go.log = tmp_path / "logs" / "run.log"
     return go

@@ -16,8 +16,8 @@ from tests.worker.workshop import DONE, Shop, until
 from yourturn.client import Client
 from yourturn.desk import worker_registry
 from yourturn.worker.agents import exec_agent
-from yourturn.worker.registration import Presence
-from yourturn.worker.worker import BEAT
+from yourturn.worker.registration import Registration
+from yourturn.worker.worker import HEARTBEAT_INTERVAL
 
 GONE = worker_registry.GONE / 1_000_000
 
@@ -78,19 +78,19 @@ def test_a_worker_that_fails_to_begin_leaves_nothing(shop: Shop) -> None:
 
 def test_it_renews_beside_its_heartbeats_and_registers_again_where_its_row_is_gone(shop: Shop) -> None:
     desk = shop.desk
-    found = Presence(desk, "w1", BEAT, agents=["coder"])
+    found = Registration(desk, "w1", HEARTBEAT_INTERVAL, agents=["coder"])
     found.begin()
     first = desk.workers()[0]["seen_at"]
-    beats = round(worker_registry.RENEW / 1_000_000 / BEAT)
-    assert beats * BEAT == 90.0 < GONE / 2 + 1, "one write in the time of a lease, and a second chance before it counts as gone"
+    beats = round(worker_registry.RENEW / 1_000_000 / HEARTBEAT_INTERVAL)
+    assert beats * HEARTBEAT_INTERVAL == 90.0 < GONE / 2 + 1, "one write per lease, and a second one before it counts as gone"
     for _ in range(beats - 1):
-        found.beat()
+        found.renew()
     assert desk.workers()[0]["seen_at"] == first
-    found.beat()
+    found.renew()
     assert desk.workers()[0]["seen_at"] > first
     desk.remove_worker("w1")
     for _ in range(beats):
-        found.beat()
+        found.renew()
     assert running(desk) == ["w1"]
     found.end()
     assert desk.workers() == []

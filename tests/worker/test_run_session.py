@@ -16,7 +16,7 @@ from tests.worker.workshop import DONE, Doubles, until
 from yourturn.core.errors import NotAllowed, Precondition
 from yourturn.core.model import Who
 from yourturn.strict import examine
-from yourturn.worker import run_session
+from yourturn.worker import script_interrupt
 from yourturn.worker.agents import Agent
 
 WHICH = {
@@ -474,14 +474,15 @@ def test_told_to_stop_the_agent_goes_and_its_session_goes_on_later(shop: Flow) -
     [
         ("while True: pass", "", False),
         ("__import__('time').sleep(30)", "", True),
-        ("step(__import__('time').sleep, 30)", "", True),
+        ("def hold():\n    {at}\n    __import__('time').sleep(30)\nstep(hold)", "", True),
         ("parallel([lambda: [0 for _ in iter(int, 1)]])", "parallel([lambda: 0])", False),
     ],
     ids=["loop", "asleep", "step", "branch"],
 )
 def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch, hang: str, mended: str, behind: bool) -> None:
-    monkeypatch.setattr(run_session, "GRACE", 0.2)
-    key = lone.begin(f'run("coder")\nopen({str(lone.folder / "at")!r}, "w").close()\n{hang}')
+    monkeypatch.setattr(script_interrupt, "GRACE", 0.2)
+    at = f'open({str(lone.folder / "at")!r}, "w").close()'
+    key = lone.begin('run("coder")\n' + (hang.format(at=at) if "{at}" in hang else f"{at}\n{hang}"))
     with lone.draining(lone.agent()) as worker:
         until(lambda: (lone.folder / "at").exists())
         began = time.monotonic()
@@ -497,7 +498,7 @@ def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_file_that_hangs_while_it_is_read_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_session, "GRACE", 0.2)
+    monkeypatch.setattr(script_interrupt, "GRACE", 0.2)
     key = lone.begin("return 1")
     (lone.root / "flow.py").write_text(f"open({str(lone.folder / 'at')!r}, 'w').close()\nwhile True: pass\n")
     with lone.draining(lone.agent()) as worker:
@@ -513,7 +514,7 @@ def test_stopped_by_a_person_the_agent_is_stopped_by_the_next_beat(lone: Flow) -
     with lone.draining(lone.agent()) as worker:
         until(lambda: (lone.folder / "at").exists())
         lone.desk.stop(key, "Changed my mind")
-        worker._sittings[key][0].beat()
+        worker._sessions[key][0].holder.renew()
     assert [tuple(result)[:2] for _, result in worker.results] == [("moved", "it is stuck: Changed my mind")]
 
 

@@ -24,7 +24,7 @@ from tests.conftest import TURN
 from yourturn.client import Client
 from yourturn.config import connect
 from yourturn.worker.agents import Agent, exec_agent
-from yourturn.worker.progress import Progress
+from yourturn.worker.progress import ProgressDisplay
 from yourturn.worker.worker import Worker
 
 PATIENCE = 30.0
@@ -118,7 +118,7 @@ class Shop:
         fields = {"root": self.root, "logs": self.folder / "logs", "drain": True, "env": self.env, **more}
         self.out = io.StringIO()
         desk = self.person(later)
-        return Worker(desk, {agent.name: agent}, Progress(self.out), self.address, default=agent.name, **fields)
+        return Worker(desk, {agent.name: agent}, ProgressDisplay(self.out), self.address, default=agent.name, **fields)
 
     def drain(self, agent: Agent, **more: Any) -> list[tuple[str, str]]:
         worker = self.worker(agent, **more)

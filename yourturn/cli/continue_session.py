@@ -28,7 +28,7 @@ def onward_args(p: Any) -> None:
 
 
 def continue_(a: Namespace) -> int:
-    from ..worker.continue_session import seat_of
+    from ..worker.continue_session import location_of
 
     with connect(a) as desk:
         people_only(desk)
@@ -39,10 +39,10 @@ def continue_(a: Namespace) -> int:
                 f"Cannot continue {task['key']}: this is no terminal",
                 hint=f'Answer with: turn respond {q["id"]} "…", turn approve {q["id"]} or turn signal {task["key"]} --status …',
             )
-        seat = seat_of(task, q)
+        location = location_of(task, q)
         if a.editor:
-            open_editor(term, seat.folder if seat.folder and seat.folder.is_dir() else Path.cwd())
-        closed = _visit(a, term, desk, seat)
+            open_editor(term, location.folder if location.folder and location.folder.is_dir() else Path.cwd())
+        closed = _visit(a, term, desk, location)
         return after(a, term, desk, task, q, closed)
 
 
@@ -90,55 +90,55 @@ def _instead(task: dict[str, Any]) -> str:
 # --- the visit ------------------------------------------------------------------------------------------------------
 
 
-def _visit(a: Namespace, term: Terminal, desk: Any, seat: Any) -> dict[str, Any] | None:
+def _visit(a: Namespace, term: Terminal, desk: Any, location: Any) -> dict[str, Any] | None:
     """Returns the question as it was closed, or None: it is still open."""
     from .. import display
     from ..config import file, locate
     from ..display import terminal
     from ..worker import continue_session
 
-    q = seat.question
-    if not seat.agent:
+    q = location.question
+    if not location.agent:
         term.say(*display.question(q, ""))
         return term.answer(desk, q)
-    opens = continue_session.command(seat, file())
+    opens = continue_session.command(location, file())
     if isinstance(opens, str):
         term.say(terminal.safe(opens), "", *display.question(q, ""))
-        return _heard(term, desk, seat)
+        return _heard(term, desk, location)
     name, words, more = opens
-    term.say(f"Opening {name} session for: {terminal.safe(seat.agent)}", f"Reason: {terminal.one_line(q['text'])}")
-    term.say(f"Folder: {terminal.safe(str(seat.folder))}", f"Exit {name} to come back to turn.", "")
+    term.say(f"Opening {name} session for: {terminal.safe(location.agent)}", f"Reason: {terminal.one_line(q['text'])}")
+    term.say(f"Folder: {terminal.safe(str(location.folder))}", f"Exit {name} to come back to turn.", "")
     address = locate(a.db, os.environ)
     address = address if "://" in address else str(Path(address).resolve())
     with suppress(OSError):
-        continue_session.signal_file(seat).parent.mkdir(parents=True, exist_ok=True)
-    rc = term.run(words, continue_session.environment(seat, address, os.environ, more), seat.folder)
+        continue_session.signal_file(location).parent.mkdir(parents=True, exist_ok=True)
+    rc = term.run(words, continue_session.environment(location, address, os.environ, more), location.folder)
     if rc:
         term.say("", f"The session ended with exit code {rc}. It may be gone, or open elsewhere.")
-    return _heard(term, desk, seat, opened=True)
+    return _heard(term, desk, location, opened=True)
 
 
-def _heard(term: Terminal, desk: Any, seat: Any, *, opened: bool = False) -> dict[str, Any] | None:
+def _heard(term: Terminal, desk: Any, location: Any, *, opened: bool = False) -> dict[str, Any] | None:
     """What the agent says now, and what the person says to that."""
     from ..display import terminal
     from ..worker import continue_session
 
-    signal = continue_session.Signal(seat)
-    said, q = signal.read(), desk.show(seat.question["id"])
+    signal = continue_session.NewSignal(location)
+    said, q = signal.read(), desk.show(location.question["id"])
     if q["status"] != "pending":
         return dict(q)
     broken = said.what == "broken"
     if broken:
-        term.say("", f"{seat.agent}'s signal cannot be understood: {terminal.one_line(said.text)}")
+        term.say("", f"{location.agent}'s signal cannot be understood: {terminal.one_line(said.text)}")
         said = said._replace(what="nothing", status="")
-        signal.forget()
+        signal.remove()
     if not continue_session.is_new(said):
         if opened and not broken:
-            term.say("", f"{terminal.safe(seat.agent)} left no new signal. Answer here, or later.")
+            term.say("", f"{terminal.safe(location.agent)} left no new signal. Answer here, or later.")
         return term.answer(desk, q)
-    term.say("", f"{terminal.safe(seat.agent)} says: {terminal.one_line(continue_session.shown(said))}")
+    term.say("", f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(said))}")
     verdict, words = "approved", ""
-    if seat.judged and said.what != "ask":
+    if location.needs_verdict and said.what != "ask":
         judged = term.verdict(q)
         if judged is None:
             return None
@@ -146,8 +146,8 @@ def _heard(term: Terminal, desk: Any, seat: Any, *, opened: bool = False) -> dic
     if verdict == "rejected":
         closed = desk.answer(q["id"], None, words, verdict)
     else:
-        closed = continue_session.settle(desk, seat, said, words, verdict)
-    signal.forget()
+        closed = continue_session.settle(desk, location, said, words, verdict)
+    signal.remove()
     return dict(closed)
 
 

@@ -62,7 +62,7 @@ def _directly(a: Namespace, payload: dict[str, Any]) -> dict[str, Any] | None:
 
     flags = {"YOURTURN_DB": a.db, "YOURTURN_PROJECT": a.project}
     env = {**os.environ, **{name: value for name, value in flags.items() if value}}
-    with permission_gate.sit(env) as desk:
+    with permission_gate.connect_as_agent(env) as desk:
         return permission_gate.hook(desk, payload, env)
 
 

@@ -41,10 +41,10 @@ def _adapter(task: dict[str, Any]) -> str:
     if not asked:
         return ""
     from ..config import file
-    from ..worker.continue_session import seat_of
+    from ..worker.continue_session import location_of
 
     agents = file().get("agents")
-    agent = agents.get(seat_of(task, asked[0]).agent) if isinstance(agents, dict) else None
+    agent = agents.get(location_of(task, asked[0]).agent) if isinstance(agents, dict) else None
     return str(agent.get("adapter") or "") if isinstance(agent, dict) else ""
 
 
@@ -61,7 +61,7 @@ def signal_args(p: Any) -> None:
 
 def signal(a: Namespace) -> int:
     from ..display.run_facts import about_run, open_questions
-    from ..worker.continue_session import seat_of
+    from ..worker.continue_session import location_of
     from .questions import after as where
 
     word, message = a.status.strip().upper(), parser.given(a.message) or ""
@@ -75,7 +75,7 @@ def signal(a: Namespace) -> int:
             desk.stop(task["key"], message, key=a.idempotency_key)
         elif q is not None and task["workflow"] and q["response_type"] == "choice":
             _choose(desk, task, q, word.lower() if word in ("CONTINUE", "STOP") else a.status, message, a.idempotency_key)
-        elif q is not None and word not in ("CONTINUE", "STOP") and seat_of(task, q).settles:
+        elif q is not None and word not in ("CONTINUE", "STOP") and location_of(task, q).accepts_signal:
             _settle(desk, q, a.status.strip(), message, a.idempotency_key)
         elif (yes := signalled(word)) is not None:
             (desk.approve if yes else desk.reject)(a.what, message, key=a.idempotency_key)
@@ -198,29 +198,30 @@ def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked:
         why = f"it waits for a person, and nobody asked about its script ({asked[0]['id']})"
         raise Precondition(f"Cannot resume {task['key']} like that", reason=why, hint=f"turn continue {task['key']}")
     for q in asked:
-        closed = heard(term, desk, continue_session.seat_of(task, q))
+        closed = heard(term, desk, continue_session.location_of(task, q))
         if closed is not None:
             return after(a, term, desk, task, q, closed)
     return still(a, term, task, asked[0])
 
 
-def heard(term: Terminal, desk: Any, seat: Any) -> dict[str, Any] | None:
+def heard(term: Terminal, desk: Any, location: Any) -> dict[str, Any] | None:
     """The agent finished with a person somewhere else on this machine: the question as it was closed by that, or None."""
     from ..display import terminal
     from ..worker import continue_session
 
-    signal = continue_session.Signal(seat)
+    signal = continue_session.NewSignal(location)
     said = signal.read()
-    if not continue_session.is_new(said) or not seat.settles:
+    if not continue_session.is_new(said) or not location.accepts_signal:
         return None
-    words = f"{terminal.safe(seat.agent)} says: {terminal.one_line(continue_session.shown(said) or said.text)}"
-    if said.what == "broken" or (seat.judged and said.what != "ask"):
-        reason = "which cannot be understood" if said.what == "broken" else f"and {seat.question['id']} is for a person to judge"
-        term.say(f"{words} ({reason}). Next: turn continue {seat.question['id']}")
+    words = f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(said) or said.text)}"
+    if said.what == "broken" or (location.needs_verdict and said.what != "ask"):
+        name = location.question["id"]
+        reason = "which cannot be understood" if said.what == "broken" else f"and {name} is for a person to judge"
+        term.say(f"{words} ({reason}). Next: turn continue {name}")
         return None
     term.say(words)
-    closed = continue_session.settle(desk, seat, said)
-    signal.forget()
+    closed = continue_session.settle(desk, location, said)
+    signal.remove()
     return dict(closed)
 
 

@@ -94,13 +94,13 @@ class Watch:
         from .runs import heard
 
         for q in open_questions(task):
-            seat = continue_session.seat_of(task, q)
-            mark = continue_session.Signal(seat).mark()
+            location = continue_session.location_of(task, q)
+            mark = continue_session.NewSignal(location).mark()
             before, self.seen[q["id"]] = self.seen.get(q["id"]), mark
             if mark is None or mark != before or mark in self.told:
                 continue
             try:
-                if heard(self.term, self.desk, seat) is None:
+                if heard(self.term, self.desk, location) is None:
                     self.told.add(mark)
             except AlreadyClosed:
                 continue

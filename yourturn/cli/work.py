@@ -128,7 +128,7 @@ def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> 
     """A worker as the options say. What they leave open, other commands have the same."""
     from ..config import file, where
     from ..worker.agents import agent_for, exec_agent
-    from ..worker.progress import Progress
+    from ..worker.progress import ProgressDisplay
     from ..worker.worker import Worker
 
     address = where(a.db, os.environ)
@@ -138,7 +138,7 @@ def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> 
     command, here = getattr(a, "command", None), Path.cwd()
     chosen = {"in_place": "in_place", "turns": "turns", "time_limit": "timeout", "silence_limit": "silence"}
     return Worker(
-        desk, agents, Progress(sys.stderr if a.json else sys.stdout, live), address, root=here, logs=_logs(address),
+        desk, agents, ProgressDisplay(sys.stderr if a.json else sys.stdout, live), address, root=here, logs=_logs(address),
         find=lambda name: exec_agent(command, name, here) if command else agent_for(name, file(), here),
         **{name: getattr(a, option) for name, option in chosen.items() if hasattr(a, option)}, **more,
     )  # fmt: skip
@@ -174,7 +174,7 @@ def stop_when_told(worker: Any) -> None:
 
     def listen() -> None:
         told.get()
-        worker.progress.say("", "Stopping: agents may end their turn. Once more ends it at once.")
+        worker.progress.report("", "Stopping: agents may end their turn. Once more ends it at once.")
         worker.stop()
         os._exit(128 + told.get())
 

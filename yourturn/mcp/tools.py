@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.errors import MaybeDone, NotFound, Precondition, YourturnError
 from ..worker.claude import permission_gate
-from ..worker.claude.hook_question import ask_wait, is_id, named, question_fields, signal, step_of
+from ..worker.claude.hook_question import ask_wait, identity_of, is_id, question_fields, signal, step_of
 from . import result_text
 from .arguments import check
 from .session import Session, require_task
@@ -91,7 +91,7 @@ class Tools:
         if before:  # asked again instead of looked up: nobody has to answer twice
             q = self._question(before)
         else:
-            q = self._ask(given.get("task"), call, question_fields(given), named(*call))
+            q = self._ask(given.get("task"), call, question_fields(given), identity_of(*call))
         with self._lock:
             self._asked[said] = q["id"]
         if not q["blocking"] and q["status"] == "pending":
@@ -101,14 +101,14 @@ class Tools:
 
     def _request_permission(self, given: dict[str, Any], call: Call) -> Reply:
         minutes = given.get("timeout_minutes")
-        asked = permission_gate.Call(*call, given["tool"], given["input"], self.session.folder)
+        asked = permission_gate.ToolCall(*call, given["tool"], given["input"], self.session.folder)
         fields = {
             "text": given.get("reason") or permission_gate.describe(asked),
             "kind": "permission",
             "action": asked.action,
             "timeout": None if minutes is None else minutes * 60,
         }
-        names = named(*call)
+        names = identity_of(*call)
         names["metadata"]["tool"] = "request_permission"
         return self._standing(self._ask(given.get("task"), call, fields, names), ask_wait(self.session.env))
 
@@ -167,7 +167,7 @@ class Tools:
         name, given_input = given["tool_name"], given["input"]
         if name.startswith(_OURS) and name.removeprefix(_OURS) in TOOLS:
             return _decision({"behavior": "allow", "updatedInput": given_input})
-        about = permission_gate.Call(
+        about = permission_gate.ToolCall(
             *self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.session.folder
         )
         task = self.session.current_task(None)
@@ -203,7 +203,7 @@ class Tools:
             return _decision({"behavior": "allow", "updatedInput": found.get("updatedInput", payload["tool_input"])})
         return _decision({"behavior": "deny", "message": why})
 
-    def _granted(self, task: str, about: permission_gate.Call, token: str | None) -> Reply | None:
+    def _granted(self, task: str, about: permission_gate.ToolCall, token: str | None) -> Reply | None:
         """A permission for exactly this that nobody has used: asked before the session was resumed, for a call that is gone."""
         for q in self.desk.show(task)["questions"]:
             said = q["metadata"] or {}
@@ -304,7 +304,7 @@ class Tools:
 
 
 def _key(call: Call, verb: str) -> str:
-    return f"{named(*call)['key']}/{verb}"
+    return f"{identity_of(*call)['key']}/{verb}"
 
 
 def _decision(data: dict[str, Any], again: Callable[[], Reply] | None = None, wait: float = 0.0, asked: str = "") -> Reply:

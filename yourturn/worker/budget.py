@@ -1,4 +1,4 @@
-"""What a worker may spend: tasks, turns of agents, time, tokens, money. Spent, it takes no more work and ends."""
+"""Limits of what a worker may spend: tasks, turns of agents, time, tokens, money. A worker that has spent one ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Budget:
     spent: dict[str, float] = field(default_factory=lambda: {"tasks": 0, "iterations": 0, "tokens": 0, "cost": 0.0})
 
     def __post_init__(self) -> None:
-        self._begun = self.clock()
+        self._began = self.clock()
         self._lock = threading.Lock()
 
     def spend(self, **what: float) -> None:
@@ -28,7 +28,7 @@ class Budget:
                 self.spent[name] += amount
 
     def over(self, taking: bool = True) -> str:
-        """'' or which one is spent, in words. The last task that was taken may be finished."""
+        """The limit that is reached, in words, or ''. Without `taking` the limit on tasks does not count: the last may end."""
         for name, words in _WORDS.items():
             if name == "tasks" and not taking:
                 continue
@@ -38,11 +38,11 @@ class Budget:
         return self.late() and f"the time is over ({self.seconds:g} s)"
 
     def late(self) -> str:
-        """Time is the one that also ends what is under way."""
-        return "late" if self.seconds is not None and self.clock() - self._begun >= self.seconds else ""
+        """The limit on time also ends running sessions."""
+        return "late" if self.seconds is not None and self.clock() - self._began >= self.seconds else ""
 
     def left(self) -> float | None:
-        return None if self.seconds is None else max(0.0, self.seconds - (self.clock() - self._begun))
+        return None if self.seconds is None else max(0.0, self.seconds - (self.clock() - self._began))
 
 
 _WORDS = {
@@ -54,5 +54,5 @@ _WORDS = {
 
 
 def dollars(amount: float) -> str:
-    """$2.50, and $0.0042 where cents are too coarse."""
+    """$2.50, or $0.0042 for small amounts."""
     return f"${amount:.2f}" if amount >= 0.1 or amount == 0 else f"${amount:.4f}"

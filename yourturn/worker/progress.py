@@ -1,4 +1,4 @@
-"""What a worker shows while it works: on a terminal one living line per agent, elsewhere plain lines that last."""
+"""The terminal output of a worker: a live line per running agent on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ..display.terminal import cut, dim, length, one_line
 
 _FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _COLOUR = re.compile("\x1b\\[[0-9;:?]*[ -/]*[@-~]")
-_LONG = 500
+_MAX_LINE = 500
 
 
-class Progress:
-    """Says `TIME KEY words`; with `live`, also draws who is at work until `close`."""
+class ProgressDisplay:
+    """Prints `TIME KEY words`; with `live`, also draws the running agents until `close`."""
 
     def __init__(self, out: IO[str], live: bool = False, clock: Callable[[], float] = time.monotonic) -> None:
         self.out, self.live, self.clock = out, live, clock
@@ -25,12 +25,12 @@ class Progress:
         self._lock = threading.Lock()
         self._drawn = self._frame = 0
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._draw_on, daemon=True) if live else None
+        self._thread = threading.Thread(target=self._draw_loop, daemon=True) if live else None
         if self._thread:
             self._thread.start()
 
-    def say(self, key: str, words: str) -> None:
-        line = cut(one_line(words[: 2 * _LONG]), _LONG)
+    def report(self, key: str, words: str) -> None:
+        line = cut(one_line(words[: 2 * _MAX_LINE]), _MAX_LINE)
         with self._lock:
             self._show("  ".join(filter(None, (time.strftime("%H:%M:%S"), key, line))) + "\n")
 
@@ -38,12 +38,12 @@ class Progress:
         with self._lock:
             self._running[key] = (agent, self.clock(), "")
 
-    def heard(self, key: str, words: str) -> None:
-        """The last thing that it said."""
+    def update(self, key: str, words: str) -> None:
+        """Show the agent's last output in its live line."""
         with self._lock:
             if key in self._running:
                 agent, since, _ = self._running[key]
-                self._running[key] = (agent, since, one_line(_COLOUR.sub("", words[:_LONG])))
+                self._running[key] = (agent, since, one_line(_COLOUR.sub("", words[:_MAX_LINE])))
 
     def end(self, key: str) -> None:
         with self._lock:
@@ -58,22 +58,22 @@ class Progress:
             self._show()
 
     def lines(self, width: int, height: int = 1000) -> list[str]:
-        """One per running agent: a spinner, whom, for how long, the last thing it said."""
-        now, found = self.clock(), []
+        """The live lines: spinner, key, agent, duration, last output."""
+        now, lines = self.clock(), []
         for key, (agent, since, words) in self._running.items():
             head = f"{_FRAMES[self._frame % len(_FRAMES)]} {key} {agent} {length(now - since, compact=True)}"
-            found.append(cut(f"{head}  {words}".rstrip(), max(10, width - 1)))
+            lines.append(cut(f"{head}  {words}".rstrip(), max(10, width - 1)))
         room = max(1, height - 2)
-        return found if len(found) <= room else [*found[: room - 1], f"  and {len(found) - room + 1} more"]
+        return lines if len(lines) <= room else [*lines[: room - 1], f"  and {len(lines) - room + 1} more"]
 
-    def _draw_on(self) -> None:
+    def _draw_loop(self) -> None:
         while not self._ended.wait(0.12):
             with self._lock:
                 self._frame += 1
                 self._show()
 
     def _show(self, lasting: str = "") -> None:
-        """What is drawn, anew below a lasting line: written at once, line over line, so that nothing flickers."""
+        """Print a lasting line above the live lines, in one write, so that nothing flickers."""
         if not self.live:
             self._write(lasting)
             return
@@ -94,5 +94,5 @@ class Progress:
         try:
             self.out.write(text)
             self.out.flush()
-        except (OSError, ValueError):  # nobody reads any more: the work goes on
+        except (OSError, ValueError):  # the reader is gone; the work goes on
             self.live = False

@@ -1,11 +1,11 @@
-"""What a session has read: a mark in its seat. What is closed or noted beyond it is news to the session.
+"""What a session has read: a mark in its `seat`. Answers and notes beyond the mark are news to the session.
 
-    {"questions": ["Q3", "Q7"], "notes": 4}     closed questions by name, and how many of the task's notes
+    {"questions": ["Q3", "Q7"], "notes": 4}     ids of closed questions, and the number of the task's notes
 
-A mark moves when the session has read the words, not when they are sent: once the model says something after them (Claude Code
-and Codex write a prompt to the session's file before they send it to the model), or once the turn ends in order. A worker that
-dies before leaves the mark where it was, and the next one says the same again. What a tool or a hook tells within a turn
-counts alike. Without a mark nothing is known to be read, not even the brief.
+A mark moves when the session has read the text, not when the text is sent: once the model produces output after it (Claude
+Code and Codex write a prompt to the session's file before they send it to the model), or once the turn ends normally. After a
+crash before that, the mark is unchanged and the next worker sends the text again. What a tool or a hook returns within a turn
+counts alike. Without a mark nothing counts as read, not even the brief.
 """
 
 from __future__ import annotations
@@ -13,79 +13,79 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from .agents.base import Said, Text, ToolResult, ToolUse
+from .agents.base import AgentEvent, Text, ToolResult, ToolUse
 from .claude import hook_question, permission_gate
 
-#: Our tools, whose results tell how questions were closed. Of others so many results are looked at, and so much of each.
-_OURS, _MANY, _WORDS = "mcp__yourturn__", 1000, 4000
+_OUR_TOOLS = "mcp__yourturn__"  #: their results tell how questions were closed
+_MAX_RESULTS, _MAX_TEXT = 1000, 4000  #: other tool results that are kept, and characters of each
 
 Mark = dict[str, Any]
 Task = dict[str, Any]
 
 
-def of(task: Task) -> Mark:
-    """Of all that the task says now."""
+def mark_of(task: Task) -> Mark:
+    """The mark of a session that has read everything."""
     return {"questions": [q["id"] for q in task["questions"] if q["status"] != "pending"], "notes": len(task["notes"])}
 
 
-def read(found: Any) -> Mark | None:
-    """The mark of a seat."""
-    known = isinstance(found, dict) and isinstance(found.get("questions"), list) and isinstance(found.get("notes"), int)
-    return found if known else None
+def parse(value: Any) -> Mark | None:
+    valid = isinstance(value, dict) and isinstance(value.get("questions"), list) and isinstance(value.get("notes"), int)
+    return value if valid else None
 
 
-def new_questions(task: Task, known: Mark | None) -> list[dict[str, Any]]:
-    return [q for q in task["questions"] if q["status"] != "pending" and (known is None or q["id"] not in known["questions"])]
+def new_questions(task: Task, mark: Mark | None) -> list[dict[str, Any]]:
+    return [q for q in task["questions"] if q["status"] != "pending" and (mark is None or q["id"] not in mark["questions"])]
 
 
-def new_notes(task: Task, known: Mark | None) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = task["notes"][known["notes"] if known else 0 :]
-    return found
+def new_notes(task: Task, mark: Mark | None) -> list[dict[str, Any]]:
+    notes: list[dict[str, Any]] = task["notes"][mark["notes"] if mark else 0 :]
+    return notes
 
 
-class Reading:
-    """The mark of one session, while it takes its turns."""
+class ReadTracker:
+    """Moves the mark of one session during its turns."""
 
     def __init__(self, mark: Mark | None = None) -> None:
         self.mark = mark
-        self._told: Mark = {"questions": [], "notes": 0}  #: what it has read as soon as it goes on
+        self._sent: Mark = {"questions": [], "notes": 0}  #: becomes the mark once the session produces output
         self._went_on = False
-        self._calls: dict[str, str] = {}  #: this turn's open calls, by name
-        self._results: dict[str, ToolResult] = {}  #: and what came of those that a hook may have decided
+        self._calls: dict[str, str] = {}  #: names of this turn's open calls, by id
+        self._results: dict[str, ToolResult] = {}  #: results of calls that a hook may have decided
 
     def begin(self, task: Task) -> None:
-        """It is told all that is news to it."""
-        self._told, self._went_on, self._calls, self._results = of(task), False, {}, {}
+        """A turn begins, and its prompt has all news."""
+        self._sent, self._went_on, self._calls, self._results = mark_of(task), False, {}, {}
 
-    def hear(self, said: Said) -> bool:
-        """Whether the mark has moved."""
-        if isinstance(said, ToolUse):
-            self._calls[said.id] = said.name
-        elif isinstance(said, ToolResult) and self._calls.pop(said.id, "").startswith(_OURS):
-            self._also(hook_question.closed(said.data))
-        elif isinstance(said, ToolResult) and len(self._results) < _MANY:
-            self._results[said.id] = said._replace(text=said.text[:_WORDS], data=None)
-        return isinstance(said, Text | ToolUse) and self._goes_on()
+    def handle(self, event: AgentEvent) -> bool:
+        """True if the mark has moved."""
+        if isinstance(event, ToolUse):
+            self._calls[event.id] = event.name
+        elif isinstance(event, ToolResult) and self._calls.pop(event.id, "").startswith(_OUR_TOOLS):
+            self._add(hook_question.closed_questions(event.data))
+        elif isinstance(event, ToolResult) and len(self._results) < _MAX_RESULTS:
+            self._results[event.id] = event._replace(text=event.text[:_MAX_TEXT], data=None)
+        return isinstance(event, Text | ToolUse) and self._move()
 
     def end(self, task: Task, what: str) -> bool:
-        """Whether the mark has moved. A session that was woken too early is parked again, and has read nothing."""
+        """True if the mark has moved. A session that was resumed too early and parked again has read nothing."""
         if what != "done" and not (what == "parked" and self._went_on):
             return False
         calls = [(q, self._results.get(str((q["metadata"] or {}).get("call")))) for q in task["questions"]]
-        self._also(q["id"] for q, result in calls if result and permission_gate.tells(q, result))
-        return self._goes_on()
+        self._add(q["id"] for q, result in calls if result and permission_gate.tells(q, result))
+        return self._move()
 
-    def knows(self, name: str) -> bool:
-        return self.mark is not None and name in self.mark["questions"]
+    def has_read(self, question: str) -> bool:
+        return self.mark is not None and question in self.mark["questions"]
 
-    def tell_again(self, names: set[str]) -> None:
+    def unmark(self, questions: set[str]) -> None:
+        """Send these questions' answers again."""
         if self.mark is not None:
-            self.mark = {**self.mark, "questions": [name for name in self.mark["questions"] if name not in names]}
+            self.mark = {**self.mark, "questions": [name for name in self.mark["questions"] if name not in questions]}
 
-    def _also(self, names: Iterable[str]) -> None:
-        self._told = {**self._told, "questions": [*dict.fromkeys([*self._told["questions"], *names])]}
+    def _add(self, questions: Iterable[str]) -> None:
+        self._sent = {**self._sent, "questions": [*dict.fromkeys([*self._sent["questions"], *questions])]}
 
-    def _goes_on(self) -> bool:
-        self._went_on, moved = True, self.mark != self._told
-        self.mark = self._told
+    def _move(self) -> bool:
+        self._went_on, moved = True, self.mark != self._sent
+        self.mark = self._sent
         return moved

@@ -1,6 +1,6 @@
-"""The row that says that this worker runs: written when it starts, renewed beside its heartbeats, removed when it ends.
+"""The worker's row in the registry: written at its start, renewed with its heartbeats, removed at its end.
 
-Nothing depends on it but what people are told, so trouble with it stops no work.
+The row only informs people, so errors with it stop no work.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from ..client import Client
 
 
-class Presence:
-    def __init__(self, desk: Client, name: str, beat: float, **takes: Any) -> None:
+class Registration:
+    def __init__(self, desk: Client, name: str, interval: float, **takes: Any) -> None:
         self._desk, self._name, self._takes = desk, name, takes
-        self._every = max(1, round(RENEW / 1_000_000 / beat))  #: beats between two renewals
-        self._beats = 0
+        self._every = max(1, round(RENEW / 1_000_000 / interval))  #: heartbeats between two renewals
+        self._heartbeats = 0
 
     def begin(self) -> None:
         with suppress(YourturnError):
             self._desk.register_worker(self._name, **self._takes)
 
-    def beat(self) -> None:
-        """After a restore, or a long time without a network, its row may be gone."""
-        self._beats += 1
-        if self._beats % self._every:
+    def renew(self) -> None:
+        """Called with each heartbeat. Registers again if the row is gone, after a restore or a long network failure."""
+        self._heartbeats += 1
+        if self._heartbeats % self._every:
             return
         with suppress(YourturnError):
             if not self._desk.renew_worker(self._name):

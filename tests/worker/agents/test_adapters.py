@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from yourturn.core.errors import Invalid, NotFound, Usage
-from yourturn.worker.agents import Agent, adapter_for, agent_for, exec_agent, make
-from yourturn.worker.agents.base import Denied, Heard, Parked, Progress, Run, Text, ToolUse, Unknown
+from yourturn.worker.agents import Agent, agent_for, exec_agent, make
+from yourturn.worker.agents.base import Activity, AgentRun, Denied, Parked, Text, ToolUse, Transcript, Unknown
 from yourturn.worker.claude.patterns import concerns, gated
 
 STREAMS = Path(__file__).parent / "streams"
@@ -26,7 +26,7 @@ CLAUDE, CODEX = make(Agent("coder", "claude")), make(Agent("coder", "codex"))
 def played(name: str, rc: int = 0, stderr: str = ""):
     """(what was said, the ending) of a recorded stream."""
     adapter = CLAUDE if name.startswith("claude") else CODEX
-    heard, sayings = Heard(), []
+    heard, sayings = Transcript(), []
     path = STREAMS / f"{name}.jsonl"
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         for said in adapter.parse(line):
@@ -112,7 +112,7 @@ def test_a_helper_of_the_agent_does_not_speak_for_it():
     sayings, ending = played("claude_helper")
     assert ending.text == "Still at it"
     assert [said.text for said in sayings if isinstance(said, Text)] == ["Still at it"]
-    assert [said.text for said in sayings if isinstance(said, Progress)] == ["<promise>COMPLETE</promise>", "Task, 30 s"]
+    assert [said.text for said in sayings if isinstance(said, Activity)] == ["<promise>COMPLETE</promise>", "Task, 30 s"]
 
 
 def test_sessions_are_known():
@@ -162,7 +162,7 @@ def test_a_broken_stream_raises_nothing(adapter, stream):
         for name in event:
             for odd in (None, 7, "x", [], {}, [None], [7], {"content": 3}, {"content": [None]}):
                 found = adapter.parse(json.dumps({**event, name: odd}))
-                heard = Heard()
+                heard = Transcript()
                 for said in found:
                     heard.add(said)
                 assert adapter.classify(1, heard).what in ("done", "parked", "failed", "retryable")
@@ -184,7 +184,7 @@ def test_deep_nesting_is_unknown():
 
 
 def test_what_is_remembered_is_bounded():
-    heard = Heard()
+    heard = Transcript()
     for number in range(5000):
         heard.add(ToolUse(f"t{number}", "Bash", {}))
         heard.add(Denied(f"d{number}", "Bash"))
@@ -194,7 +194,7 @@ def test_what_is_remembered_is_bounded():
 # --- how it is started ----------------------------------------------------------------------------------------------
 
 
-def a_run(agent: Agent, **fields) -> Run:
+def a_run(agent: Agent, **fields) -> AgentRun:
     env = {
         "PATH": "/bin",
         "YOURTURN_TOKEN": "secret-token",
@@ -202,7 +202,7 @@ def a_run(agent: Agent, **fields) -> Run:
         "YOURTURN_TASK": "PROJ-1",
         "CLAUDECODE": "1",
     }
-    return Run(**{"task": "PROJ-1", "agent": agent, "prompt": "# Do it", "folder": "/tmp", "env": env, **fields})
+    return AgentRun(**{"task": "PROJ-1", "agent": agent, "prompt": "# Do it", "folder": "/tmp", "env": env, **fields})
 
 
 def after(argv: tuple[str, ...], option: str) -> str:
@@ -331,7 +331,7 @@ def test_an_agent_is_read(tmp_path):
     assert agent == Agent(
         "coder", "command", (str(tmp_path / "agent.sh"), "-v"), timeout=1800.0, silence=60.0, gate=("Bash",), env={"A": "b"}
     )
-    assert adapter_for("coder", config(**fields), tmp_path).plain
+    assert make(agent_for("coder", config(**fields), tmp_path)).plain
 
 
 @pytest.mark.parametrize(
@@ -363,7 +363,7 @@ def test_an_agent_is_read(tmp_path):
 )
 def test_what_is_wrong_is_said(given, error, words, tmp_path):
     with pytest.raises(error) as caught:
-        adapter_for("coder", given, tmp_path, path=str(tmp_path))
+        make(agent_for("coder", given, tmp_path, path=str(tmp_path)))
     assert words in str(caught.value)
 
 
@@ -371,11 +371,11 @@ def test_hints_can_be_pasted(tmp_path):
     import tomllib
 
     with pytest.raises(NotFound) as caught:
-        adapter_for("coder", {}, tmp_path)
+        make(agent_for("coder", {}, tmp_path))
     block = caught.value.hint.split("\n", 1)[1]
     assert tomllib.loads(block) == {"agents": {"coder": {"adapter": "claude"}}}
     with pytest.raises(NotFound) as caught:
-        adapter_for("coder", config(adapter="claude"), path=str(tmp_path))
+        make(agent_for("coder", config(adapter="claude"), path=str(tmp_path)))
     assert "Install it" in caught.value.hint and "argv" in caught.value.hint
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.doubles import HERE, install
 from tests.worker.agents.test_process import until
-from yourturn.worker.agents import adapter_for
+from yourturn.worker.agents import agent_for, make
 from yourturn.worker.agents.base import SessionStarted, ToolResult
 
 HOOK = """
@@ -61,7 +61,7 @@ class Stage:
         (self.folder / "decision").write_text(json.dumps({"permissionDecision": decision, **more} if decision else None))
 
     def run(self, resume=False, answer="", **limits):
-        adapter = adapter_for("coder", {"agents": {"coder": self.config}}, path=self.env["PATH"])
+        adapter = make(agent_for("coder", {"agents": {"coder": self.config}}, path=self.env["PATH"]))
         server = (sys.executable, str(HERE / "tiny_mcp.py"), json.dumps(self.server)) if self.server else ("/no/such/server",)
         fields = {
             "session_id": self.session, "answer_prompt": answer, "parked": self.parked,
@@ -333,7 +333,7 @@ def test_codex_has_lost_the_session(codex):
 def test_a_long_prompt_reaches_both(claude, codex):
     for agent in (claude, codex):
         agent.script({"text": "ok"})
-        adapter = adapter_for("coder", {"agents": {"coder": agent.config}}, path=agent.env["PATH"])
+        adapter = make(agent_for("coder", {"agents": {"coder": agent.config}}, path=agent.env["PATH"]))
         fields = {"session_id": agent.session}
         assert agent.go(adapter.agent, adapter=adapter, env=agent.env, run=fields, prompt="ä" * 200_000).what == "done"
     assert [len(prompt) for prompt in claude.prompts()] == [200_000, 200_000]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import threading
-
 import pytest
 
 from yourturn.worker.agents import Agent
-from yourturn.worker.agents.base import Progress, Text
-from yourturn.worker.agents.function_agent import Inline
+from yourturn.worker.agents.base import Activity
 
 FUNCTIONS = """
 import os, time
@@ -49,7 +46,7 @@ def test_a_python_function(go, tmp_path, monkeypatch, name, what, text, error):
     if name == "text":
         assert "a print" in go.log.read_text()
     if name == "result":
-        assert any(isinstance(said, Progress) and said.text == "nearly there" for said in go.heard)
+        assert any(isinstance(said, Activity) and said.text == "nearly there" for said in go.heard)
     if name == "fails":
         assert "Traceback" in go.log.read_text()
 
@@ -58,29 +55,3 @@ def test_a_python_function_that_hangs_is_ended(go, tmp_path, monkeypatch):
     (tmp_path / "my_agent.py").write_text(FUNCTIONS)
     monkeypatch.chdir(tmp_path)
     assert go(Agent("coder", "python", ("my_agent:hangs",)), time_limit=0.5).cause == "time"
-
-
-def test_a_callable_runs_in_this_program(go):
-    def work(run):
-        run.say("at it")
-        return f"{run.task} done"
-
-    ending = go(Agent("x", "python"), adapter=Inline(work))
-    assert (ending.what, ending.text) == ("done", "PROJ-1 done")
-    assert [type(said) for said in go.heard] == [Progress, Text]
-    ending = go(Agent("x", "python"), adapter=Inline(lambda run: 1 / 0))
-    assert (ending.what, ending.cause) == ("failed", "exception") and "ZeroDivisionError" in ending.error
-
-
-def test_a_callable_is_told_to_go_and_not_waited_for(go):
-    ended = threading.Event()
-
-    def polite(run):
-        run.stop.wait(60)
-        return "saved"
-
-    ending = go(Agent("x", "python"), adapter=Inline(polite), time_limit=0.05)
-    assert (ending.what, ending.cause, ending.text) == ("stopped", "time", "saved")
-    ending = go(Agent("x", "python"), adapter=Inline(lambda run: ended.wait(60)), time_limit=0.05, grace=0.05)
-    assert (ending.what, ending.cause) == ("stopped", "time")
-    ended.set()

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from yourturn.worker.agents import Agent, base, exec_agent, make
-from yourturn.worker.agents.base import Run, Unknown
-from yourturn.worker.agents.process import LEASH, perform
+from yourturn.worker.agents.base import AgentRun, Unknown
+from yourturn.worker.agents.process import LAUNCHER, perform
 
 
 def alive(pid: int) -> bool:
@@ -110,7 +110,7 @@ def test_a_failing_listener_breaks_nothing(go, tmp_path):
         raise RuntimeError("listener")
 
     agent = exec_agent("echo one; echo two")
-    ending = perform(make(agent), Run("PROJ-1", agent, "", str(tmp_path), dict(os.environ)), heard=bad)
+    ending = perform(make(agent), AgentRun("PROJ-1", agent, "", str(tmp_path), dict(os.environ)), on_event=bad)
     assert (ending.what, ending.text) == ("done", "one\ntwo\n")
 
 
@@ -128,7 +128,7 @@ def test_what_can_not_be_started_is_said(go, tmp_path):
     ending = go(Agent("coder", "command", ("/no/such/program",)))
     assert (ending.what, ending.cause) == ("failed", "not_started") and "/no/such/program: No such file" in ending.error
     agent = exec_agent("true")
-    ending = perform(make(agent), Run("PROJ-1", agent, "", str(tmp_path / "gone"), {}))
+    ending = perform(make(agent), AgentRun("PROJ-1", agent, "", str(tmp_path / "gone"), {}))
     assert (ending.what, ending.cause) == ("failed", "not_started") and "gone" in ending.error
     ending = go("nosuchcommand")
     assert (ending.what, ending.cause) == ("done", "") and "exit code 127" in ending.error, "the shell was started"
@@ -237,10 +237,10 @@ def test_a_child_that_escaped_with_the_pipe_does_not_keep_us(go, tmp_path):
 WORKER = """
 import os, sys
 from yourturn.worker.agents import exec_agent, make
-from yourturn.worker.agents.base import Run
-from yourturn.worker.agents.process import LEASH, perform
+from yourturn.worker.agents.base import AgentRun
+from yourturn.worker.agents.process import LAUNCHER, perform
 agent = exec_agent("trap '' TERM INT HUP; echo $$ > agent; sleep 600 & echo $! > child; wait")
-perform(make(agent), Run("PROJ-1", agent, "", sys.argv[1], dict(os.environ)))
+perform(make(agent), AgentRun("PROJ-1", agent, "", sys.argv[1], dict(os.environ)))
 """
 
 
@@ -265,7 +265,7 @@ def test_the_kernel_kills_the_agent_even_without_its_watcher(tmp_path):
     pipe, end = os.pipe()
     code = (
         "import os, subprocess, sys, time\n"
-        f"words = [sys.executable, '-I', '-S', {LEASH!r}, str(os.getpid()), '{pipe}', 'sleep', '600']\n"
+        f"words = [sys.executable, '-I', '-S', {LAUNCHER!r}, str(os.getpid()), '{pipe}', 'sleep', '600']\n"
         f"agent = subprocess.Popen(words, pass_fds=({pipe},), start_new_session=True)\n"
         f"open({str(tmp_path / 'agent')!r}, 'w').write(str(agent.pid))\n"
         "time.sleep(600)"
@@ -299,7 +299,7 @@ def test_eight_at_once(tmp_path):
 
     def one(n):
         agent = exec_agent(f"sleep 0.1; echo {n}; sleep 600 &")
-        endings[n] = perform(make(agent), Run("PROJ-1", agent, "", str(tmp_path), dict(os.environ)))
+        endings[n] = perform(make(agent), AgentRun("PROJ-1", agent, "", str(tmp_path), dict(os.environ)))
 
     threads = [threading.Thread(target=one, args=(n,)) for n in range(8)]
     for thread in threads:

@@ -10,7 +10,7 @@ import uuid
 import pytest
 
 from yourturn.core.errors import NotFound
-from yourturn.worker.agents import adapter_for
+from yourturn.worker.agents import agent_for, make
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def play(tmp_path, go):
             (tmp_path / "script.json").write_text(
                 json.dumps(steps[0] if isinstance(steps[0], dict) and "*" in steps[0] else steps)
             )
-        adapter = adapter_for("actor", {"agents": {"actor": {"adapter": "scripted", "argv": ["script.json"]}}}, tmp_path)
+        adapter = make(agent_for("actor", {"agents": {"actor": {"adapter": "scripted", "argv": ["script.json"]}}}, tmp_path))
         env = {"YOURTURN_TASK": "PROJ-1", "YOURTURN_AGENT": "actor", "YOURTURN_ASK_WAIT": "0", **play_.env}
         fields = {"session_id": play_.session, "answer_prompt": "the answers"}
         return go(adapter.agent, adapter=adapter, env=env, run=fields, resume=resume, **more)
@@ -84,7 +84,7 @@ def test_a_lost_session(play):
 
 def test_a_missing_script(tmp_path):
     with pytest.raises(NotFound, match="There is no script"):
-        adapter_for("actor", {"agents": {"actor": {"adapter": "scripted", "argv": ["script.json"]}}}, tmp_path)
+        make(agent_for("actor", {"agents": {"actor": {"adapter": "scripted", "argv": ["script.json"]}}}, tmp_path))
 
 
 def test_it_asks_and_goes_on_with_the_answer(play, address, open_desk, tmp_path):

@@ -361,7 +361,7 @@ def test_our_own_tool_finds_the_same_question(at: Gate) -> None:
     assert at(TOLD)[0] == "defer"
     at.desk.answer("Q1", "JWT")
     assert at(TOLD)[0] == "allow"
-    fields = {**hook_question.question_fields(TOLD["tool_input"]), **hook_question.named(SESSION, "toolu_01")}
+    fields = {**hook_question.question_fields(TOLD["tool_input"]), **hook_question.identity_of(SESSION, "toolu_01")}
     found = at.agent.ask(at.task, claim=at.env["YOURTURN_CLAIM"], **fields)
     assert (found["id"], found["response"]["value"]) == ("Q1", "JWT")
 
@@ -401,14 +401,14 @@ def test_what_a_session_dropped_is_taken_back(at: Gate) -> None:
     write = payload("Write", {"file_path": "/a", "content": "b"}, "toolu_02")
     for said in (PUSH, write, {**PLAN, "tool_use_id": "toolu_03"}):
         assert at(said)[0] == "defer"
-    lost = permission_gate.asked_for(at.agent, at.task, SESSION, ["toolu_01", "toolu_03"])
+    lost = permission_gate.questions_of_calls(at.agent, at.task, SESSION, ["toolu_01", "toolu_03"])
     assert [q["id"] for q in lost] == ["Q1", "Q3"]
-    gone = permission_gate.superseded(at.agent, lost, "superseded by toolu_02", claim=at.env["YOURTURN_CLAIM"])
+    gone = permission_gate.withdraw_superseded(at.agent, lost, "superseded by toolu_02", claim=at.env["YOURTURN_CLAIM"])
     assert [q["id"] for q in gone] == ["Q1"]
     task = at.desk.show(at.task)
     assert [q["status"] for q in task["questions"]] == ["cancelled", "pending", "pending"]
     assert [note["text"] for note in task["notes"]] == ["Q3 is not needed any more: superseded by toolu_02"]
-    assert permission_gate.superseded(at.agent, lost[:1], "again", claim=at.env["YOURTURN_CLAIM"]) == []
+    assert permission_gate.withdraw_superseded(at.agent, lost[:1], "again", claim=at.env["YOURTURN_CLAIM"]) == []
 
 
 # --- who is asking ----------------------------------------------------------------------------------------------------
@@ -428,13 +428,13 @@ def test_outside_a_worker_one_task_per_session_that_no_worker_takes(at: Gate, de
 
 
 def test_it_always_speaks_as_an_agent(address: str, desk: Client) -> None:
-    with permission_gate.sit({"YOURTURN_DB": address, "USER": "ana"}) as found:
+    with permission_gate.connect_as_agent({"YOURTURN_DB": address, "USER": "ana"}) as found:
         assert (found.who.name, found.who.role) == ("agent:claude", "agent")
-    with permission_gate.sit({"YOURTURN_DB": address, "YOURTURN_AGENT": "coder"}) as found:
+    with permission_gate.connect_as_agent({"YOURTURN_DB": address, "YOURTURN_AGENT": "coder"}) as found:
         assert found.who.name == "agent:coder"
     desk.set_user("bob", "admin")
     token = desk.create_token("bob", "admin", actor="human:bob")["token"]
-    with permission_gate.sit({"YOURTURN_DB": address, "YOURTURN_TOKEN": token}) as found:
+    with permission_gate.connect_as_agent({"YOURTURN_DB": address, "YOURTURN_TOKEN": token}) as found:
         assert (found.who.name, found.who.role) == ("agent:bob", "agent")
     assert permission_gate.as_agent(desk).who == Who("agent:ana", "agent", direct=True)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from tests.fixtures.command import Turn
 from tests.worker.git.conftest import B1, at
 from yourturn.worker.git.command import locked
-from yourturn.worker.git.repository import at as at_repo
+from yourturn.worker.git.repository import repository_at as at_repo
 from yourturn.worker.git.worktrees import Workplace, clean, finish, prepare, worktrees
 
 

@@ -124,7 +124,7 @@ def test_in_place_one_task_at_a_time(repo):
     at(place, "new").write_text("x")
     assert roll_back(place, "PROJ-2") == "refs/yourturn/failed/PROJ-2-1"
     assert repo.status() == [] and repo("rev-parse", "main") == done["commit"]
-    assert not in_place._held
+    assert not in_place._locks
 
 
 def test_in_place_never_takes_a_persons_changes(repo):

@@ -160,7 +160,7 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
     late = agent.ask(key, "Verbose logs?", blocking=False, default="no", claim=claim)["id"]
     clock.advance(seconds=60)
     phase = agent.ask(key, "Phase one is done", kind="checkpoint", claim=claim)
-    known = read_marks.of(desk.show(key))
+    known = read_marks.mark_of(desk.show(key))
     clock.advance(seconds=60)
     desk.note(key, "I looked at it")
     clock.advance(seconds=60)
@@ -180,7 +180,7 @@ def test_a_resumed_session_hears_what_is_new(desk: Client, agent: Client, clock:
         f"Go on with {key} where you stopped, and end your turn with a signal, as your brief says.\n",
     ]
     assert answers(desk.show(key)).startswith(f"Answer to {old} (asked: Which name?): Turnstile, from human:ana\n")
-    known = read_marks.of(desk.show(key))
+    known = read_marks.mark_of(desk.show(key))
     assert answers(desk.show(key), known).startswith("Nobody has added anything to what you were told.\n\nGo on with")
     desk.note(key, "In the same moment")
     assert answers(desk.show(key), known, "Say how it ended.") == "human:ana said: In the same moment\n\nSay how it ended.\n"

@@ -1,6 +1,6 @@
-"""Agents that can be started: claude, codex, any command, a Python function, a script.
+"""Configured agents: claude, codex, any command, a Python function, a script.
 
-`adapter_for(name, config)` finds the one that is meant, or says what is missing; `perform` runs it to its end.
+`agent_for(name, config)` checks `[agents.NAME]`, `make(agent)` returns its adapter, `process.perform` runs a turn.
 """
 
 from __future__ import annotations
@@ -10,15 +10,21 @@ import re
 import shlex
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import Invalid, NotFound, Usage
-from ...core.fields import NAME
-from .base import Adapter, Agent, Ending, Launch, Run, Said
+from ...core.fields import NAME, duration
+from ..claude.patterns import readable
+from .base import Adapter, Agent
+from .claude import Claude
+from .codex import Codex
+from .command import Command
+from .scripted import Scripted
 
 ADAPTERS = ("claude", "codex", "command", "python", "scripted")
-#: The program that an adapter starts when `argv` does not name one, and where it comes from.
+#: The default program of an adapter, and the command that installs it.
 PROGRAMS = {
     "claude": ("claude", "npm install -g @anthropic-ai/claude-code"),
     "codex": ("codex", "npm install -g @openai/codex"),
@@ -29,19 +35,14 @@ TIMES = ("timeout", "silence")
 BLOCK = """Run any command with: turn work --exec './agent.sh', or put this into .yourturn/config.toml:
 [agents.{name}]
 adapter = "claude"    # or codex, command, python, scripted"""
-#: A program that a command names by its place.
+#: A relative path at the start of a command.
 _NEAR = re.compile(r"\.\.?/[\w@%+=:,./-]+(?=[\s;&|<>]|$)")
 
-__all__ = ["ADAPTERS", "Adapter", "Agent", "Ending", "Launch", "Run", "Said", "adapter_for", "agent_for", "exec_agent", "make"]
-
-
-def adapter_for(name: str, config: Mapping[str, Any], root: Path | None = None, path: str | None = None) -> Adapter:
-    """The adapter of `[agents.NAME]`. `root`: where relative paths start; `path`: another PATH than this process's."""
-    return make(agent_for(name, config, root, path))
+__all__ = ["ADAPTERS", "Adapter", "Agent", "agent_for", "exec_agent", "make"]
 
 
 def exec_agent(command: str, name: str = "exec", root: Path | None = None) -> Agent:
-    """The agent of `turn work --exec 'CMD'`. A program in `root` is found from every working folder, like one in `argv`."""
+    """The agent of `turn work --exec 'CMD'`. A relative path of a program is resolved from `root`, like one in `argv`."""
     if not command.strip() or "\0" in command:
         raise Usage("--exec needs a command", hint="Like: turn work --exec './agent.sh'")
     _check_name(name)
@@ -54,28 +55,24 @@ def exec_agent(command: str, name: str = "exec", root: Path | None = None) -> Ag
 def make(agent: Agent) -> Adapter:
     match agent.adapter:
         case "claude":
-            from .claude import Claude
-
             return Claude(agent)
         case "codex":
-            from .codex import Codex
-
             return Codex(agent)
         case "python":
-            from .function_agent import Call
+            # late: `python -m …function_agent` warns if its package has imported the module before
+            from .function_agent import FunctionAgent
 
-            return Call(agent)
+            return FunctionAgent(agent)
         case "scripted":
-            from .scripted import Scripted
-
             return Scripted(agent)
-    from .command import Command
-
     return Command(agent)
 
 
 def agent_for(name: str, config: Mapping[str, Any], root: Path | None = None, path: str | None = None) -> Agent:
-    """`[agents.NAME]`, checked: what it says, and that its program is there."""
+    """The agent of `[agents.NAME]`, checked. Raises an error if its settings are invalid or its program is missing.
+
+    `root`: where relative paths start; `path`: another PATH than this process's.
+    """
     agents = config.get("agents", {})
     if not isinstance(agents, Mapping):
         raise Invalid("'agents' in .yourturn/config.toml is not a table", hint=BLOCK.format(name="coder"))
@@ -87,7 +84,7 @@ def agent_for(name: str, config: Mapping[str, Any], root: Path | None = None, pa
             reason=f"the config names {others}" if others else "the config names no agents yet",
             hint=BLOCK.format(name=shown),
         )
-    return _program(_checked(name, agents[name]), (root or Path.cwd()).resolve(), path)
+    return _with_program(_checked(name, agents[name]), (root or Path.cwd()).resolve(), path)
 
 
 def _check_name(name: str) -> None:
@@ -95,30 +92,30 @@ def _check_name(name: str) -> None:
         raise Invalid(f"{name[:80]!a} is not a name for an agent", hint="Letters, digits and . _ - are fine.")
 
 
-def _checked(name: str, given: Any) -> Agent:
+def _checked(name: str, table: Any) -> Agent:
     where = f"[agents.{name}]"
     _check_name(name)
-    if not isinstance(given, Mapping):
+    if not isinstance(table, Mapping):
         raise Invalid(f"{where} is not a table", hint=BLOCK.format(name=name))
     allowed = ("adapter", "env", *TEXTS, *LISTS, *TIMES)
-    for field in given:
+    for field in table:
         if field not in allowed:
             raise Invalid(f"{where} has an unknown setting {str(field)[:80]!a}", hint=f"Known are: {', '.join(allowed)}.")
-    adapter = given.get("adapter")
+    adapter = table.get("adapter")
     if adapter not in ADAPTERS:
         problem = f"adapter {str(adapter)[:80]!a} is unknown" if adapter else "it names no adapter"
         raise Invalid(f"{where} cannot be used", reason=problem, hint=f"Say adapter = one of: {', '.join(ADAPTERS)}.")
     fields: dict[str, Any] = {"name": name, "adapter": adapter}
     for field in TEXTS:
-        fields[field] = _is(given.get(field, ""), str, f"{where} {field}", "a text")
+        fields[field] = _is(table.get(field, ""), str, f"{where} {field}", "a text")
     for field in LISTS:
         what = f"{where} {field}"
-        value = _is(given.get(field, []), list, what, "a list of texts")
-        fields[field] = tuple(_is(one, str, what, "a list of texts") for one in value)
-    _gate(where, adapter, fields["gate"])
+        value = _is(table.get(field, []), list, what, "a list of texts")
+        fields[field] = tuple(_is(item, str, what, "a list of texts") for item in value)
+    _check_gate(where, adapter, fields["gate"])
     for field in TIMES:
-        fields[field] = _seconds(given.get(field), f"{where} {field}")
-    env = _is(given.get("env", {}), Mapping, f"{where} env", "a table of texts")
+        fields[field] = _seconds(table.get(field), f"{where} {field}")
+    env = _is(table.get("env", {}), Mapping, f"{where} env", "a table of texts")
     for key, value in env.items():
         _is(value, str, f"{where} env.{key}", "a text")
         if str(key).startswith("YOURTURN_"):
@@ -126,10 +123,8 @@ def _checked(name: str, given: Any) -> Agent:
     return Agent(**fields, env=dict(env))
 
 
-def _gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
-    """Nobody may believe that something is gated which is not."""
-    from ..claude.patterns import readable
-
+def _check_gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
+    """Refuse a gate that would have no effect."""
     if patterns and adapter == "codex":
         raise Invalid(f"{where} gate cannot be kept", reason="Codex asks nobody before a tool runs", hint="Use its sandbox.")
     for pattern in patterns:
@@ -141,36 +136,32 @@ def _gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
             )
 
 
-def _is(value: Any, sort: Any, what: str, words: str) -> Any:
-    if not isinstance(value, sort):
+def _is(value: Any, type_: Any, what: str, words: str) -> Any:
+    if not isinstance(value, type_):
         raise Invalid(f"{what} is not {words}")
     return value
 
 
 def _seconds(value: Any, what: str) -> float | None:
-    """Seconds, or '30m'."""
     if value is None:
         return None
     if isinstance(value, str):
-        from ...core.fields import duration
-
         value = duration(value, what) / 1_000_000
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 10**9:
         raise Invalid(f"{what} is not a time", hint="Seconds, or like '30m'.")
     return float(value)
 
 
-def _program(agent: Agent, root: Path, path: str | None) -> Agent:
-    from dataclasses import replace
-
+def _with_program(agent: Agent, root: Path, path: str | None) -> Agent:
+    """The agent with the resolved path of its program."""
     where = f"[agents.{agent.name}]"
     if agent.adapter in PROGRAMS:
         program, install = PROGRAMS[agent.adapter]
         argv = agent.argv or (program,)
         hint = f'Install it ({install}), or say where it is: argv = ["/path/to/{program}"].'
     elif not agent.argv:
-        wanted = {"python": '["package.module:function"]', "scripted": '["script.json"]'}.get(agent.adapter, '["./agent.sh"]')
-        raise Invalid(f"{where} does not say what to run", hint=f"Add: argv = {wanted}")
+        example = {"python": '["package.module:function"]', "scripted": '["script.json"]'}.get(agent.adapter, '["./agent.sh"]')
+        raise Invalid(f"{where} does not say what to run", hint=f"Add: argv = {example}")
     elif agent.adapter == "python":
         module, _, function = agent.argv[0].partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):
@@ -184,7 +175,7 @@ def _program(agent: Agent, root: Path, path: str | None) -> Agent:
         if not script.is_file():
             raise NotFound(f"There is no script {script}", reason=f"{where} names it")
         return replace(agent, argv=(str(script), *argv[1:]))
-    found = str(root / first) if os.sep in first else first
-    if shutil.which(found, path=agent.env.get("PATH", path)) is None:
+    program = str(root / first) if os.sep in first else first
+    if shutil.which(program, path=agent.env.get("PATH", path)) is None:
         raise NotFound(f"There is no program {argv[0][:200]!a}", reason=f"{where} wants to start it", hint=hint)
-    return replace(agent, argv=(found, *argv[1:]))
+    return replace(agent, argv=(program, *argv[1:]))

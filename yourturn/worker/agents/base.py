@@ -1,27 +1,31 @@
-"""What the worker and an adapter say to each other.
+"""The interface between the worker and an adapter.
 
-An adapter knows one kind of agent: how to start it, how to wake a session of it, what its lines of output mean, and what its
-end means. It runs nothing itself (`process.py` does) and knows no desk. What an agent says becomes a few kinds of `Said`;
-what is not understood is kept as `Unknown`, because agents change every week and a new event must never break a run.
+An adapter knows one kind of agent: how to start it, how to resume a session, what its lines of output mean, and what its end
+means. It runs nothing itself (`process.py` does) and does not use the desk. The agent's output becomes a few kinds of
+`AgentEvent`; lines that the adapter does not understand become `Unknown`, because agents change every week and a new event must
+not break a run.
 
-`Heard` is what remains of a run while it goes on: the last message, not every message, so that an agent may talk for days.
-An `Ending` is the verdict: what happened, in words for a person, and a `cause` for programs.
+A `Transcript` keeps the state of a run in bounded memory: the last message, not every message.
+An `Ending` is the result: what happened, in words for a person, and a `cause` for programs.
 
 | what      | means                                                                   | causes                             |
 |-----------|-------------------------------------------------------------------------|------------------------------------|
-| done      | the agent ended its turn by itself; its message says what came of it     |                                    |
-| parked    | the session waits for a person, and its process has gone                |                                    |
-| failed    | trying again would not help                                             | login api turns aborted error      |
+| done      | the agent ended its turn normally; its message has the outcome          |                                    |
+| parked    | the session waits for a person, and its process has ended               |                                    |
+| failed    | a retry would not help                                                  | login api turns aborted error      |
 |           |                                                                         | crash silent not_started exception |
-| retryable | the same again may go well; `lost`: with a fresh session only           | overloaded killed tool_unavailable |
+| retryable | a retry may succeed; `lost`: with a fresh session only                  | overloaded killed tool_unavailable |
 |           |                                                                         | session_lost session_taken         |
 |           |                                                                         | not_parked (`perform` tries again) |
-| stopped   | we ended it                                                             | stop time silence                  |
+| stopped   | the worker ended it                                                     | stop time silence                  |
 """
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import sys
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -29,9 +33,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-#: A message or a line longer than this is not kept (the log has it all).
+from ..claude.hook_question import ask_wait
+
+#: Longest message or line, in bytes, that is kept. The log has everything.
 LIMIT = 64 * 2**20
-#: An argument of a command may be 128 KiB on Linux. Longer prompts go through standard input.
+#: Longer prompts go through standard input: Linux allows 128 KiB for an argument.
 ARGUMENT = 100_000
 
 
@@ -55,12 +61,12 @@ class Launch(NamedTuple):
     argv: tuple[str, ...]
     env: dict[str, str]
     cwd: str
-    stdin: bytes | None = None  # None: nothing to read
+    stdin: bytes | None = None  #: None: an empty standard input
 
 
 @dataclass
-class Run:
-    """One run of an agent on a task. `env` is the whole environment of the process."""
+class AgentRun:
+    """One turn of an agent, as the worker orders it. `env` is the whole environment of the process."""
 
     task: str
     agent: Agent
@@ -70,18 +76,15 @@ class Run:
     answer_prompt: str = ""
     session_id: str | None = None
     resumed: bool = False
-    parked: bool = False  # the session ended in a parked tool call: it is woken without a prompt
+    parked: bool = False  #: the session ended in a parked tool call: it is resumed without a prompt
     log: str | None = None
     hook_command: tuple[str, ...] = ()
     mcp_command: tuple[str, ...] = ()
-    stop: Any = None  # for Python functions: set when it is time to go
-    say: Callable[[str], None] = print  # for Python functions: a sign of life for whoever watches
+    say: Callable[[str], None] = print  #: for Python functions: shows a line of progress
 
     @property
     def ask_wait(self) -> float:
-        """How long a question waits for a quick person inside the session."""
-        from ..claude.hook_question import ask_wait
-
+        """Seconds that a question waits for an answer before the session parks."""
         return ask_wait(self.env)
 
 
@@ -104,11 +107,11 @@ class ToolResult(NamedTuple):
     id: str
     text: str = ""
     error: bool = False
-    data: Any = None  #: the same for programs, where the tool says it
+    data: Any = None  #: the structured result, if the tool has one
 
 
 class Denied(NamedTuple):
-    """A tool that the agent was not allowed to use."""
+    """A tool call that was refused."""
 
     id: str
     name: str
@@ -117,7 +120,7 @@ class Denied(NamedTuple):
 
 
 class Parked(NamedTuple):
-    """The tool call that waits for a person. Without an id: it waits no longer."""
+    """The tool call that waits for a person. Without an id: it no longer waits."""
 
     id: str
     name: str
@@ -125,18 +128,18 @@ class Parked(NamedTuple):
     question: str = ""
 
 
-#: A parked session was woken and has not shown yet that it went on.
-STILL = Parked("?", "")
+#: A parked session was resumed and has produced no output yet.
+STILL_PARKED = Parked("?", "")
 
 
-class Progress(NamedTuple):
-    """A sign of life."""
+class Activity(NamedTuple):
+    """Progress without a message, which ends a silence."""
 
     text: str = ""
 
 
 class Finished(NamedTuple):
-    """The agent's own last word about its turn."""
+    """The agent's own report of how its turn ended."""
 
     ok: bool
     text: str = ""
@@ -153,7 +156,7 @@ class Unknown(NamedTuple):
     raw: str
 
 
-Said = SessionStarted | Text | ToolUse | ToolResult | Denied | Parked | Progress | Finished | Unknown
+AgentEvent = SessionStarted | Text | ToolUse | ToolResult | Denied | Parked | Activity | Finished | Unknown
 
 
 class Ending(NamedTuple):
@@ -164,19 +167,19 @@ class Ending(NamedTuple):
     cost: float = 0.0
     error: str = ""
     denials: tuple[Denied, ...] = ()
-    parked: Parked | None = None  # what the session still waits with, as far as we know; also when it was stopped early
-    superseded: tuple[ToolUse, ...] = ()  # calls that were dropped when another one was parked
+    parked: Parked | None = None  #: the call in which the session waits, as far as known; also if it was stopped early
+    superseded: tuple[ToolUse, ...] = ()  #: calls that were dropped when another one was parked
     cause: str = ""
     rc: int | None = None
 
     @property
     def lost(self) -> bool:
-        """The session can not be woken: start a fresh one, with the whole history in its brief."""
+        """The session cannot be resumed: a fresh one begins, with the whole history in its brief."""
         return self.cause in ("session_lost", "session_taken")
 
 
-class Heard:
-    """What a run has said so far, in bounded memory."""
+class Transcript:
+    """The state of a run as its events tell it."""
 
     def __init__(self) -> None:
         self.session_id: str | None = None
@@ -187,36 +190,36 @@ class Heard:
         self.open: OrderedDict[str, ToolUse] = OrderedDict()
         self.tokens = 0
         self.cost = 0.0
-        self.errors = ""  # the end of standard error
-        self.cut = False  # something was too long to be kept
-        self.stopped = ""  # stop, time or silence: we ended it
+        self.errors = ""  #: the end of standard error
+        self.cut = False  #: a message or line was too long to be kept
+        self.stopped = ""  #: stop, time or silence, if the worker ended it
 
-    def add(self, said: Said) -> None:
-        match said:
+    def add(self, event: AgentEvent) -> None:
+        match event:
             case SessionStarted():
-                self.session_id = said.id
+                self.session_id = event.id
             case Text():
-                self.text = said.text
-                self._awake()
+                self.text = event.text
+                self._resumed()
             case ToolUse():
-                _keep(self.open, said)
-                self._awake()
+                _add(self.open, event)
+                self._resumed()
             case ToolResult():
-                self.open.pop(said.id, None)
-                self._awake()
+                self.open.pop(event.id, None)
+                self._resumed()
             case Denied():
-                _keep(self.denials, said)
+                _add(self.denials, event)
             case Parked():
-                self.parked = said if said.id else None
+                self.parked = event if event.id else None
             case Finished():
-                self.finished = said
-                self.tokens += said.tokens
-                self.cost += said.cost
-                for denied in said.denials:
-                    _keep(self.denials, denied)
+                self.finished = event
+                self.tokens += event.tokens
+                self.cost += event.cost
+                for denied in event.denials:
+                    _add(self.denials, denied)
 
-    def _awake(self) -> None:
-        if self.parked is STILL:
+    def _resumed(self) -> None:
+        if self.parked is STILL_PARKED:
             self.parked = None
 
     def ending(self, what: str, error: str = "", cause: str = "", *, text: str | None = None, rc: int | None = None) -> Ending:
@@ -235,57 +238,96 @@ class Heard:
         )
 
     def stderr(self, limit: int = 2000) -> str:
-        """Its last words on standard error, for a person."""
+        """The end of standard error, for a person."""
         return self.errors.strip()[-limit:]
 
 
-def _keep(some: OrderedDict[str, Any], said: Any, limit: int = 1000) -> None:
-    known = some.pop(said.id, None)
-    if known is not None and isinstance(said, Denied):
-        said = Denied(said.id, said.name or known.name, said.why or known.why, known.input if said.input is None else said.input)
-    some[said.id] = said
-    if len(some) > limit:
-        some.popitem(last=False)
+def _add(events: OrderedDict[str, Any], new: Any, limit: int = 1000) -> None:
+    old = events.pop(new.id, None)
+    if old is not None and isinstance(new, Denied):
+        new = Denied(new.id, new.name or old.name, new.why or old.why, old.input if new.input is None else new.input)
+    events[new.id] = new
+    if len(events) > limit:
+        events.popitem(last=False)
 
 
 class Adapter(Protocol):
-    #: Standard output is the message itself, not a stream of events.
-    plain: bool
+    plain: bool  #: standard output is the message itself, not a stream of events
 
     def session_id(self) -> str | None:
-        """An id for a new session, where the agent lets us choose it."""
+        """An id for a new session, if the agent accepts one."""
 
-    def start(self, run: Run) -> Launch: ...
+    def start(self, run: AgentRun) -> Launch: ...
 
-    def resume(self, run: Run) -> Launch: ...
+    def resume(self, run: AgentRun) -> Launch: ...
 
-    def parse(self, line: str) -> list[Said]: ...
+    def parse(self, line: str) -> list[AgentEvent]: ...
 
-    def classify(self, rc: int, heard: Heard) -> Ending: ...
+    def classify(self, rc: int, transcript: Transcript) -> Ending: ...
 
 
-Hear = Callable[[Said], None]
+OnEvent = Callable[[AgentEvent], None]
 
 
 def turn_command(*words: str) -> tuple[str, ...]:
-    """`turn …` of this installation, whatever PATH says."""
+    """`turn …` of this installation, independent of PATH."""
     script = Path(sys.executable).with_name("turn")
     if script.exists():
         return (str(script), *words)
     return (sys.executable, "-c", "from yourturn.cli.main import run; run()", *words)
 
 
-def environment(run: Run, **more: str) -> dict[str, str]:
-    """The worker's environment, the agent's own settings, and never another YOURTURN_ than the worker's."""
+#: What a worker sets for an agent; an agent that starts a worker must not pass its own on.
+_OURS = {
+    "YOURTURN_DB", "YOURTURN_TOKEN", "YOURTURN_TASK", "YOURTURN_AGENT", "YOURTURN_CLAIM", "YOURTURN_PROJECT", "YOURTURN_SESSION",
+    "YOURTURN_SIGNALS", "YOURTURN_STEP", "YOURTURN_GATE", "YOURTURN_GATED", "YOURTURN_FAULT", "YOURTURN_URL", "YOURTURN_WORKER",
+}  # fmt: skip
+
+
+def agent_environment(env: Mapping[str, str]) -> dict[str, str]:
+    """An environment without what a worker sets for its own agent, and with `turn` on the PATH."""
+    env = {name: value for name, value in env.items() if name not in _OURS}
+    if shutil.which("turn", path=env.get("PATH")) is None:
+        env["PATH"] = os.pathsep.join(filter(None, (env.get("PATH"), str(Path(turn_command()[0]).parent))))
+    return env
+
+
+def environment(run: AgentRun, **more: str) -> dict[str, str]:
+    """The worker's environment and the agent's settings. An agent cannot change the worker's YOURTURN_ variables."""
     ours = {name: value for name, value in run.env.items() if name.startswith("YOURTURN_")}
-    found = {**run.env, **run.agent.env, **ours, **more}
+    env = {**run.env, **run.agent.env, **ours, **more}
     if run.session_id:
-        found["YOURTURN_SESSION"] = run.session_id
-    return {name: value.replace("\0", "\ufffd") for name, value in found.items()}
+        env["YOURTURN_SESSION"] = run.session_id
+    return {name: value.replace("\0", "\ufffd") for name, value in env.items()}
+
+
+def parse_event(line: str, read: Callable[[dict[str, Any]], list[AgentEvent]]) -> list[AgentEvent]:
+    """The events of a line with a JSON object, read by `read`. A known name in an unknown shape is `Unknown`, too."""
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return [Unknown("", line)]
+    if not isinstance(event, dict):
+        return [Unknown("", line)]
+    try:
+        events = read(event)
+    except (AttributeError, TypeError, ValueError, KeyError):
+        events = []
+    return events or [Unknown(str(event.get("type", "")), line)]
+
+
+def ended_without_result(rc: int, transcript: Transcript) -> Ending:
+    """The ending of a process that printed no final event."""
+    words = transcript.stderr()
+    if death := killed(rc):
+        return transcript.ending("retryable", death, "killed")
+    if rc == 0:
+        return transcript.ending("failed", f"It ended without a result. {words}".strip(), "silent")
+    return transcript.ending("failed", words or f"It ended with exit code {rc} and said nothing.", "crash")
 
 
 def structured(text: str) -> Any:
-    """What a tool's result says to programs, where its text is that."""
+    """The JSON object of a tool's result, if its text is one."""
     try:
         return json.loads(text) if text[:1] == "{" else None
     except (ValueError, RecursionError):
@@ -293,15 +335,13 @@ def structured(text: str) -> Any:
 
 
 def argument(text: str) -> str:
-    """A prompt as an argument: it must not look like an option, and C knows no zero bytes."""
+    """A prompt as an argument: it must not look like an option, and must have no zero bytes."""
     text = text.replace("\0", "\ufffd")
     return "\n" + text if text.startswith("-") else text
 
 
 def killed(rc: int) -> str:
-    """'' or the words for a process that somebody killed (a shell tells it as 128 + n)."""
-    import signal
-
+    """'' or the words for a process that was killed by a signal (a shell reports 128 + n)."""
     number = -rc if rc < 0 else rc - 128 if rc in (130, 137, 143) else 0
     if not number:
         return ""

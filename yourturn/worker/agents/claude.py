@@ -1,13 +1,13 @@
-"""Claude Code without a terminal: `claude -p`, a stream of events, a session id that we choose before the start.
+"""Adapter for Claude Code: `claude -p`, a stream of events, a session id that we choose.
 
 Questions leave the session in two ways: hooks (`turn hook claude`) that may defer a tool call, so that the process ends and
-the session is *parked*, and the MCP server `turn mcp`. A parked session is woken **without** a prompt: the hook then answers,
-and the very call goes on. With a prompt the call would be dropped and the model told of an internal error. A session that only
-seemed to be parked refuses to be woken like that, and is woken with the answer instead.
+the session is *parked*, and the MCP server `turn mcp`. A parked session is resumed **without** a prompt: the hook then returns
+the answer, and the parked call goes on. With a prompt, Claude Code drops the call and reports an internal error to the model. A
+session that only seemed to be parked refuses to be resumed without a prompt, and is resumed with the answer instead.
 
-Never trust the exit code alone: 0 can mean refused tools, a park or an interruption; 1 comes with results that call
-themselves a success. The result event decides, and in it `deferred_tool_use` before everything else. Costs are told for the
-whole session and would count twice after a resume, so what was added since the last result is taken where it is told.
+The exit code alone is not enough: 0 can mean refused tools, a park or an interruption; 1 comes with results that report
+success. The result event decides, and in it `deferred_tool_use` before everything else. Costs are reported for the whole session
+and would count twice after a resume, so the costs since the last result are used where the event has them.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from typing import Any
 from ..claude.patterns import ASKING
 from .base import (
     ARGUMENT,
+    Activity,
     Agent,
+    AgentEvent,
+    AgentRun,
     Denied,
     Ending,
     Finished,
-    Heard,
     Launch,
     Parked,
-    Progress,
-    Run,
-    Said,
     SessionStarted,
     Text,
     ToolResult,
     ToolUse,
-    Unknown,
+    Transcript,
     argument,
+    ended_without_result,
     environment,
-    killed,
+    parse_event,
     structured,
     turn_command,
 )
@@ -46,8 +46,8 @@ from .base import (
 APPROVE = "mcp__yourturn__approve"
 OURS = "mcp__yourturn__*"
 
-#: Words of API errors that come without a number and may pass.
-PASSING = re.compile(
+#: API errors without a status code that are temporary.
+TEMPORARY = re.compile(
     r"overload|rate.?limit|connection|network|timed? ?out|ECONN|ETIMEDOUT|ENOTFOUND|EAI_AGAIN|socket", re.IGNORECASE
 )
 LOST = (
@@ -66,13 +66,13 @@ class Claude:
     def session_id(self) -> str | None:
         return str(uuid.uuid4())
 
-    def start(self, run: Run) -> Launch:
+    def start(self, run: AgentRun) -> Launch:
         return self._launch(run, run.prompt, "--session-id")
 
-    def resume(self, run: Run) -> Launch:
+    def resume(self, run: AgentRun) -> Launch:
         return self._launch(run, "" if run.parked else run.answer_prompt or run.prompt, "--resume")
 
-    def _launch(self, run: Run, prompt: str, session: str) -> Launch:
+    def _launch(self, run: AgentRun, prompt: str, session: str) -> Launch:
         agent = run.agent
         stdin = None
         words = [*(agent.argv or ("claude",)), "-p"]
@@ -91,38 +91,28 @@ class Claude:
             words += ["--permission-mode", agent.permission_mode]
         words += ["--allowedTools", *agent.allowed_tools, OURS]
         env = environment(run, YOURTURN_GATED=json.dumps(list(agent.gate)))
-        env.pop("CLAUDECODE", None)  # a worker that was itself started by Claude Code starts sessions of their own
+        env.pop("CLAUDECODE", None)  # set if Claude Code started the worker; the session would count as nested
         return Launch(tuple(words), env, run.folder, stdin)
 
-    def parse(self, line: str) -> list[Said]:
-        try:
-            event = json.loads(line)
-        except (ValueError, RecursionError):
-            return [Unknown("", line)]
-        if not isinstance(event, dict):
-            return [Unknown("", line)]
-        try:
-            found = _READ.get(str(event.get("type")), _other)(event)
-        except (AttributeError, TypeError, ValueError, KeyError):  # a known name in an unknown shape
-            found = []
-        return found or [Unknown(str(event.get("type", "")), line)]
+    def parse(self, line: str) -> list[AgentEvent]:
+        return parse_event(line, _events)
 
-    def classify(self, rc: int, heard: Heard) -> Ending:
-        last = heard.finished
+    def classify(self, rc: int, transcript: Transcript) -> Ending:
+        last = transcript.finished
         if last is None:
-            return _without_result(rc, heard)
-        heard.parked = last.parked
-        text = last.text or heard.text
+            return _without_result(rc, transcript)
+        transcript.parked = last.parked
+        text = last.text or transcript.text
         if last.parked and last.ok:
-            return heard.ending("parked", text=last.text)
+            return transcript.ending("parked", text=last.text)
         if last.ok:
-            return heard.ending("done", text=text)
+            return transcript.ending("done", text=text)
         what = "retryable" if last.cause in ("overloaded", "tool_unavailable") else "failed"
-        return heard.ending(what, last.error, last.cause, text=text)
+        return transcript.ending(what, last.error, last.cause, text=text)
 
 
-def settings(run: Run) -> dict[str, Any]:
-    """One hook for whatever may need a person. It may wait for a quick one, so it has more time than that."""
+def settings(run: AgentRun) -> dict[str, Any]:
+    """One hook for all calls that may need a person. Its timeout is longer than the time that a question waits."""
     tools = [*ASKING]
     for pattern in run.agent.gate:
         name = _matcher(pattern.partition("(")[0].strip())
@@ -134,34 +124,45 @@ def settings(run: Run) -> dict[str, Any]:
 
 
 def _matcher(name: str) -> str:
-    """Rather too many: the hook itself looks once more."""
-    begins = re.split(r"[*?[]", name)[0]
-    return re.escape(name) if begins == name else f"{re.escape(begins)}.*"
+    """A regex that may match too much: the hook compares with the exact pattern."""
+    prefix = re.split(r"[*?[]", name)[0]
+    return re.escape(name) if prefix == name else f"{re.escape(prefix)}.*"
 
 
-def servers(run: Run) -> dict[str, Any]:
-    """`turn mcp`. It inherits the environment: a token on a command line could be read by everybody on the machine."""
+def servers(run: AgentRun) -> dict[str, Any]:
+    """`turn mcp`. It inherits the environment: a token on a command line would be visible to all users of the machine."""
     program, *words = run.mcp_command or turn_command("mcp")
     return {"mcpServers": {"yourturn": {"type": "stdio", "command": program, "args": words}}}
 
 
-def _without_result(rc: int, heard: Heard) -> Ending:
-    words = heard.stderr()
+def _without_result(rc: int, transcript: Transcript) -> Ending:
+    words = transcript.stderr()
     for phrase, cause in LOST:
         if phrase in words:
-            heard.parked = None
-            return heard.ending("retryable", words, cause)
-    if death := killed(rc):
-        return heard.ending("retryable", death, "killed")
-    if rc == 0:
-        return heard.ending("failed", f"It ended without a result. {words}".strip(), "silent")
-    return heard.ending("failed", words or f"It ended with exit code {rc} and said nothing.", "crash")
+            transcript.parked = None
+            return transcript.ending("retryable", words, cause)
+    return ended_without_result(rc, transcript)
 
 
 # --- events ---------------------------------------------------------------------------------------------------------
 
 
-def _system(event: dict[str, Any]) -> list[Said]:
+def _events(event: dict[str, Any]) -> list[AgentEvent]:
+    match event.get("type"):
+        case "system":
+            return _system(event)
+        case "assistant":
+            return _assistant(event)
+        case "user":
+            return _user(event)
+        case "tool_progress":
+            return [Activity(f"{event.get('tool_name')}, {float(event.get('elapsed_time_seconds') or 0):.0f} s")]
+        case "result":
+            return _result(event)
+    return []
+
+
+def _system(event: dict[str, Any]) -> list[AgentEvent]:
     match event.get("subtype"):
         case "init":
             return [SessionStarted(str(event["session_id"]), str(event.get("model") or ""))]
@@ -170,55 +171,51 @@ def _system(event: dict[str, Any]) -> list[Said]:
     return []
 
 
-def _assistant(event: dict[str, Any]) -> list[Said]:
-    helper = event.get("parent_tool_use_id")  # said by a helper of the agent, not by the agent
-    found: list[Said] = []
+def _assistant(event: dict[str, Any]) -> list[AgentEvent]:
+    subagent = event.get("parent_tool_use_id")
+    events: list[AgentEvent] = []
     for block in event["message"]["content"]:
         match block.get("type"):
             case "text":
-                found.append(Progress(str(block["text"])) if helper else Text(str(block["text"])))
+                events.append(Activity(str(block["text"])) if subagent else Text(str(block["text"])))
             case "tool_use":
-                found.append(ToolUse(str(block["id"]), str(block["name"]), block.get("input")))
+                events.append(ToolUse(str(block["id"]), str(block["name"]), block.get("input")))
             case "thinking":
-                found.append(Progress())
-    return found
+                events.append(Activity())
+    return events
 
 
-def _user(event: dict[str, Any]) -> list[Said]:
+def _user(event: dict[str, Any]) -> list[AgentEvent]:
     content = event["message"]["content"]
     if isinstance(content, str):
-        return [Progress()]
-    found: list[Said] = []
+        return [Activity()]
+    events: list[AgentEvent] = []
     for block in content:
         if block.get("type") == "tool_result":
-            text = _words(block.get("content"))
-            found.append(ToolResult(str(block["tool_use_id"]), text, bool(block.get("is_error")), structured(text)))
-    return found or [Progress()]
+            text = _text(block.get("content"))
+            events.append(ToolResult(str(block["tool_use_id"]), text, bool(block.get("is_error")), structured(text)))
+    return events or [Activity()]
 
 
-def _progress(event: dict[str, Any]) -> list[Said]:
-    return [Progress(f"{event.get('tool_name')}, {float(event.get('elapsed_time_seconds') or 0):.0f} s")]
-
-
-def _result(event: dict[str, Any]) -> list[Said]:
+def _result(event: dict[str, Any]) -> list[AgentEvent]:
     parked = None
     call = event.get("deferred_tool_use")
     if isinstance(call, dict):
         parked = Parked(str(call["id"]), str(call.get("name")), call.get("input"))
     denials = tuple(
-        Denied(str(one.get("tool_use_id")), str(one.get("tool_name")), "", one.get("tool_input"))
-        for one in _each(event.get("permission_denials"))
+        Denied(str(item.get("tool_use_id")), str(item.get("tool_name")), "", item.get("tool_input"))
+        for item in _objects(event.get("permission_denials"))
     )
     tokens, cost = _spent(event)
     cause, error = _trouble(event)
-    last = Finished(not cause, str(event.get("result") or ""), tokens, cost, error, cause, parked, denials)
-    return [parked, last] if parked and not cause else [last]
+    finished = Finished(not cause, str(event.get("result") or ""), tokens, cost, error, cause, parked, denials)
+    return [parked, finished] if parked and not cause else [finished]
 
 
 def _trouble(event: dict[str, Any]) -> tuple[str, str]:
-    """('', '') when all is well, else a cause and words."""
+    """A cause and its words; both are '' after a success."""
     subtype, reason = event.get("subtype"), event.get("terminal_reason")
-    errors = [str(one) for one in event["errors"]] if isinstance(event.get("errors"), list) else []
+    errors = [str(error) for error in event["errors"]] if isinstance(event.get("errors"), list) else []
     words = "; ".join(errors) or str(event.get("result") or "")
     if event.get("stop_reason") == "tool_deferred_unavailable":
         return "tool_unavailable", words or "The tool that the session waits with is not there."
@@ -234,13 +231,13 @@ def _trouble(event: dict[str, Any]) -> tuple[str, str]:
 
 
 def _api(event: dict[str, Any], words: str) -> tuple[str, str]:
-    status, sort = event.get("api_error_status"), str(event.get("api_error_type") or "")
+    status, error_type = event.get("api_error_status"), str(event.get("api_error_type") or "")
     words = words or "The model could not be reached."
     if isinstance(status, int):
         if status in (408, 409, 425, 429) or status >= 500:
             return "overloaded", words
         return ("login" if status in (401, 403) else "api"), words
-    if PASSING.search(f"{sort} {words}"):
+    if TEMPORARY.search(f"{error_type} {words}"):
         return "overloaded", words
     return "login", words
 
@@ -251,7 +248,7 @@ def _spent(event: dict[str, Any]) -> tuple[int, float]:
     tokens = sum(int(_number(usage.get(name))) for name in names) if isinstance(usage, dict) else 0
     since = event.get("model_usage_since_last_result")
     if isinstance(since, dict):
-        return tokens, sum(_number(one.get("costUSD")) for one in _each(list(since.values())))
+        return tokens, sum(_number(item.get("costUSD")) for item in _objects(list(since.values())))
     return tokens, _number(event.get("total_cost_usd"))
 
 
@@ -259,20 +256,13 @@ def _number(value: Any) -> float:
     return value if isinstance(value, int | float) else 0.0
 
 
-def _each(values: Any) -> list[dict[str, Any]]:
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+def _objects(values: Any) -> list[dict[str, Any]]:
+    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
 
 
-def _words(content: Any) -> str:
+def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
     if isinstance(content, list):
         return "\n".join(str(block.get("text", "")) for block in content if isinstance(block, dict))
     return ""
-
-
-def _other(event: dict[str, Any]) -> list[Said]:
-    return []
-
-
-_READ = {"system": _system, "assistant": _assistant, "user": _user, "tool_progress": _progress, "result": _result}

@@ -1,8 +1,8 @@
-"""Any command: the brief on standard input, what it prints is its message. The exit code alone says nothing."""
+"""Adapter for any command: the brief on standard input, the message on standard output. The exit code alone is no outcome."""
 
 from __future__ import annotations
 
-from .base import Agent, Ending, Heard, Launch, Run, Said, environment, killed
+from .base import Agent, AgentEvent, AgentRun, Ending, Launch, Transcript, environment, killed
 
 
 class Command:
@@ -14,22 +14,22 @@ class Command:
     def session_id(self) -> str | None:
         return None
 
-    def start(self, run: Run) -> Launch:
+    def start(self, run: AgentRun) -> Launch:
         return Launch(run.agent.argv, environment(run), run.folder, run.prompt.encode("utf-8", "replace"))
 
-    def resume(self, run: Run) -> Launch:
-        return self.start(run)  # it has no memory: the brief holds the answers
+    def resume(self, run: AgentRun) -> Launch:
+        return self.start(run)  # a command has no session: the brief has the answers
 
-    def parse(self, line: str) -> list[Said]:
+    def parse(self, line: str) -> list[AgentEvent]:
         return []
 
-    def classify(self, rc: int, heard: Heard) -> Ending:
-        return ended(rc, heard)
+    def classify(self, rc: int, transcript: Transcript) -> Ending:
+        return classify_exit(rc, transcript)
 
 
-def ended(rc: int, heard: Heard) -> Ending:
+def classify_exit(rc: int, transcript: Transcript) -> Ending:
     if death := killed(rc):
-        return heard.ending("retryable", death, "killed")
+        return transcript.ending("retryable", death, "killed")
     if rc == 0:
-        return heard.ending("done")
-    return heard.ending("done", f"It ended with exit code {rc}. {heard.stderr()}".strip())
+        return transcript.ending("done")
+    return transcript.ending("done", f"It ended with exit code {rc}. {transcript.stderr()}".strip())

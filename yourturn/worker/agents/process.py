@@ -1,16 +1,15 @@
-"""Running an agent's process: started on a leash, listened to, limited, and ended with everything it started.
+"""Runs an agent's process: starts it, reads its output, enforces limits, and ends it with all its children.
 
-One thread, one loop. It waits for output, for the end of the process, and at most a moment, so that limits and `stop` are
-looked at a few times a second. The rules:
+One thread, one loop. It waits for output or the end of the process, and checks limits and `stop` a few times a second. The rules:
 
-- The process leads a group of its own, and the group ends with it: a server that the agent forgot does not outlive the task,
-  and a child that keeps the pipe open does not keep us waiting.
-- Whoever has to go is asked first (SIGTERM) and killed after `grace` seconds.
-- Memory is bounded, the log is not: a line or a message over `LIMIT` is dropped from what we remember, and a message of which
-  the beginning is missing is never handed on, because half a text can say what the whole one did not.
+- The process leads a process group, and the group ends with it: a server that the agent left behind does not outlive the task,
+  and a child that keeps the pipe open does not block the worker.
+- A process that has to end gets SIGTERM, and SIGKILL after `grace` seconds.
+- Memory is bounded, the log is not: a line or a message over `LIMIT` is dropped from the transcript. A truncated message is never
+  evaluated, because a part of a text can mean what the whole does not.
 - Time in which the agent waits for a person (`waiting`) counts neither as work nor as silence.
-- An agent that has said its last word and does not go is not a failure: it is ended after `LINGER` seconds of silence, also
-  while a person is asked, because it waits for nobody any more.
+- An agent that has reported its end and does not exit has not failed: it is ended after `LINGER` seconds of silence, also while
+  a question is open.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from pathlib import Path
 from typing import IO
 
 from . import base
-from .base import STILL, Adapter, Ending, Hear, Heard, Launch, Run, Said, Text, Unknown
+from .base import STILL_PARKED, Adapter, AgentEvent, AgentRun, Ending, Launch, OnEvent, Text, Transcript, Unknown
 
 TICK = 0.1
 GRACE = 5.0
@@ -39,15 +38,15 @@ DRAIN = 2.0
 CHUNK = 1 << 16
 ERRORS = 64 * 1024
 SHOWN = 4000
-LEASH = str(Path(__file__).with_name("kill_with_parent.py"))
+LAUNCHER = str(Path(__file__).with_name("kill_with_parent.py"))
 
 
 def perform(
     adapter: Adapter,
-    run: Run,
+    run: AgentRun,
     *,
     resume: bool = False,
-    heard: Hear = lambda said: None,
+    on_event: OnEvent = lambda event: None,
     time_limit: float | None = None,
     silence_limit: float | None = None,
     stop: threading.Event | None = None,
@@ -55,47 +54,38 @@ def perform(
     grace: float = GRACE,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
-    """Run an agent to its end. Never raises for anything that the agent does."""
-    from .function_agent import Inline
-
+    """Run one turn of an agent. Raises nothing, whatever the agent does."""
     limits = Limits(time_limit, silence_limit, stop or threading.Event(), waiting, grace, clock)
-    if isinstance(adapter, Inline):
-        return adapter.perform(run, limits, heard)
-    ending = _once(adapter, run, resume, heard, limits)
-    if ending.cause == "not_parked" and run.parked:  # it had gone on already when its last process died
-        ending = _once(adapter, dataclasses.replace(run, parked=False), resume, heard, limits)
+    ending = _perform(adapter, run, resume, on_event, limits)
+    if ending.cause == "not_parked" and run.parked:  # the session had gone on before its last process died
+        ending = _perform(adapter, dataclasses.replace(run, parked=False), resume, on_event, limits)
     return ending
 
 
-def _once(adapter: Adapter, run: Run, resume: bool, heard: Hear, limits: Limits) -> Ending:
-    listening = Listening(adapter, run, heard)
+def _perform(adapter: Adapter, run: AgentRun, resume: bool, on_event: OnEvent, limits: Limits) -> Ending:
+    reader = OutputReader(adapter, run, on_event)
     if resume and run.parked:
-        listening.known.parked = STILL
+        reader.transcript.parked = STILL_PARKED
     if limits.stop.is_set():
-        return listening.known.ending("stopped", STOPPED["stop"], "stop")
+        return reader.transcript.ending("stopped", STOPPED["stop"], "stop")
     try:
         launch = adapter.resume(run) if resume else adapter.start(run)
-        with _log(run.log) as log, _started(launch) as process:
-            listening.log = log
-            rc = _watch(process, listening, limits)
+        with _open_log(run.log) as log, _start(launch) as process:
+            reader.log = log
+            rc = _supervise(process, reader, limits)
     except (OSError, ValueError) as error:
         words = f"{error.strerror}: {error.filename}" if isinstance(error, OSError) and error.filename else str(error)
-        return listening.known.ending("failed", f"The agent could not be started: {words}", "not_started")
-    return listening.ending(rc, limits.stopped)
+        return reader.transcript.ending("failed", f"The agent could not be started: {words}", "not_started")
+    return reader.ending(rc, limits.stopped)
 
 
 class Limits:
-    """How long a run may take, and how it is asked to end."""
+    """How long a run may take, and when it was asked to end."""
 
     def __init__(
-        self,
-        time_limit: float | None,
-        silence_limit: float | None,
-        stop: threading.Event,
-        waiting: Callable[[], bool],
-        grace: float,
-        clock: Callable[[], float],
-    ) -> None:
+        self, time_limit: float | None, silence_limit: float | None, stop: threading.Event, waiting: Callable[[], bool],
+        grace: float, clock: Callable[[], float],
+    ) -> None:  # fmt: skip
         self.time_limit, self.silence_limit = time_limit, silence_limit
         self.stop, self.waiting, self.grace, self.clock = stop, waiting, grace, clock
         self.worked = self.silent = 0.0
@@ -103,11 +93,8 @@ class Limits:
         self.stopped = ""
         self.asked = 0.0
 
-    def heard(self) -> None:
-        self.silent = 0.0
-
-    def over(self, finished: bool = False) -> str:
-        """'', or why it has to end: stop, time or silence."""
+    def exceeded(self, finished: bool = False) -> str:
+        """'', or why the run has to end: stop, time or silence."""
         now = self.clock()
         passed, self.last = now - self.last, now
         if self.stop.is_set():
@@ -124,18 +111,18 @@ class Limits:
             return "silence"
         return "time" if self.time_limit and self.worked >= self.time_limit else ""
 
-    def patient(self) -> bool:
-        """It was asked to end, and may still do so."""
+    def in_grace(self) -> bool:
+        """The process was asked to end, and has time left to do so."""
         return self.clock() - self.asked < self.grace
 
 
-class Listening:
-    """What comes out of a process: to the log as it is, to the adapter in lines."""
+class OutputReader:
+    """Writes the output of a process to the log, and passes it to the adapter in lines."""
 
-    def __init__(self, adapter: Adapter, run: Run, heard: Hear) -> None:
-        self.adapter, self.heard = adapter, heard
-        self.known = Heard()
-        self.known.session_id = run.session_id
+    def __init__(self, adapter: Adapter, run: AgentRun, on_event: OnEvent) -> None:
+        self.adapter, self.on_event = adapter, on_event
+        self.transcript = Transcript()
+        self.transcript.session_id = run.session_id
         self.log: IO[bytes] | None = None
         self.line = bytearray()
         self.long = False
@@ -144,17 +131,17 @@ class Listening:
 
     def out(self, data: bytes) -> None:
         self._write(data)
-        if self.adapter.plain and not self.known.cut:
+        if self.adapter.plain and not self.transcript.cut:
             self.message += data
             if len(self.message) > base.LIMIT:
-                self.known.cut = True
+                self.transcript.cut = True
                 self.message.clear()
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            self._more(data[start:end])
-            self._said()
+            self._extend_line(data[start:end])
+            self._end_line()
             start = end + 1
-        self._more(data[start:])
+        self._extend_line(data[start:])
 
     def err(self, data: bytes) -> None:
         self._write(data)
@@ -164,49 +151,49 @@ class Listening:
 
     def ending(self, rc: int, stopped: str) -> Ending:
         if self.line:
-            self._said()
-        known = self.known
-        known.stopped = stopped
-        known.errors = self.errors[-ERRORS:].decode("utf-8", "replace")
+            self._end_line()
+        transcript = self.transcript
+        transcript.stopped = stopped
+        transcript.errors = self.errors[-ERRORS:].decode("utf-8", "replace")
         if self.adapter.plain:
-            known.text = self.message.decode("utf-8", "replace")
-        if rc == 127 and "yourturn: cannot start" in known.errors:
-            words = known.errors[known.errors.index("yourturn: cannot start") + len("yourturn: ") :].strip()
-            return known.ending("failed", words[:1].upper() + words[1:], "not_started", rc=rc)
-        if stopped and (known.finished is None or known.finished.cause == "aborted"):
-            return known.ending("stopped", STOPPED[stopped], stopped, rc=rc)
-        found = self.adapter.classify(rc, known)
-        if known.cut:
+            transcript.text = self.message.decode("utf-8", "replace")
+        _, failed, words = transcript.errors.partition("yourturn: cannot start")
+        if rc == 127 and failed:  # the message of the launcher
+            return transcript.ending("failed", f"Cannot start{words.rstrip()}", "not_started", rc=rc)
+        if stopped and (transcript.finished is None or transcript.finished.cause == "aborted"):
+            return transcript.ending("stopped", STOPPED[stopped], stopped, rc=rc)
+        ending = self.adapter.classify(rc, transcript)
+        if transcript.cut:
             words = f"It said more than {base.LIMIT >> 20} MB at once; only the log has it all."
-            found = found._replace(text="", error=f"{found.error}\n{words}".strip())
-        return found._replace(rc=rc)
+            ending = ending._replace(text="", error=f"{ending.error}\n{words}".strip())
+        return ending._replace(rc=rc)
 
-    def _more(self, piece: bytes) -> None:
+    def _extend_line(self, piece: bytes) -> None:
         limit = SHOWN if self.adapter.plain else base.LIMIT
         room = limit - len(self.line)
         if len(piece) > room:
             self.long = True
         self.line += piece[: max(0, room)]
 
-    def _said(self) -> None:
+    def _end_line(self) -> None:
         raw, long = bytes(self.line), self.long
         self.line.clear()
         self.long = False
         text = raw.decode("utf-8", "replace").rstrip("\r")
         if self.adapter.plain:
-            self._tell([Text(text)] if text.strip() else [])
+            self._emit([Text(text)] if text.strip() else [])
         elif long:
-            self.known.cut = True
-            self._tell([Unknown("too long", text[:SHOWN])])
+            self.transcript.cut = True
+            self._emit([Unknown("too long", text[:SHOWN])])
         elif text.strip():
-            self._tell(self.adapter.parse(text))
+            self._emit(self.adapter.parse(text))
 
-    def _tell(self, sayings: list[Said]) -> None:
-        for said in sayings:
-            self.known.add(said)
+    def _emit(self, events: list[AgentEvent]) -> None:
+        for event in events:
+            self.transcript.add(event)
             try:
-                self.heard(said)
-            except Exception as error:  # who listens must not break who works
+                self.on_event(event)
+            except Exception as error:  # an error of the listener must not end the agent
                 self.err(f"yourturn: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
 
     def _write(self, data: bytes) -> None:
@@ -224,43 +211,43 @@ STOPPED = {
 }
 
 
-def _watch(process: subprocess.Popen[bytes], listening: Listening, limits: Limits) -> int:
-    with selectors.DefaultSelector() as waits, _end_of(process) as ended:
+def _supervise(process: subprocess.Popen[bytes], reader: OutputReader, limits: Limits) -> int:
+    with selectors.DefaultSelector() as selector, _exit_handle(process) as exit_handle:
         assert process.stdout is not None and process.stderr is not None
-        for stream, hear in ((process.stdout, listening.out), (process.stderr, listening.err)):
+        for stream, receive in ((process.stdout, reader.out), (process.stderr, reader.err)):
             os.set_blocking(stream.fileno(), False)
-            waits.register(stream, selectors.EVENT_READ, hear)
-        if ended is not None:
-            waits.register(ended, selectors.EVENT_READ, None)
+            selector.register(stream, selectors.EVENT_READ, receive)
+        if exit_handle is not None:
+            selector.register(exit_handle, selectors.EVENT_READ, None)
         limits.last = limits.clock()
         try:
-            while not _gone(process):
-                if _listen(waits, TICK if ended is not None else TICK / 4):
-                    limits.heard()
+            while not _has_ended(process):
+                if _read_available(selector, TICK if exit_handle is not None else TICK / 4):
+                    limits.silent = 0.0
                 if limits.stopped:
-                    if not limits.patient():
+                    if not limits.in_grace():
                         _signal(process, signal.SIGKILL)
-                elif why := limits.over(listening.known.finished is not None):
+                elif why := limits.exceeded(reader.transcript.finished is not None):
                     limits.stopped, limits.asked = why, limits.clock()
                     _signal(process, signal.SIGTERM)
         finally:
-            _signal(process, signal.SIGKILL)  # whoever is left of the group
+            _signal(process, signal.SIGKILL)  # the rest of the group
             rc = process.wait()
-        if ended is not None:
-            waits.unregister(ended)
+        if exit_handle is not None:
+            selector.unregister(exit_handle)
         last = time.monotonic() + DRAIN
-        while waits.get_map() and time.monotonic() < last and _listen(waits, DRAIN / 4):
+        while selector.get_map() and time.monotonic() < last and _read_available(selector, DRAIN / 4):
             pass
     return rc
 
 
-def _listen(waits: selectors.BaseSelector, moment: float) -> bool:
-    """Whether anything was said, or a stream ended."""
-    any_ = False
-    for key, _ in waits.select(moment):
+def _read_available(selector: selectors.BaseSelector, timeout: float) -> bool:
+    """True if there was output, or a stream ended."""
+    active = False
+    for key, _ in selector.select(timeout):
         if key.data is None:
             continue
-        any_ = True
+        active = True
         try:
             data = os.read(key.fd, CHUNK)
         except BlockingIOError:
@@ -270,12 +257,12 @@ def _listen(waits: selectors.BaseSelector, moment: float) -> bool:
         if data:
             key.data(data)
         else:
-            waits.unregister(key.fileobj)
-    return any_
+            selector.unregister(key.fileobj)
+    return active
 
 
-def _gone(process: subprocess.Popen[bytes]) -> bool:
-    """Whether it has ended. Where possible it is not buried yet, so that its number can not belong to somebody else."""
+def _has_ended(process: subprocess.Popen[bytes]) -> bool:
+    """Checks without reaping the process where possible: its id cannot be reused before the group gets its signal."""
     if process.returncode is not None:
         return True
     if not hasattr(os, "waitid"):
@@ -294,31 +281,31 @@ def _signal(process: subprocess.Popen[bytes], number: int) -> None:
 
 
 @contextmanager
-def _end_of(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """A file that becomes readable when the process ends, where the system has one."""
+def _exit_handle(process: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """A file descriptor that becomes readable when the process ends, on Linux."""
     try:
-        found = os.pidfd_open(process.pid)
+        handle = os.pidfd_open(process.pid)
     except (AttributeError, OSError):
         yield None
         return
     try:
-        yield found
+        yield handle
     finally:
-        os.close(found)
+        os.close(handle)
 
 
 @contextmanager
-def _started(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
-    """The agent behind its leash. The pipe stays open as long as we live, and not a moment longer."""
+def _start(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
+    """Start the agent behind the launcher, which kills it when the pipe closes: when this process ends."""
     theirs, ours = os.pipe()
-    given = None
+    file = None
     try:
         stdin: int | IO[bytes] = subprocess.DEVNULL
         if launch.stdin is not None:
-            given = stdin = tempfile.TemporaryFile()  # noqa: SIM115
-            given.write(launch.stdin)
-            given.seek(0)
-        argv = [sys.executable, "-I", "-S", LEASH, str(os.getpid()), str(theirs), *launch.argv]
+            file = stdin = tempfile.TemporaryFile()  # noqa: SIM115
+            file.write(launch.stdin)
+            file.seek(0)
+        argv = [sys.executable, "-I", "-S", LAUNCHER, str(os.getpid()), str(theirs), *launch.argv]
         process = subprocess.Popen(
             argv, cwd=launch.cwd, env=launch.env, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
             bufsize=0, start_new_session=True, pass_fds=(theirs,),
@@ -328,8 +315,8 @@ def _started(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
         raise
     finally:
         os.close(theirs)
-        if given is not None:
-            given.close()
+        if file is not None:
+            file.close()
     try:
         with process:
             try:
@@ -342,8 +329,8 @@ def _started(launch: Launch) -> Iterator[subprocess.Popen[bytes]]:
 
 
 @contextmanager
-def _log(path: str | None) -> Iterator[IO[bytes] | None]:
-    """The raw log, for the owner's eyes. Without one the work goes on."""
+def _open_log(path: str | None) -> Iterator[IO[bytes] | None]:
+    """The raw log, readable by its owner only. If it cannot be opened the agent runs without one."""
     if path is None:
         yield None
         return

@@ -1,4 +1,4 @@
-"""An agent that plays a script: a real process for demos and tests. `actor.py` is that process."""
+"""Adapter for scripted agents, for demos and tests: a real process, `scripted_process.py`, plays a script."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import tempfile
 import uuid
 from pathlib import Path
 
-from .base import Agent, Ending, Heard, Launch, Run, Said, environment
-from .command import ended
+from .base import Agent, AgentEvent, AgentRun, Ending, Launch, Transcript, environment
+from .command import classify_exit
 
 
 class Scripted:
@@ -21,24 +21,24 @@ class Scripted:
     def session_id(self) -> str | None:
         return str(uuid.uuid4())
 
-    def start(self, run: Run) -> Launch:
+    def start(self, run: AgentRun) -> Launch:
         return self._launch(run)
 
-    def resume(self, run: Run) -> Launch:
+    def resume(self, run: AgentRun) -> Launch:
         return self._launch(run, "--resume")
 
-    def _launch(self, run: Run, *more: str) -> Launch:
-        place = Path(run.log).parent if run.log else Path(tempfile.gettempdir(), f"yourturn-actors-{os.getuid()}")
+    def _launch(self, run: AgentRun, *more: str) -> Launch:
+        folder = Path(run.log).parent if run.log else Path(tempfile.gettempdir(), f"yourturn-actors-{os.getuid()}")
         session = run.session_id or f"{run.task}-{run.agent.name}"
         argv = (sys.executable, "-u", "-m", "yourturn.worker.agents.scripted_process", run.agent.argv[0])
-        words = ("--session", session, "--place", str(place), *more)
+        words = ("--session", session, "--place", str(folder), *more)
         prompt = run.answer_prompt if more and run.answer_prompt else run.prompt
         return Launch(argv + words, environment(run), run.folder, prompt.encode("utf-8", "replace"))
 
-    def parse(self, line: str) -> list[Said]:
+    def parse(self, line: str) -> list[AgentEvent]:
         return []
 
-    def classify(self, rc: int, heard: Heard) -> Ending:
-        if rc == 1 and "No conversation found" in heard.errors:
-            return heard.ending("retryable", heard.stderr(), "session_lost")
-        return ended(rc, heard)
+    def classify(self, rc: int, transcript: Transcript) -> Ending:
+        if rc == 1 and "No conversation found" in transcript.errors:
+            return transcript.ending("retryable", transcript.stderr(), "session_lost")
+        return classify_exit(rc, transcript)

@@ -1,1 +1,1 @@
-"""The permission gate of Claude Code."""
+"""The permission gate for tool calls of Claude Code."""

@@ -1,9 +1,9 @@
-"""What a tool call of an agent becomes on the desk: which question, under which name.
+"""The question for a tool call of an agent: its fields and its identity.
 
 A call may reach the desk twice: through the hook before it runs and through the tool itself, or again when a parked session
-is resumed. Both ask with the same words and the same name, so both find the same question:
+is resumed. Both use the same fields and the same key, so both get the same question:
 
-    client.ask(task, **question_fields(arguments), **named(session, call))
+    client.ask(task, **question_fields(arguments), **identity_of(session, call))
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-#: How long a call waits for a quick person, in seconds: by default, and at most. Some agents give up after five minutes.
+#: Seconds that a call waits for an answer: by default, and at most. Some agents give up after five minutes.
 WAIT, LONGEST = 45.0, 240.0
 
-#: What stands before the action that a person made of the one that was asked for.
+#: The text before an action that a person has edited.
 EDITED = "with changes. Do exactly this, once, and nothing else: "
-#: How a question can have ended.
+#: The states of a closed question.
 CLOSED = ("answered", "timeout", "cancelled")
 
 _KINDS = {"blocking": "input", "non_blocking": "input", "approval": "permission", "error_recovery": "recovery"}
@@ -25,14 +25,14 @@ _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,79}")
 
 
 def question_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of `client.ask` from the arguments of `ask_question`. What does not fit is refused by the desk, in words."""
-    sort = arguments.get("type") or "blocking"
+    """The fields of `client.ask` from the arguments of `ask_question`. The desk refuses invalid values."""
+    kind = arguments.get("type") or "blocking"
     minutes = arguments.get("timeoutMinutes")
     timed = isinstance(minutes, (int, float)) and not isinstance(minutes, bool)
     return {
         "text": arguments.get("question"),
-        "kind": _KINDS.get(sort, sort) if isinstance(sort, str) else sort,
-        "blocking": sort != "non_blocking",
+        "kind": _KINDS.get(kind, kind) if isinstance(kind, str) else kind,
+        "blocking": kind != "non_blocking",
         "response_type": arguments.get("responseType") or None,
         "options": arguments.get("options") or (),
         "context": arguments.get("context") or None,
@@ -41,13 +41,13 @@ def question_fields(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def named(session: str, call: str, n: int = 0) -> dict[str, Any]:
-    """How the desk recognises a call: the same call, said again, is the same question. `n` counts the questions of one call."""
+def identity_of(session: str, call: str, n: int = 0) -> dict[str, Any]:
+    """The key and metadata of a question: the same call gets the same question. `n` counts the questions of one call."""
     return {"key": f"hook/{session}/{call}/{n}", "metadata": {"session": session, "call": call}}
 
 
-def closed(result: Any) -> list[str]:
-    """The questions whose end a result of our tools tells."""
+def closed_questions(result: Any) -> list[str]:
+    """The questions that a result of our tools reports as closed."""
     if not isinstance(result, dict):
         return []
     own = [result.get("question_id")] if result.get("status") in CLOSED else []
@@ -56,31 +56,31 @@ def closed(result: Any) -> list[str]:
 
 
 def step_of(env: Mapping[str, str], proof: str | None) -> str | None:
-    """The step of a run that the agent works in, if it shows that run's claim."""
+    """The agent's step of a run, if the proof is that run's claim."""
     return env.get("YOURTURN_STEP") or None if proof and proof == env.get("YOURTURN_CLAIM") else None
 
 
 def signal(env: Mapping[str, str], status: str, **fields: Any) -> dict[str, Any]:
-    """Say how a step ended. The run goes on by its script, so nothing is ended at the desk: it is what the turn came to."""
+    """Write the signal file that ends a step. The script decides how the run goes on, so the desk is not changed."""
     import json
     from pathlib import Path
 
-    said = {"status": status, **{name: value for name, value in fields.items() if value}}
+    data = {"status": status, **{name: value for name, value in fields.items() if value}}
     folder = Path(env.get("YOURTURN_SIGNALS") or ".agents/signals")
     folder.mkdir(parents=True, exist_ok=True)
     new = folder / f".{env.get('YOURTURN_AGENT', 'agent')}.new"
-    new.write_text(json.dumps(said), encoding="utf-8")
+    new.write_text(json.dumps(data), encoding="utf-8")
     new.replace(folder / f"{env.get('YOURTURN_AGENT', 'agent')}.json")
-    return said
+    return data
 
 
 def is_id(value: object) -> bool:
-    """Is this the id of a session or of a call?"""
+    """True if the value is a valid id of a session or a call."""
     return isinstance(value, str) and _ID.fullmatch(value) is not None
 
 
 def ask_wait(env: Mapping[str, str]) -> float:
-    """YOURTURN_ASK_WAIT: 0 does not wait at all."""
+    """The seconds in YOURTURN_ASK_WAIT; 0 does not wait."""
     try:
         seconds = float(env.get("YOURTURN_ASK_WAIT") or WAIT)
     except ValueError:

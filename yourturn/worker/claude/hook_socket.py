@@ -1,8 +1,8 @@
-"""A small door in the gate: a socket on which a worker answers the hooks of the agents that it started.
+"""A Unix socket on which a worker answers the hooks of its agents.
 
-A hook lives for one tool call, and opening PostgreSQL takes longer than all the rest of it; the worker has it open already. One
-line of JSON goes in, one comes out. Only the user who owns the socket can speak to it, and it speaks for the one agent that
-it was opened for: nothing in a request says who is asking.
+A hook process lives for one tool call, and connecting to PostgreSQL takes longer than all the rest of it; the worker is connected
+already. The request is one line of JSON, and so is the reply. Only the user who owns the socket can connect. Each socket is for
+one agent, so requests need no identity.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Handle = Callable[[dict[str, Any]], dict[str, Any] | None]
 
 
 def call(path: str, payload: dict[str, Any], seconds: float) -> dict[str, Any] | None:
-    """What the worker says to a hook's payload. OSError: nobody is there. YourturnError: somebody is, and cannot say."""
+    """The worker's reply to a hook's payload. OSError: there is no worker. YourturnError: the worker could not reply."""
     import socket
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as link:
@@ -37,13 +37,13 @@ def call(path: str, payload: dict[str, Any], seconds: float) -> dict[str, Any] |
             raise StoreTrouble("The worker did not answer", reason=str(trouble) or type(trouble).__name__) from None
     if not isinstance(reply, dict) or "error" in reply:
         raise StoreTrouble("The worker could not say", reason=str(reply.get("error") if isinstance(reply, dict) else "")[:500])
-    found: dict[str, Any] | None = reply.get("output")
-    return found
+    output: dict[str, Any] | None = reply.get("output")
+    return output
 
 
 @contextmanager
 def serve(path: str | os.PathLike[str], handle: Handle) -> Iterator[str]:
-    """Answer on a socket at `path` while this is open: each request in a thread of its own."""
+    """Serve a socket at `path`, each request in a thread of its own."""
     import tempfile
     import threading
 
@@ -51,7 +51,7 @@ def serve(path: str | os.PathLike[str], handle: Handle) -> Iterator[str]:
     if len(os.fsencode(name)) > 100:
         raise Invalid(f"The path of a socket must be short: {name[:120]}", reason="the system allows about 100 bytes")
     folder = os.path.dirname(name) or "."  # noqa: PTH120
-    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as private:  # nobody reaches it before it is closed to others
+    with tempfile.TemporaryDirectory(prefix=".", dir=folder) as private:  # private until chmod
         server = _server(os.path.join(private, "s"), handle)  # noqa: PTH118
         os.chmod(os.path.join(private, "s"), 0o600)  # noqa: PTH101, PTH118
         os.replace(os.path.join(private, "s"), name)  # noqa: PTH105, PTH118
@@ -62,7 +62,7 @@ def serve(path: str | os.PathLike[str], handle: Handle) -> Iterator[str]:
     finally:
         with suppress(OSError):
             os.unlink(name)  # noqa: PTH108
-        threading.Thread(target=_close, args=(server, thread), name="gate").start()  # nobody has to wait for that
+        threading.Thread(target=_close, args=(server, thread), name="gate").start()  # shutdown takes up to poll_interval
 
 
 def _close(server: Any, thread: Any) -> None:
@@ -75,17 +75,17 @@ def _server(path: str, handle: Handle) -> Any:
     from socketserver import StreamRequestHandler, ThreadingUnixStreamServer
 
     class Request(StreamRequestHandler):
-        timeout = 10  # for the line; what is done about it takes its own time
+        timeout = 10  # for reading the request, not for handling it
 
         def handle(self) -> None:
-            with suppress(OSError):  # who does not wait for the reply does not get it
+            with suppress(OSError):  # the hook has gone
                 self.wfile.write(json.dumps(_reply(self.rfile.readline(LIMIT + 1), handle)).encode() + b"\n")
 
     class Server(ThreadingUnixStreamServer):
         daemon_threads, block_on_close, request_queue_size = True, False, 64
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A hook that breaks off hurts nobody else."""
+            """Ignore hooks that disconnect; socketserver would print a traceback."""
 
     return Server(path, Request)
 
@@ -103,5 +103,5 @@ def _reply(line: bytes, handle: Handle) -> dict[str, Any]:
         return {"output": handle(payload)}
     except YourturnError as error:
         return {"error": str(error)}
-    except Exception as bug:  # the hook has to hear something, and it is not a yes
+    except Exception as bug:  # the hook denies the call after any error
         return {"error": f"{type(bug).__name__} {bug}"}

@@ -1,19 +1,19 @@
-"""The gate: what Claude Code wants to do waits here for a person.
+"""The permission gate of Claude Code: tool calls that wait for a person.
 
-Claude Code runs a hook before each tool call that is gated, and does what it says: allow, deny, or defer, which ends the
-process and keeps the call for later. So nobody waits in front of a machine: the hook looks for a quick person for a moment,
-then defers, and the session sleeps until the answer is there. When it is resumed the same call comes to the hook again, with the
-same ids. It finds the same question, and now its answer.
+Claude Code runs a hook before each gated tool call. The hook returns a decision: allow, deny, or defer, which ends the process
+and keeps the call for later. The hook waits a moment for an answer, then defers, and the session is parked until the answer is
+there. When the session is resumed, the same call comes to the hook again, with the same ids, and gets the same question and its
+answer.
 
-    AskUserQuestion     a group of questions; all are waited for together
+    AskUserQuestion     a group of questions, answered together
     ExitPlanMode        a checkpoint, with the plan
-    ask_question        our own tool: once there is an answer it may run, and finds it under the same name
+    ask_question        our own tool: it may run after the answer, and returns it
     gated tools         a permission for exactly this input in this folder, used once, by this call
 
-Nobody's silence allows anything, and nothing that goes wrong here does: trouble is a deny, with words.
+Only an approval allows a call. A timeout, a withdrawn question and every error deny it, with the reason.
 
-A parked session is woken without a prompt, so all else that people said while it waited comes with the decision about its
-call, as `additionalContext`. The worker names it in YOURTURN_NEWS, and counts it as told once the session goes on.
+A parked session is resumed without a prompt, so what else people said meanwhile comes with the decision about its call, as
+`additionalContext`. The worker passes it in YOURTURN_NEWS, and counts it as read once the session goes on.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 Question = dict[str, Any]
 
 
-class Call(NamedTuple):
-    """One tool call, as Claude Code tells of it."""
+class ToolCall(NamedTuple):
+    """A tool call from the payload of a hook."""
 
     session: str
     id: str
@@ -51,47 +51,47 @@ class Call(NamedTuple):
 
     @property
     def action(self) -> dict[str, Any]:
-        """What a permission is for: all of it, and nothing else."""
+        """What a permission covers: exactly this."""
         return {"tool": self.tool, "input": self.input, "folder": self.folder}
 
 
-class Place(NamedTuple):
-    """Where a call asks: about which task, as its holder or not, and how long it waits."""
+class AskContext(NamedTuple):
+    """The task that a call asks about, the proof of its claim, and how long it waits."""
 
     task: str
     claim: str | None
     wait: float
-    step: str | None = None  #: of a run, that asks
+    step: str | None = None  #: the step of a run that asks
 
     @property
     def proof(self) -> dict[str, Any]:
         return {"claim": self.claim, "step": self.step}
 
 
-class Decision(NamedTuple):
-    """What the hook prints, and the questions whose end it tells by that."""
+class HookDecision(NamedTuple):
+    """The hook's output, and the questions whose outcome it reports."""
 
     output: dict[str, Any]
     tells: Sequence[Question] = ()
 
 
-class Verdict(NamedTuple):
-    """How a permission stands: `allow`, `deny`, or `wait` while it is open."""
+class PermissionVerdict(NamedTuple):
+    """The state of a permission: `allow`, `deny`, or `wait` while it is open."""
 
     what: str
     words: str
-    input: dict[str, Any] | None = None  #: instead of what was asked for, if a person edited it
+    input: dict[str, Any] | None = None  #: the input as a person edited it
 
 
 # --- the hook ---------------------------------------------------------------------------------------------------------
 
 
-def sit(env: Mapping[str, str]) -> Client:
-    """The desk, as an agent: whoever started this, a hook never speaks for a person."""
+def connect_as_agent(env: Mapping[str, str]) -> Client:
+    """The desk as an agent: a hook never acts for a person, also if a person started it."""
     from ...config import connect
 
-    named = env.get("YOURTURN_TOKEN") or env.get("YOURTURN_AGENT")
-    return as_agent(connect(as_=None if named else "agent:claude", env=env))
+    identity = env.get("YOURTURN_TOKEN") or env.get("YOURTURN_AGENT")
+    return as_agent(connect(as_=None if identity else "agent:claude", env=env))
 
 
 def as_agent(client: Client) -> Client:
@@ -99,13 +99,13 @@ def as_agent(client: Client) -> Client:
 
 
 def handler(client: Client, env: Mapping[str, str]) -> Handle:
-    """For `serve`: hooks of the one agent that was started with this environment."""
-    mine = as_agent(client)
-    return lambda payload: hook(mine, payload, env)
+    """The handler of the socket for one agent, which has this environment."""
+    agent = as_agent(client)
+    return lambda payload: hook(agent, payload, env)
 
 
 def hook(client: Client, payload: Mapping[str, Any], env: Mapping[str, str]) -> dict[str, Any] | None:
-    """What the hook prints for a PreToolUse payload; None leaves the call to Claude Code's own rules."""
+    """The hook's output for a PreToolUse payload; None leaves the call to Claude Code's own rules."""
     patterns = gated(env.get("YOURTURN_GATED"))
     if payload.get("hook_event_name", "PreToolUse") != "PreToolUse":
         return None
@@ -114,102 +114,102 @@ def hook(client: Client, payload: Mapping[str, Any], env: Mapping[str, str]) -> 
     try:
         if patterns is None:
             raise Invalid("YOURTURN_GATED cannot be read", hint='It is a JSON list, like ["Bash(git push*)", "Write"].')
-        call = read(payload)
-        found = _DECIDES.get(call.tool, _permission)(client, call, env)
+        call = parse_call(payload)
+        decision = _DECIDES.get(call.tool, _permission)(client, call, env)
     except YourturnError as error:
-        found = Decision(deny(trouble(error)))
-    return _with_news(found, payload.get("tool_use_id"), env)
+        decision = HookDecision(deny(error_text(error)))
+    return _with_news(decision, payload.get("tool_use_id"), env)
 
 
-def news(task: Mapping[str, Any], words: Iterable[tuple[str, str]]) -> str:
-    """YOURTURN_NEWS: what a parked session has to hear, as [question or '', the call that asked it or '', words]."""
+def news(task: Mapping[str, Any], items: Iterable[tuple[str, str]]) -> str:
+    """YOURTURN_NEWS: the news for a parked session, as [question or '', the call that asked it or '', text]."""
     calls = {q["id"]: str((q["metadata"] or {}).get("call") or "") for q in task["questions"]}
-    return json.dumps([[name, calls.get(name, ""), said] for name, said in words], ensure_ascii=False)
+    return json.dumps([[name, calls.get(name, ""), text] for name, text in items], ensure_ascii=False)
 
 
-def _with_news(found: Decision, call: object, env: Mapping[str, str]) -> dict[str, Any]:
-    """To the call that the session was parked with, and to no other: its answer is among the news."""
-    said = found.output["hookSpecificOutput"]
+def _with_news(decision: HookDecision, call: object, env: Mapping[str, str]) -> dict[str, Any]:
+    """Add the news to the decision about the parked call, and to no other."""
+    result = decision.output["hookSpecificOutput"]
     try:
-        waiting = [(str(name), asked, str(words)) for name, asked, words in json.loads(env.get("YOURTURN_NEWS") or "[]")]
+        news = [(str(name), asked, str(words)) for name, asked, words in json.loads(env.get("YOURTURN_NEWS") or "[]")]
     except (ValueError, TypeError, RecursionError):
-        waiting = []
-    told = {q["id"] for q in found.tells}
-    words = [words for name, _, words in waiting if name not in told]
-    if said["permissionDecision"] != "defer" and words and any(asked and asked == call for _, asked, _ in waiting):
-        said["additionalContext"] = "\n\n".join(["While you waited, people said:", *words])
-    return found.output
+        news = []
+    reported = {q["id"] for q in decision.tells}
+    words = [words for name, _, words in news if name not in reported]
+    if result["permissionDecision"] != "defer" and words and any(asked and asked == call for _, asked, _ in news):
+        result["additionalContext"] = "\n\n".join(["While you waited, people said:", *words])
+    return decision.output
 
 
-def trouble(error: YourturnError) -> str:
-    """Why nobody could be asked, for the agent."""
+def error_text(error: YourturnError) -> str:
+    """Why the question could not be asked, for the agent."""
     if isinstance(error, KeyReused):
         return "This call was already put to a person with other words or another input. Make a new call for what you want now."
     return f"This was not allowed, because no person could be asked: {error}. {error.hint}".strip()
 
 
-def read(payload: Mapping[str, Any]) -> Call:
+def parse_call(payload: Mapping[str, Any]) -> ToolCall:
     session, call, name = payload.get("session_id"), payload.get("tool_use_id"), payload.get("tool_name")
-    given, folder = payload.get("tool_input"), payload.get("cwd")
+    tool_input, folder = payload.get("tool_input"), payload.get("cwd")
     if not hook_question.is_id(session) or not hook_question.is_id(call):
         raise Invalid("The call has no session_id and tool_use_id", reason="without them its answer would not be found again")
-    if not isinstance(name, str) or not name or not isinstance(given, dict):
+    if not isinstance(name, str) or not name or not isinstance(tool_input, dict):
         raise Invalid("The call has no tool_name and tool_input")
-    return Call(str(session), str(call), name, given, str(folder or ""))
+    return ToolCall(str(session), str(call), name, tool_input, str(folder or ""))
 
 
-def _place(client: Client, call: Call, env: Mapping[str, str]) -> Place:
-    """The worker's task; outside a worker one that is written down for the session, as a draft that no worker takes."""
+def _context_of(client: Client, call: ToolCall, env: Mapping[str, str]) -> AskContext:
+    """The worker's task; without a worker, a draft task for the session, which no worker takes."""
     wait = hook_question.ask_wait(env)
     task = env.get("YOURTURN_TASK")
     if not task:
         where = call.folder.rstrip("/").rpartition("/")[2] or "a folder"
         title = "".join(c if c.isprintable() else " " for c in f"Claude Code in {where[:100]}, session {call.session[:8]}")
-        made = client.create(title, draft=True, key=f"hook/{call.session}/task")
-        return Place(made["key"], None, wait)
+        draft = client.create(title, draft=True, key=f"hook/{call.session}/task")
+        return AskContext(draft["key"], None, wait)
     token = env.get("YOURTURN_CLAIM") or None
-    held = token if token and client.claim_is_for(token, task) else None
-    return Place(task, held, wait, hook_question.step_of(env, held))
+    claim = token if token and client.claim_is_for(token, task) else None
+    return AskContext(task, claim, wait, hook_question.step_of(env, claim))
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def _questions(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
-    asked = call.input.get("questions")
+def _ask_user_question(client: Client, call: ToolCall, env: Mapping[str, str]) -> HookDecision:
+    given = call.input.get("questions")
     if (
-        not isinstance(asked, list)
-        or not asked
-        or not all(isinstance(q, dict) and isinstance(q.get("question"), str) for q in asked)
+        not isinstance(given, list)
+        or not given
+        or not all(isinstance(q, dict) and isinstance(q.get("question"), str) for q in given)
     ):
         raise Invalid("AskUserQuestion came without questions")
-    at = _place(client, call, env)
-    found = []
-    for n, q in enumerate(asked):
-        named = hook_question.named(call.session, call.id, n)
-        named["metadata"] |= {"n": n + 1, "of": len(asked)}
-        named["context"] = {"header": str(q["header"])} if q.get("header") else None
-        found.append(
+    context = _context_of(client, call, env)
+    questions = []
+    for n, q in enumerate(given):
+        identity = hook_question.identity_of(call.session, call.id, n)
+        identity["metadata"] |= {"n": n + 1, "of": len(given)}
+        identity["context"] = {"header": str(q["header"])} if q.get("header") else None
+        questions.append(
             client.ask(
-                at.task, q["question"], "input", _options(q.get("options")), response_type="choice", allow_other=True,
+                context.task, q["question"], "input", _options(q.get("options")), response_type="choice", allow_other=True,
                 multi=bool(q.get("multiSelect")), group=f"hook/{call.id}",
-                **at.proof, **named,
+                **context.proof, **identity,
             )
         )  # fmt: skip
-    found = wait_for(client, found, at.wait)
-    refused = [q for q in found if q["status"] != "pending" and not _agreed(q)]
-    if refused:  # a no to one takes the others off the desk: it is the one to tell
+    questions = wait_for(client, questions, context.wait)
+    refused = [q for q in questions if q["status"] != "pending" and not _is_approved(q)]
+    if refused:  # a no to one question withdraws the others, so the no is reported
         first = min(refused, key=lambda q: hook_question.CLOSED.index(q["status"]))
-        return Decision(deny(_closed(first)), [first])
-    if any(q["status"] == "pending" for q in found):
-        return _parked(found)
-    answers = {q["text"]: _answer(q) for q in found}
-    return Decision(output("allow", f"{_person(found[0])} answered.", {**call.input, "answers": answers}), found)
+        return HookDecision(deny(_refusal(first)), [first])
+    if any(q["status"] == "pending" for q in questions):
+        return _deferred(questions)
+    answers = {q["text"]: _answer(q) for q in questions}
+    return HookDecision(output("allow", f"{_responder(questions[0])} answered.", {**call.input, "answers": answers}), questions)
 
 
-def _options(given: Any) -> list[dict[str, Any]]:
-    """Labels are what the answer is given in; an id is what a person types."""
-    offered = [item for item in given or () if isinstance(item, dict) and isinstance(item.get("label"), str) and item["label"]]
+def _options(options: Any) -> list[dict[str, Any]]:
+    """Options whose value is the label, which Claude Code expects in the answer; people type the id."""
+    offered = [item for item in options or () if isinstance(item, dict) and isinstance(item.get("label"), str) and item["label"]]
     lines = [" ".join("".join(c if c.isprintable() else " " for c in item["label"]).split()) for item in offered]
     plain = all(line and len(line) <= 100 for line in lines) and len(set(lines)) == len(lines)
     return [
@@ -223,89 +223,90 @@ def _options(given: Any) -> list[dict[str, Any]]:
 
 def _answer(q: Question) -> str:
     value, words = q["response"]["value"], q["response"]["text"]
-    said = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-    return f"{said} ({words})" if words and words != said else said
+    answer = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return f"{answer} ({words})" if words and words != answer else answer
 
 
-def _plan(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
-    at = _place(client, call, env)
+def _exit_plan(client: Client, call: ToolCall, env: Mapping[str, str]) -> HookDecision:
+    context = _context_of(client, call, env)
     text = "Should the work go on by this plan?"
-    named = hook_question.named(call.session, call.id)
-    q = client.ask(at.task, text, "checkpoint", context=call.input or None, **at.proof, **named)
-    q = wait_for(client, [q], at.wait)[0]
+    identity = hook_question.identity_of(call.session, call.id)
+    q = client.ask(context.task, text, "checkpoint", context=call.input or None, **context.proof, **identity)
+    q = wait_for(client, [q], context.wait)[0]
     if q["status"] == "pending":
-        return _parked([q])
-    return Decision(output("allow", _yes(q)) if _agreed(q) else deny(_closed(q)), [q] if _is_all(q) else [])
+        return _deferred([q])
+    return HookDecision(output("allow", _approval(q)) if _is_approved(q) else deny(_refusal(q)), [q] if _says_all(q) else [])
 
 
-def _question(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
-    """Our own tool. It asks by itself where no worker would resume the session, and where nothing has to be waited for."""
+def _own_question(client: Client, call: ToolCall, env: Mapping[str, str]) -> HookDecision:
+    """Our own tool. It asks by itself if no worker would resume the session, or if the question does not block."""
     fields = hook_question.question_fields(call.input)
     if not env.get("YOURTURN_TASK") or call.input.get("task") or not fields["blocking"]:
-        return Decision(output("allow", "Asking is always allowed."))
-    at = _place(client, call, env)
-    q = client.ask(at.task, **at.proof, **fields, **hook_question.named(call.session, call.id))
-    q = wait_for(client, [q], at.wait)[0]
+        return HookDecision(output("allow", "Asking is always allowed."))
+    context = _context_of(client, call, env)
+    q = client.ask(context.task, **context.proof, **fields, **hook_question.identity_of(call.session, call.id))
+    q = wait_for(client, [q], context.wait)[0]
     if q["status"] == "pending":
-        return _parked([q])
-    return Decision(output("allow", f"{q['id']} has an end; the tool tells which."), [q])
+        return _deferred([q])
+    return HookDecision(output("allow", f"{q['id']} has an end; the tool tells which."), [q])
 
 
-def _parked(found: list[Question]) -> Decision:
-    names = ", ".join(q["id"] for q in found if q["status"] == "pending")
-    return Decision(output("defer", f"A person was asked ({names})."))
+def _deferred(questions: list[Question]) -> HookDecision:
+    names = ", ".join(q["id"] for q in questions if q["status"] == "pending")
+    return HookDecision(output("defer", f"A person was asked ({names})."))
 
 
 # --- permissions ------------------------------------------------------------------------------------------------------
 
 
-def _permission(client: Client, call: Call, env: Mapping[str, str]) -> Decision:
-    at = _place(client, call, env)
-    q = wait_for(client, [ask_permission(client, call, at)], at.wait)[0]
-    found = verdict(client, call, q, at.claim)
-    if found.what == "wait":
-        return _parked([q])
-    return Decision(output(found.what, found.words, found.input), [q] if found.what == "deny" or _is_all(q) else [])
+def _permission(client: Client, call: ToolCall, env: Mapping[str, str]) -> HookDecision:
+    context = _context_of(client, call, env)
+    q = wait_for(client, [ask_permission(client, call, context)], context.wait)[0]
+    result = verdict(client, call, q, context.claim)
+    if result.what == "wait":
+        return _deferred([q])
+    return HookDecision(output(result.what, result.words, result.input), [q] if result.what == "deny" or _says_all(q) else [])
 
 
-#: Who decides about the calls that are questions themselves; about all others a permission does.
-_DECIDES = {QUESTIONS: _questions, PLAN: _plan, ASK: _question}
+#: The functions for tools that are questions themselves. All other tools need a permission.
+_DECIDES = {QUESTIONS: _ask_user_question, PLAN: _exit_plan, ASK: _own_question}
 
 
-def ask_permission(client: Client, call: Call, at: Place) -> Question:
-    """The question for this call, or the one that was asked for it before."""
-    named = hook_question.named(call.session, call.id)
-    return client.ask(at.task, describe(call), "permission", action=call.action, **at.proof, **named)
+def ask_permission(client: Client, call: ToolCall, context: AskContext) -> Question:
+    """The question for this call, which may exist already."""
+    identity = hook_question.identity_of(call.session, call.id)
+    return client.ask(context.task, describe(call), "permission", action=call.action, **context.proof, **identity)
 
 
-def verdict(client: Client, call: Call, q: Question, claim: str | None) -> Verdict:
-    """How the permission for a call stands. To say allow is to use it: it serves this call and no other."""
+def verdict(client: Client, call: ToolCall, q: Question, claim: str | None) -> PermissionVerdict:
+    """The state of the permission for a call. `allow` uses it up: it is for this call only."""
     if q["status"] == "pending":
-        return Verdict("wait", f"{q['id']} waits for a person.")
-    if not _agreed(q):
-        return Verdict("deny", _closed(q))
+        return PermissionVerdict("wait", f"{q['id']} waits for a person.")
+    if not _is_approved(q):
+        return PermissionVerdict("deny", _refusal(q))
     value = q["response"]["value"]
     edited = value if isinstance(value, dict) else None
     try:
         client.use(q, call.by, edited or call.action, claim=claim)
     except YourturnError as error:
-        return Verdict("deny", f"This was allowed, but not any more: {error}")
-    words = _yes(q)
-    return Verdict("allow", f"{words} The input was changed by them." if edited else words, edited["input"] if edited else None)
+        return PermissionVerdict("deny", f"This was allowed, but not any more: {error}")
+    if edited:
+        return PermissionVerdict("allow", f"{_approval(q)} The input was changed by them.", edited["input"])
+    return PermissionVerdict("allow", _approval(q))
 
 
-def describe(call: Call) -> str:
-    """What will happen, in words. The exact input stands beside it, as the action."""
-    given = call.input
-    if isinstance(given.get("command"), str):
-        return f"Run this in {call.folder or 'its folder'}?\n{_cut(given['command'])}"
-    path = next((given[name] for name in ("file_path", "notebook_path") if isinstance(given.get(name), str)), None)
+def describe(call: ToolCall) -> str:
+    """What the call will do, as a text. The question has the exact input as its action."""
+    fields = call.input
+    if isinstance(fields.get("command"), str):
+        return f"Run this in {call.folder or 'its folder'}?\n{_cut(fields['command'])}"
+    path = next((fields[name] for name in ("file_path", "notebook_path") if isinstance(fields.get(name), str)), None)
     if path is not None:
         verb = {"Write": "Write", "Read": "Read"}.get(call.tool, "Change")
-        size = f" ({len(given['content']):,} characters)" if isinstance(given.get("content"), str) else ""
+        size = f" ({len(fields['content']):,} characters)" if isinstance(fields.get("content"), str) else ""
         return f"{verb} {_cut(path)}{size}?"
-    if isinstance(given.get("url"), str):
-        return f"Let {_cut(call.tool)} go to {_cut(given['url'])}?"
+    if isinstance(fields.get("url"), str):
+        return f"Let {_cut(call.tool)} go to {_cut(fields['url'])}?"
     return f"Let {_cut(call.tool)} run with this input?"
 
 
@@ -313,70 +314,72 @@ def _cut(text: str) -> str:
     return text if len(text) <= 2000 else f"{text[:2000]} … ({len(text) - 2000:,} more characters; all of them stand below)"
 
 
-def superseded(client: Client, questions: Iterable[Question], reason: str, *, claim: str | None = None) -> list[Question]:
-    """Take back what an agent asked for calls that its session has dropped. What only a person can take back gets a note."""
-    gone = []
+def withdraw_superseded(
+    client: Client, questions: Iterable[Question], reason: str, *, claim: str | None = None
+) -> list[Question]:
+    """Withdraw the questions of calls that the session has dropped. A question that only a person may withdraw gets a note."""
+    withdrawn = []
     for q in questions:
         try:
-            gone.append(client.withdraw(q, reason, claim=claim))
+            withdrawn.append(client.withdraw(q, reason, claim=claim))
         except (AlreadyClosed, IllegalMove):
             continue
         except NotAllowed:
             client.note(q["task"], f"{q['id']} is not needed any more: {reason}")
-    return gone
+    return withdrawn
 
 
-def asked_for(client: Client, task: str, session: str, calls: Iterable[str]) -> list[Question]:
-    """The questions that these calls of a session asked."""
-    wanted = set(calls)
-    mine = [(q, q["metadata"] or {}) for q in client.show(task)["questions"]]
-    return [q for q, said in mine if said.get("session") == session and said.get("call") in wanted]
+def questions_of_calls(client: Client, task: str, session: str, calls: Iterable[str]) -> list[Question]:
+    """The questions of these calls of a session."""
+    ids = set(calls)
+    pairs = [(q, q["metadata"] or {}) for q in client.show(task)["questions"]]
+    return [q for q, metadata in pairs if metadata.get("session") == session and metadata.get("call") in ids]
 
 
 def tells(q: Question, result: ToolResult) -> bool:
-    """Whether what came of the call that asked a question told the session how that was closed."""
-    said = q["metadata"] or {}
-    by_hook = q["kind"] == "checkpoint" or q["group"] == f"hook/{result.id}" or (q["action"] is not None and "tool" not in said)
+    """True if the result of a call told the session how its question was closed."""
+    by_tool = "tool" in (q["metadata"] or {})
+    by_hook = q["kind"] == "checkpoint" or q["group"] == f"hook/{result.id}" or (q["action"] is not None and not by_tool)
     if q["status"] == "pending" or not by_hook:
         return False
-    return _closed(q)[:200] in result.text if result.error else _agreed(q) and (q["group"] is not None or _is_all(q))
+    return _refusal(q)[:200] in result.text if result.error else _is_approved(q) and (q["group"] is not None or _says_all(q))
 
 
-def _is_all(q: Question) -> bool:
-    """Whether the decision says it all. The model sees why a call was denied, but not the words beside a yes, nor an edit."""
+def _says_all(q: Question) -> bool:
+    """True if the decision alone tells the answer. The model sees the reason of a denial, not the text or edit of an approval."""
     response = q["response"] or {}
-    return not _agreed(q) or not (str(response.get("text") or "").strip() or isinstance(response.get("value"), dict))
+    return not _is_approved(q) or not (str(response.get("text") or "").strip() or isinstance(response.get("value"), dict))
 
 
 # --- what they share --------------------------------------------------------------------------------------------------
 
 
 def wait_for(client: Client, questions: list[Question], seconds: float) -> list[Question]:
-    """The same questions after at most so many seconds, or as soon as nothing is left to wait for."""
+    """The same questions, when all are closed or the time is up."""
     ends = time.monotonic() + seconds
-    found = []
+    current = []
     for q in questions:
         if q["status"] == "pending":
             q = client.wait_for(q, max(0.0, ends - time.monotonic()))
-        found.append(q)
-    return found
+        current.append(q)
+    return current
 
 
-def _agreed(q: Question) -> bool:
+def _is_approved(q: Question) -> bool:
     return bool(q["status"] == "answered" and q["response"]["verdict"] == "approved")
 
 
-def _person(q: Question) -> str:
+def _responder(q: Question) -> str:
     return str(q["responded_by"] or "somebody").partition(":")[2] or "somebody"
 
 
-def _yes(q: Question) -> str:
+def _approval(q: Question) -> str:
     words = str(q["response"]["text"]).strip()
-    return f"{_person(q)} said yes to {q['id']}: {words}" if words else f"{_person(q)} said yes to {q['id']}."
+    return f"{_responder(q)} said yes to {q['id']}: {words}" if words else f"{_responder(q)} said yes to {q['id']}."
 
 
-def _closed(q: Question) -> str:
-    """Why a question that was closed allows nothing. Silence is not told as a no."""
+def _refusal(q: Question) -> str:
+    """Why a closed question allows nothing. A timeout is not reported as a no."""
     if q["status"] == "timeout":
         return (
             f"Nobody answered {q['id']} in time. Nobody refused it either, but it is not allowed: end your turn, or do without."
@@ -384,4 +387,4 @@ def _closed(q: Question) -> str:
     if q["status"] == "cancelled":
         return f"{q['id']} was taken off the desk without an answer ({q['close_reason']}), so it is not allowed."
     words = str((q["response"] or {}).get("text") or "").strip()
-    return f"{_person(q)} said no to {q['id']}{': ' + words if words else '.'}"
+    return f"{_responder(q)} said no to {q['id']}{': ' + words if words else '.'}"

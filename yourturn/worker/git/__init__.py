@@ -1,1 +1,1 @@
-"""Git for agents: repositories, worktrees, branches, commits."""
+"""Git: a worktree and a branch for each task, commits, merges, patches."""

@@ -1,7 +1,7 @@
-"""Branches of a parallel(): a worktree and a git branch for each, and back together when all have ended.
+"""Branches of a parallel(): a worktree and a git branch for each, merged when all have ended.
 
-The run's own work is committed first, so that all branches start from it. Afterwards each is committed and merged into the
-run's folder, in their order. What does not fit together is left as it is, every branch in its folder, for a person to look at.
+The run's own work is committed first, so that all branches start from it. At the end each branch is committed and merged into the
+run's folder, in order. After a conflict every branch stays in its folder, for a person to resolve.
 
 A branch is named by the path of the call and its number: 3.1 is the second branch of the third call, PROJ-42.3.1 its worktree.
 """
@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 from ...core.errors import Precondition
 from . import worktrees
-from .command import git, locked, said
-from .commits import merged
-from .repository import at, forget, look, refs
+from .command import git, locked, reason_of
+from .commits import merge_commit
+from .repository import refs, remove_worktree, repository_at, status_of
 
 
 class Conflict(NamedTuple):
@@ -23,22 +23,22 @@ class Conflict(NamedTuple):
     context: dict[str, Any]
 
 
-def of(path: str) -> str:
-    """The branch that a call is made in; '' where nothing goes on beside it."""
+def branch_of(path: str) -> str:
+    """The branch that makes a call; '' for the script itself."""
     return path.rpartition(".")[0]
 
 
-def above(branch: str) -> str:
-    """The branch that the parallel() itself was called in."""
-    return of(of(branch))
+def parent_of(branch: str) -> str:
+    """The branch that called the parallel()."""
+    return branch_of(branch_of(branch))
 
 
 def prepare(root: Path, key: str, place: worktrees.Workplace, branch: str, patch: str | None) -> worktrees.Workplace:
-    """The folder of a branch. Where there is no worktree to start from, all share the run's."""
+    """The folder of a branch. Without a worktree of the run, all branches share the run's folder."""
     if not place.own or place.branch is None:
         return place
     if not exists(place, branch):
-        worktrees.finish(place, f"{key}: before step {of(branch)}\n")
+        worktrees.finish(place, f"{key}: before step {branch_of(branch)}\n")
     return worktrees.prepare(root, f"{key}.{branch}", _named(place, branch), patch=patch, base=place.branch)
 
 
@@ -46,44 +46,44 @@ def exists(place: worktrees.Workplace, branch: str) -> bool:
     if not place.own:
         return False
     name = f"refs/heads/{_named(place, branch)}"
-    return name in refs(at(place.folder).top, name)
+    return name in refs(repository_at(place.folder).top, name)
 
 
 def _named(place: worktrees.Workplace, branch: str) -> str:
-    """Beside the run's own; in a branch of a branch only the rest of the path is new."""
+    """The name of the git branch: the parent's name and the last part of the path."""
     last = ".".join(branch.split(".")[-2:])
     return f"{place.branch}.{last}"
 
 
-def bring(into: worktrees.Workplace, parts: list[tuple[str, worktrees.Workplace]], key: str, path: str) -> Conflict | None:
-    """Merge them in their order. What was merged before is not merged again."""
-    top = at(into.folder).top
-    if unmerged := look(top).unmerged:
-        return _conflict(key, path, "a merge that was begun there", into, unmerged, parts)
-    worktrees.finish(into, f"{key}: step {path}\n")
+def merge_all(parent: worktrees.Workplace, parts: list[tuple[str, worktrees.Workplace]], key: str, path: str) -> Conflict | None:
+    """Merge the branches in order. Merging one again changes nothing."""
+    top = repository_at(parent.folder).top
+    if unmerged := status_of(top).unmerged:
+        return _conflict(key, path, "a merge that was begun there", parent, unmerged, parts)
+    worktrees.finish(parent, f"{key}: step {path}\n")
     for name, place in parts:
         worktrees.finish(place, f"{key}: branch {name}\n")
-        found = merged(top, f"{key}: branch {name}", str(place.branch))
-        if found.code == 0:
+        result = merge_commit(top, f"{key}: branch {name}", str(place.branch))
+        if result.code == 0:
             continue
         files = [word for word in git(top, "diff", "--name-only", "--diff-filter=U", "-z").text.split("\0") if word]
         git(top, "merge", "--abort")
         if not files:
-            raise Precondition(f"{place.branch} cannot be merged", reason=said(found))
-        return _conflict(key, path, str(place.branch), into, files, parts)
+            raise Precondition(f"{place.branch} cannot be merged", reason=reason_of(result))
+        return _conflict(key, path, str(place.branch), parent, files, parts)
     return None
 
 
 def _conflict(
-    key: str, path: str, name: str, into: worktrees.Workplace, files: list[str], parts: list[tuple[str, worktrees.Workplace]]
+    key: str, path: str, name: str, parent: worktrees.Workplace, files: list[str], parts: list[tuple[str, worktrees.Workplace]]
 ) -> Conflict:
-    shown = ", ".join(files[:20])
+    listed = ", ".join(files[:20])
     words = (
-        f"What was done side by side in step {path} of {key} does not fit together: {name} conflicts in {shown}.\n"
-        f"Merge it in {into.folder} (git merge {parts[-1][1].branch if name not in _names(parts) else name}), settle the "
+        f"What was done side by side in step {path} of {key} does not fit together: {name} conflicts in {listed}.\n"
+        f"Merge it in {parent.folder} (git merge {parts[-1][1].branch if name not in _names(parts) else name}), settle the "
         "conflicts, commit, and answer: the run goes on from there. A no ends it."
     )
-    return Conflict(words, {"files": files[:100], "branches": _names(parts), "folder": into.folder})
+    return Conflict(words, {"files": files[:100], "branches": _names(parts), "folder": parent.folder})
 
 
 def _names(parts: list[tuple[str, worktrees.Workplace]]) -> list[str]:
@@ -91,11 +91,11 @@ def _names(parts: list[tuple[str, worktrees.Workplace]]) -> list[str]:
 
 
 def drop(place: worktrees.Workplace) -> None:
-    """It is merged: neither its folder nor its name is needed any more."""
+    """Remove the folder and the name of a merged branch."""
     if not place.own or place.repo is None:
         return
-    repo, top = at(place.repo), at(place.folder).top
+    repo, top = repository_at(place.repo), repository_at(place.folder).top
     with locked(repo.lock(Path(top).name)):
-        forget(repo, top)
+        remove_worktree(repo, top)
         lines = f"delete refs/heads/{place.branch}\ndelete refs/yourturn/base/{place.branch}\n"
         git(repo.top, "update-ref", "--stdin", input=lines.encode())

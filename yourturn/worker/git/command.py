@@ -1,16 +1,16 @@
-"""Calling git from a program that nobody watches.
+"""Runs git unattended.
 
-Git is made for a person at a terminal, and for scripts that a person wrote. Here it is called by a worker that may itself have
-been started from a hook, in a repository whose settings were chosen for somebody's eyes. So every call
+Git expects a person at a terminal. Here a worker calls it, which a git hook may have started, in a repository with a person's
+settings. So every call
 
-- forgets what a calling hook left in the environment (GIT_DIR, GIT_INDEX_FILE …) and keeps what reaches a server or names a
-  person (GIT_SSH_COMMAND, GIT_AUTHOR_NAME …);
-- speaks English to us, never asks, never opens an editor, never starts housekeeping in the background;
-- ends: it has a time limit, a group of its own that is killed with it, and writes into files, so that a hook which leaves
-  something running cannot keep us waiting at the end of a pipe;
-- is tried again for a moment where another git holds a lock.
+- drops the variables that a calling hook left in the environment (GIT_DIR, GIT_INDEX_FILE …) and keeps those that reach a server
+  or name a person (GIT_SSH_COMMAND, GIT_AUTHOR_NAME …);
+- produces English messages, never prompts, opens no editor, starts no maintenance in the background;
+- ends: it has a time limit and a process group that is killed with it, and writes into files, because a process that a hook left
+  behind would keep a pipe open;
+- is retried for some seconds if another git holds a lock.
 
-The repository's own settings otherwise stand, its hooks and filters above all.
+The repository's other settings apply, above all its hooks and filters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ...core.errors import Busy, GitTrouble
 
 QUICK, LONG = 60.0, 900.0
 
-#: What may stay of the variables that begin with GIT_.
+#: The prefixes of GIT_ variables that are kept.
 _KEPT = (
     "GIT_SSH", "GIT_ASKPASS", "GIT_SSL_", "GIT_HTTP", "GIT_PROXY", "GIT_LFS_", "GIT_EXEC_PATH", "GIT_TEMPLATE_DIR",
     "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL", "GIT_ALLOW_PROTOCOL",
@@ -40,17 +40,17 @@ _KEPT = (
     "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_", "GIT_CONFIG_VALUE_",
 )  # fmt: skip
 
-#: Settings that are good for a person and bad for a program.
+#: Settings that are useful for a person and harmful for a program.
 _SETTINGS = (
     "gc.auto=0", "maintenance.auto=false", "core.fsmonitor=false", "core.quotePath=false", "submodule.recurse=false",
     "advice.detachedHead=false", "advice.addEmbeddedRepo=false", "rerere.autoUpdate=false", "merge.autoStash=false",
 )  # fmt: skip
 
-#: Another git was in the way for a moment.
+#: Signs that another git holds a lock.
 _LOCKED = (".lock': File exists", "cannot lock ref", "could not lock", "failed to read")
 
 
-class Result(NamedTuple):
+class GitResult(NamedTuple):
     code: int
     out: bytes
     err: str
@@ -77,16 +77,16 @@ def attempt(
     env: Mapping[str, str] | None = None,
     limit: float = QUICK,
     patience: float = 10.0,
-) -> Result:
-    """Run git there; whatever it says, say it back. Only a missing git, a missing folder and lost time are errors."""
+) -> GitResult:
+    """Run git in a folder and return its result, also after a failure. Raises if git or the folder is missing, or time is up."""
     settings = [word for setting in _SETTINGS for word in ("-c", setting)]
     argv = ["git", *settings, *words]
     ends = time.monotonic() + patience
     pause = 0.01
     while True:
-        found = run(argv, folder, input=input, env=environment(env), limit=limit)
-        if found.code == 0 or not any(word in found.err for word in _LOCKED) or time.monotonic() > ends:
-            return found
+        result = run(argv, folder, input=input, env=environment(env), limit=limit)
+        if result.code == 0 or not any(word in result.err for word in _LOCKED) or time.monotonic() > ends:
+            return result
         time.sleep(pause * random.uniform(0.5, 1.5))
         pause = min(pause * 2, 0.5)
 
@@ -97,15 +97,15 @@ def git(
     input: bytes | None = None,
     env: Mapping[str, str] | None = None,
     limit: float = QUICK,
-) -> Result:
-    """The same, where nothing but success is expected."""
-    found = attempt(folder, *words, input=input, env=env, limit=limit)
-    if found.code != 0:
-        raise trouble(f"{_DOING.get(words[0], 'Git could not be used')} in {folder} (git {words[0]})", found)
-    return found
+) -> GitResult:
+    """Run git in a folder. Raises GitTrouble if it fails."""
+    result = attempt(folder, *words, input=input, env=env, limit=limit)
+    if result.code != 0:
+        raise trouble(f"{_DOING.get(words[0], 'Git could not be used')} in {folder} (git {words[0]})", result)
+    return result
 
 
-#: What we wanted of git.
+#: What a failed git command means for the worker.
 _DOING = {
     "add": "The work could not be gathered", "commit-tree": "The work could not be committed",
     "diff": "The changes could not be read", "log": "The history could not be read", "merge": "The branches could not be merged",
@@ -115,14 +115,14 @@ _DOING = {
 }  # fmt: skip
 
 
-def trouble(message: str, found: Result) -> GitTrouble:
-    return GitTrouble(message, reason=said(found), hint=_advice(found.err))
+def trouble(message: str, result: GitResult) -> GitTrouble:
+    return GitTrouble(message, reason=reason_of(result), hint=_advice(result.err))
 
 
 class Cause(NamedTuple):
-    """Why git gave up, in our words."""
+    """Why git failed."""
 
-    sign: str  #: in git's
+    sign: str  #: in git's message
     words: str
     advice: str = ""
 
@@ -149,16 +149,16 @@ CAUSES = (
 _PREFIX = re.compile(r"(?:fatal|error): ")
 
 
-def said(found: Result, lines: int = 12) -> str:
-    """Why it failed: in our words where the cause is known, with the end of what git or a hook had to say as the detail."""
-    text = [line.rstrip() for line in (found.err.strip() or found.text).splitlines() if not line.startswith("hint:")]
-    own = "\n".join(_PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line for line in text[-lines:])
-    cause = _cause(found.err)
+def reason_of(result: GitResult, lines: int = 12) -> str:
+    """Why git failed: the known cause, if there is one, and the end of the output of git or a hook."""
+    text = [line.rstrip() for line in (result.err.strip() or result.text).splitlines() if not line.startswith("hint:")]
+    shown = "\n".join(_PREFIX.sub("", line, count=1) if _PREFIX.match(line) else line for line in text[-lines:])
+    cause = _cause(result.err)
     if cause is not None:
-        return f"{cause.words} (git: {own.strip()})"
-    if not own.strip():
-        return f"it ended with {found.code} and said nothing"
-    return f"git: {own}" if any(_PREFIX.match(line) for line in text[-lines:]) else own
+        return f"{cause.words} (git: {shown.strip()})"
+    if not shown.strip():
+        return f"it ended with {result.code} and said nothing"
+    return f"git: {shown}" if any(_PREFIX.match(line) for line in text[-lines:]) else shown
 
 
 def _cause(err: str) -> Cause | None:
@@ -172,18 +172,18 @@ def _advice(err: str) -> str:
 
 def run(
     argv: Sequence[str], folder: str, *, input: bytes | None = None, env: Mapping[str, str] | None = None, limit: float = QUICK
-) -> Result:
-    """Any program, with its time limited and its output in files."""
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as given:
+) -> GitResult:
+    """Run any program with a time limit and its output in files."""
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err, tempfile.TemporaryFile() as stdin_file:
         if input is not None:
-            given.write(input)
-            given.seek(0)
+            stdin_file.write(input)
+            stdin_file.seek(0)
         try:
             process = subprocess.Popen(
                 argv,
                 cwd=folder,
                 env=env,
-                stdin=given if input is not None else subprocess.DEVNULL,
+                stdin=stdin_file if input is not None else subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 start_new_session=True,
@@ -204,28 +204,28 @@ def run(
             raise
         out.seek(0)
         err.seek(0)
-        return Result(code, out.read(), err.read().decode(errors="replace"))
+        return GitResult(code, out.read(), err.read().decode(errors="replace"))
 
 
 def _bare(argv: Sequence[str]) -> list[str]:
-    """A command without the settings that we always add."""
+    """A git command without the settings that `attempt` adds."""
     words = [word for i, word in enumerate(argv) if word != "-c" and (i == 0 or argv[i - 1] != "-c")]
     return words[:3]
 
 
-# --- who commits ------------------------------------------------------------------------------------------------------
+# --- the author -------------------------------------------------------------------------------------------------------
 
 
 def identity(folder: str) -> dict[str, str]:
-    """Variables that name an author where the repository, the person and the machine name none; mostly empty."""
-    found = attempt(folder, "config", "--get-regexp", r"^(user|author|committer)\.(name|email)$")
-    known = {name for line in found.lines for name, space, value in [line.partition(" ")] if space and value.strip()}
+    """Variables that name an author if git's configuration and the environment name none; usually empty."""
+    result = attempt(folder, "config", "--get-regexp", r"^(user|author|committer)\.(name|email)$")
+    names = {name for line in result.lines for name, space, value in [line.partition(" ")] if space and value.strip()}
     env: dict[str, str] = {}
     for who in ("author", "committer"):
         for part, word in (("name", "Yourturn"), ("email", "yourturn@localhost")):
             variable = f"GIT_{who}_{part}".upper()
-            given = os.environ.get(variable) or (part == "email" and os.environ.get("EMAIL"))
-            if not given and not {f"{who}.{part}", f"user.{part}"} & known:
+            set_elsewhere = os.environ.get(variable) or (part == "email" and os.environ.get("EMAIL"))
+            if not set_elsewhere and not {f"{who}.{part}", f"user.{part}"} & names:
                 env[variable] = word
     return env
 
@@ -235,8 +235,8 @@ def identity(folder: str) -> dict[str, str]:
 
 @contextmanager
 def locked(path: Path, patience: float = LONG) -> Iterator[None]:
-    """One process or thread at a time. The file is gone afterwards, and a killed holder holds nothing."""
-    handle = take(path, patience)
+    """Allow one process or thread at a time. The file is removed afterwards; a killed process releases its lock."""
+    handle = acquire(path, patience)
     try:
         yield
     finally:
@@ -245,8 +245,8 @@ def locked(path: Path, patience: float = LONG) -> Iterator[None]:
         os.close(handle)
 
 
-def take(path: Path, patience: float = 0.0) -> int:
-    """The lock's handle; whoever closes it, or dies, gives it back. Busy if somebody else keeps it."""
+def acquire(path: Path, patience: float = 0.0) -> int:
+    """The handle of the lock; closing it, or the end of the process, releases it. Raises Busy if another process holds it."""
     ends = time.monotonic() + patience
     path.parent.mkdir(parents=True, exist_ok=True)
     pause = 0.001
@@ -266,7 +266,7 @@ def take(path: Path, patience: float = 0.0) -> int:
 
 
 def _same(handle: int, path: Path) -> bool:
-    """Is this still the file at that path? Its last holder may have removed it."""
+    """True if the handle is still the file at that path: the last holder may have removed it."""
     try:
         there, here = path.stat(), os.fstat(handle)
     except OSError:

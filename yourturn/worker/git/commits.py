@@ -1,4 +1,4 @@
-"""From a folder with changes to a commit on the right branch, and from there to where the project wants it."""
+"""Commits the changes in a checkout, and merges or pushes the commit as the project's settings say."""
 
 from __future__ import annotations
 
@@ -7,50 +7,50 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import GitTrouble, Invalid, Precondition
-from .command import LONG, Result, attempt, environment, git, identity, locked, run, said
-from .repository import Look, Repository, add_all, at, commit_of, default, is_in, refs, trees
+from .command import LONG, GitResult, attempt, environment, git, identity, locked, reason_of, run
+from .repository import Repository, Status, add_all, commit_of, default_branch, is_ancestor, list_worktrees, refs, repository_at
 
 _REMOTE = 180.0
 
 
-def check(merge: str) -> None:
+def check_merge(merge: str) -> None:
     if merge not in ("none", "ff", "pr"):
         raise Invalid(f"{merge!a} is no way to merge", hint="Choose one of: none, ff, pr.")
 
 
-def committed(repo: Repository, seen: Look, branch: str | None, message: str) -> tuple[str | None, str]:
-    """Commit all that is in a checkout. Its hooks decide as they always do; when they refuse, everything stays as it is."""
+def commit_all(repo: Repository, status: Status, branch: str | None, message: str) -> tuple[str | None, str]:
+    """Commit all changes of a checkout; returns the commit and a report. If a hook refuses, the changes stay uncommitted."""
     for name in ("rebase-merge", "rebase-apply"):
         if Path(repo.gitdir, name).exists():
             raise Precondition(f"A rebase was begun in {repo.top} and not finished", hint="git rebase --continue, or --abort")
-    if seen.unmerged:
-        files = ", ".join(seen.unmerged[:20])
+    if status.unmerged:
+        files = ", ".join(status.unmerged[:20])
         raise Precondition(f"Conflicts are left in {repo.top}", reason=files, hint="Resolve them, then finish again.")
-    aside = f" Left out: {', '.join(seen.nested)}, a repository of its own." if seen.nested else ""
+    left_out = f" Left out: {', '.join(status.nested)}, a repository of its own." if status.nested else ""
     pending = Path(repo.gitdir, "MERGE_HEAD").exists()
-    if not seen.changed and not pending:
-        return seen.head, _where(seen.head, branch) + aside
-    add_all(repo.top, seen)
+    if not status.changed and not pending:
+        return status.head, _where(status.head, branch) + left_out
+    add_all(repo.top, status)
     unsigned = ""
-    found = _commit(repo, message)
-    if found.code != 0 and not pending and attempt(repo.top, "diff", "--cached", "--quiet").code == 0:
-        return seen.head, _where(seen.head, branch) + aside
-    if found.code != 0 and attempt(repo.top, "config", "--type=bool", "commit.gpgsign").text == "true":
-        again = _commit(repo, message, "--no-gpg-sign")
-        if again.code == 0:
-            unsigned = f" It is not signed: {said(found, 1)}"
-        found = again
-    if found.code != 0:
+    result = _commit(repo, message)
+    if result.code != 0 and not pending and attempt(repo.top, "diff", "--cached", "--quiet").code == 0:
+        return status.head, _where(status.head, branch) + left_out
+    if result.code != 0 and attempt(repo.top, "config", "--type=bool", "commit.gpgsign").text == "true":
+        unsigned_result = _commit(repo, message, "--no-gpg-sign")
+        if unsigned_result.code == 0:
+            unsigned = f" It is not signed: {reason_of(result, 1)}"
+        result = unsigned_result
+    if result.code != 0:
         raise Precondition(
             f"The work in {repo.top} could not be committed",
-            reason=said(found),
+            reason=reason_of(result),
             hint="Nothing is lost, everything is still there. If a hook refused it, mend what it names and finish again.",
         )
     sha = commit_of(repo.top, "HEAD")
-    return sha, _where(sha, branch or seen.branch) + aside + unsigned
+    return sha, _where(sha, branch or status.branch) + left_out + unsigned
 
 
-def _commit(repo: Repository, message: str, *more: str) -> Result:
+def _commit(repo: Repository, message: str, *more: str) -> GitResult:
     text = message.replace("\0", "").strip() or "Work of an agent"
     words = ("commit", "--quiet", "--file=-", "--cleanup=whitespace", "--no-edit", *more)
     return attempt(repo.top, *words, input=text.encode(errors="replace"), env=identity(repo.top), limit=LONG)
@@ -62,11 +62,11 @@ def _where(sha: str | None, branch: str | None) -> str:
     return f"Committed {sha[:10]} on {branch}." if branch else f"Committed {sha[:10]}, on no branch: git branch NAME {sha[:10]}"
 
 
-def home_again(repo: Repository, branch: str, standing: str | None, head: str) -> None:
-    """Whatever branch the agent chose to stand on: its commits belong on the task's."""
+def move_to_branch(repo: Repository, branch: str, standing: str | None, head: str) -> None:
+    """Move the task's branch to the agent's commits, if the agent has checked out another branch."""
     full = f"refs/heads/{branch}"
     tip = refs(repo.top, full).get(full)
-    if tip is not None and not is_in(repo.top, tip, head):
+    if tip is not None and not is_ancestor(repo.top, tip, head):
         raise Precondition(
             f"The work in {repo.top} is on {standing or 'no branch'}, not on {branch}",
             reason="the two have gone different ways",
@@ -76,69 +76,70 @@ def home_again(repo: Repository, branch: str, standing: str | None, head: str) -
     git(repo.top, "symbolic-ref", "-m", "turn: finish", "HEAD", full)
 
 
-def merged(folder: str, message: str, commit: str) -> Result:
-    """Merge a commit into what is checked out; conflicts are left for whoever called."""
+def merge_commit(folder: str, message: str, commit: str) -> GitResult:
+    """Merge a commit into the checked-out branch; conflicts are left to the caller."""
     how = ("--ff", "--no-edit", "--no-verify", "--no-gpg-sign", "--no-verify-signatures", "--no-stat", "--quiet")
     return attempt(folder, "merge", *how, "-m", message, commit, env=identity(folder), limit=LONG)
 
 
-# --- and on -----------------------------------------------------------------------------------------------------------
+# --- merge and push ---------------------------------------------------------------------------------------------------
 
 
-def delivered(top: str, branch: str, base: str | None, message: str, merge: str) -> dict[str, Any]:
-    """Merged, or the words for why not and what to type."""
+def deliver(top: str, branch: str, base: str | None, message: str, merge: str) -> dict[str, Any]:
+    """Merge or propose the branch. The `words` say what happened, or why not and which command helps."""
     if merge == "none":
         return {"words": f"Next: git merge {branch}"}
-    repo = at(top)
-    found = refs(top, f"refs/heads/{base}") if base else {}
-    ground = default(repo) if not found else None
-    target = base if found and base else ground[0].removeprefix("origin/") if ground else ""
-    return _forward(repo, branch, target) if merge == "ff" else _proposed(repo, branch, target, message)
+    repo = repository_at(top)
+    target_refs = refs(top, f"refs/heads/{base}") if base else {}
+    default = default_branch(repo) if not target_refs else None
+    target = base if target_refs and base else default[0].removeprefix("origin/") if default else ""
+    return _fast_forward(repo, branch, target) if merge == "ff" else _pull_request(repo, branch, target, message)
 
 
-def _forward(repo: Repository, branch: str, target: str) -> dict[str, Any]:
+def _fast_forward(repo: Repository, branch: str, target: str) -> dict[str, Any]:
     full, mine = f"refs/heads/{target}", f"refs/heads/{branch}"
     with locked(repo.lock("merge")):
-        found = refs(repo.top, full, mine)
-        if full not in found:
+        commits = refs(repo.top, full, mine)
+        if full not in commits:
             return {"words": f"Not merged: there is no branch {target} here. Next: git branch {target} {branch}"}
-        if is_in(repo.top, found[mine], found[full]):
+        if is_ancestor(repo.top, commits[mine], commits[full]):
             return {"merged": True, "words": f"{target} has it already."}
-        if not is_in(repo.top, found[full], found[mine]):
+        if not is_ancestor(repo.top, commits[full], commits[mine]):
             return {"words": f"Not merged: {target} has moved on. Next: git switch {target} && git merge {branch}"}
-        where = next((tree.path for tree in trees(repo) if tree.branch == target and not tree.bare), None)
-        if where is None:
-            git(repo.top, "update-ref", "-m", f"merge {branch}: Fast-forward", full, found[mine], found[full])
+        path = next((tree.path for tree in list_worktrees(repo) if tree.branch == target and not tree.bare), None)
+        if path is None:
+            git(repo.top, "update-ref", "-m", f"merge {branch}: Fast-forward", full, commits[mine], commits[full])
             return {"merged": True, "words": f"{target} has it now."}
-        if attempt(where, "diff", "--quiet", "HEAD").code != 0:
-            return {"words": f"Not merged: {target} has uncommitted changes at {where}. Next: git -C '{where}' merge {branch}"}
-        done = attempt(where, "merge", "--ff-only", "--quiet", "--no-stat", mine, limit=LONG)
-        if done.code != 0:
-            return {"words": f"Not merged: {said(done, 4)} Next: git -C '{where}' merge {branch}"}
+        if attempt(path, "diff", "--quiet", "HEAD").code != 0:
+            return {"words": f"Not merged: {target} has uncommitted changes at {path}. Next: git -C '{path}' merge {branch}"}
+        result = attempt(path, "merge", "--ff-only", "--quiet", "--no-stat", mine, limit=LONG)
+        if result.code != 0:
+            return {"words": f"Not merged: {reason_of(result, 4)} Next: git -C '{path}' merge {branch}"}
     return {"merged": True, "words": f"{target} has it now."}
 
 
-def _proposed(repo: Repository, branch: str, target: str, message: str) -> dict[str, Any]:
+def _pull_request(repo: Repository, branch: str, target: str, message: str) -> dict[str, Any]:
     remotes = git(repo.top, "remote").lines
     remote = "origin" if "origin" in remotes else remotes[0] if len(remotes) == 1 else None
     if remote is None:
         why = "several remotes, none of them origin" if remotes else "no remote"
         return {"words": f"No pull request: the repository has {why}. Next: git merge {branch}"}
     try:
-        pushed = attempt(repo.top, "push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}", limit=_REMOTE)
+        push = attempt(repo.top, "push", "--quiet", remote, f"refs/heads/{branch}:refs/heads/{branch}", limit=_REMOTE)
     except GitTrouble as error:
         return {"words": f"Not pushed: {error}. Next: git push {remote} {branch}"}
-    if pushed.code != 0:
-        return {"words": f"Not pushed: {said(pushed, 4)} Next: git push {remote} {branch}"}
+    if push.code != 0:
+        return {"words": f"Not pushed: {reason_of(push, 4)} Next: git push {remote} {branch}"}
     if shutil.which("gh") is None:
         return {"words": f"Pushed to {remote}. Next: open a pull request from {branch} (gh is not installed)."}
     title, _, body = message.strip().partition("\n")
     words = ["gh", "pr", "create", "--head", branch, "--base", target, f"--title={title or branch}", f"--body={body.strip()}"]
     try:
-        made = run(words, repo.top, env={**environment(), "GH_PROMPT_DISABLED": "1", "NO_COLOR": "1"}, limit=_REMOTE)
+        result = run(words, repo.top, env={**environment(), "GH_PROMPT_DISABLED": "1", "NO_COLOR": "1"}, limit=_REMOTE)
     except GitTrouble as error:
         return {"words": f"Pushed to {remote}, but no pull request: {error}. Next: gh pr create --head {branch}"}
-    url = next((word for word in f"{made.text} {made.err}".split() if word.startswith("https://")), None)
-    if made.code == 0 or (url and "already exists" in made.err):
+    url = next((word for word in f"{result.text} {result.err}".split() if word.startswith("https://")), None)
+    if result.code == 0 or (url and "already exists" in result.err):
         return {"url": url, "words": f"Pull request: {url or 'made'}"}
-    return {"url": None, "words": f"Pushed to {remote}, but no pull request: {said(made, 4)} Next: gh pr create --head {branch}"}
+    why = reason_of(result, 4)
+    return {"url": None, "words": f"Pushed to {remote}, but no pull request: {why} Next: gh pr create --head {branch}"}

@@ -1,8 +1,8 @@
-"""Working in the checkout itself: one task at a time, on whatever branch it stands.
+"""Work in the checkout itself: one task at a time, on the branch that is checked out.
 
-A lock says that a task is being worked on there right now; it goes with the process that holds it. A file beside it says whose
-unfinished work lies there, also when nobody works. A tree with anybody else's changes is refused, so that no task ever
-commits or rolls back what is not its own.
+A lock marks a task that is being worked on; it ends with the process that holds it. A mark, a file beside it, names the task
+whose unfinished work is in the checkout. A checkout with other changes is refused, so that no task commits or rolls back what is
+not its own.
 """
 
 from __future__ import annotations
@@ -15,72 +15,72 @@ from pathlib import Path
 
 from ...core.errors import Busy, Invalid, Precondition
 from . import patches
-from .command import LONG, attempt, git, identity, take
-from .repository import Look, Repository, at, hide, look, snapshot
+from .command import LONG, acquire, attempt, git, identity
+from .repository import Repository, Status, exclude_own_folders, repository_at, snapshot, status_of
 
 FIRST = "Yourturn: what was there before the first commit"
-_held: dict[str, int] = {}
-_guard = threading.Lock()
+_locks: dict[str, int] = {}
+_locks_guard = threading.Lock()
 
 
-def settle(repo: Repository, key: str, patch: str | None, fresh: bool) -> str:
+def take(repo: Repository, key: str, patch: str | None, fresh: bool) -> str:
     """Take the checkout for a task; returns the commit where its work begins."""
     if repo.bare:
         raise Invalid(f"{repo.top} has no files to work in", reason="it is a bare repository", hint="Work in a clone of it.")
-    handle = _taken(repo)
+    handle = _acquire_lock(repo)
     try:
-        hide(repo)
+        exclude_own_folders(repo)
         mark = _read(repo)
-        seen = look(repo.top)
+        status = status_of(repo.top)
         if mark.get("task") != key:
-            if seen.dirty and not fresh:
-                raise _refused(repo, mark.get("task"), seen)
+            if status.dirty and not fresh:
+                raise _refusal(repo, mark.get("task"), status)
             mark = {}
         start = mark.get("start")
-        if start is None or (mark.get("head"), mark.get("branch")) != (seen.head, seen.branch):
-            start = seen.head or _first(repo, key, seen)  # what was committed meanwhile is not ours to roll back
-        _write(repo, {"task": key, "start": start, "head": seen.head, "branch": seen.branch})
-        if patch and not mark and not seen.dirty:
-            patches.laid(repo, key, patch)
+        if start is None or (mark.get("head"), mark.get("branch")) != (status.head, status.branch):
+            start = status.head or _first_commit(repo, key, status)  # commits since then are not the task's to roll back
+        _write(repo, {"task": key, "start": start, "head": status.head, "branch": status.branch})
+        if patch and not mark and not status.dirty:
+            patches.apply(repo, key, patch)
     except BaseException:
         os.close(handle)
         raise
-    with _guard:
-        _held[repo.top] = handle
+    with _locks_guard:
+        _locks[repo.top] = handle
     return start
 
 
 def unfinished(repo: Repository) -> str | None:
-    """The task whose work lies in the checkout and is not committed."""
+    """The task whose uncommitted work is in the checkout."""
     key = _read(repo).get("task")
-    return key if key and look(repo.top).dirty else None
+    return key if key and status_of(repo.top).dirty else None
 
 
 def refused(repo: Repository) -> Precondition | None:
-    """Changes that no task has left there."""
-    hide(repo)
-    seen = look(repo.top)
-    return _refused(repo, None, seen) if seen.dirty and not _read(repo).get("task") else None
+    """The error for changes that belong to no task, if there are some."""
+    exclude_own_folders(repo)
+    status = status_of(repo.top)
+    return _refusal(repo, None, status) if status.dirty and not _read(repo).get("task") else None
 
 
 def leave(top: str) -> None:
-    """Others may come. What lies there, and what was committed, is still marked as the task's own."""
-    with _guard:
-        handle = _held.pop(top, None)
+    """Release the checkout. The mark keeps the task's unfinished work and commits as its own."""
+    with _locks_guard:
+        handle = _locks.pop(top, None)
     if handle is not None:
         try:
-            repo = at(top)
+            repo = repository_at(top)
             mark = _read(repo)
             if mark:
-                seen = look(top)
-                _write(repo, mark | {"head": seen.head, "branch": seen.branch})
+                status = status_of(top)
+                _write(repo, mark | {"head": status.head, "branch": status.branch})
         finally:
             os.close(handle)
 
 
 def done(top: str) -> None:
-    """Nothing of the task lies there any more."""
-    repo = at(top)
+    """Remove the mark: the checkout has no unfinished work of a task."""
+    repo = repository_at(top)
     key = _read(repo).get("task")
     with suppress(OSError):
         _mark(repo).unlink()
@@ -90,7 +90,7 @@ def done(top: str) -> None:
 
 
 def reset(repo: Repository, start: str, branch: str | None) -> None:
-    """Make the checkout what it was at a commit. Its index must hold everything that is to go; ignored files stay."""
+    """Reset the checkout to a commit. The index must have all files that are to be removed; ignored files stay."""
     if git(repo.top, "log", "-1", "--format=%s", start).text == FIRST and branch:
         git(repo.top, "read-tree", "-u", "--reset", start, limit=LONG)
         git(repo.top, "symbolic-ref", "HEAD", f"refs/heads/{branch}")
@@ -102,9 +102,9 @@ def reset(repo: Repository, start: str, branch: str | None) -> None:
     git(repo.top, "reset", "--quiet", "--hard", start, limit=LONG)
 
 
-def _taken(repo: Repository) -> int:
+def _acquire_lock(repo: Repository) -> int:
     try:
-        return take(Path(repo.gitdir, "yourturn-in-place.lock"))
+        return acquire(Path(repo.gitdir, "yourturn-in-place.lock"))
     except Busy:
         raise Precondition(
             f"{_read(repo).get('task') or 'Another task'} is being worked on in {repo.top}",
@@ -113,8 +113,8 @@ def _taken(repo: Repository) -> int:
         ) from None
 
 
-def _refused(repo: Repository, before: str | None, seen: Look) -> Precondition:
-    files = ", ".join(seen.dirty[:5]) + (f" and {len(seen.dirty) - 5} more" if len(seen.dirty) > 5 else "")
+def _refusal(repo: Repository, before: str | None, status: Status) -> Precondition:
+    files = ", ".join(status.dirty[:5]) + (f" and {len(status.dirty) - 5} more" if len(status.dirty) > 5 else "")
     if before:
         hint = f"Finish {before} first, or let each task have a worktree of its own."
         return Precondition(f"{repo.top} holds unfinished work of {before}", reason=files, hint=hint)
@@ -122,9 +122,9 @@ def _refused(repo: Repository, before: str | None, seen: Look) -> Precondition:
     return Precondition(f"{repo.top} has changes that are not committed", reason=files, hint=hint)
 
 
-def _first(repo: Repository, key: str, seen: Look) -> str:
-    """Before the first commit there is nothing to go back to, so what lies there is remembered as a commit on no branch."""
-    sha = git(repo.top, "commit-tree", snapshot(repo, seen), "-m", FIRST, env=identity(repo.top)).text
+def _first_commit(repo: Repository, key: str, status: Status) -> str:
+    """Store the files as a commit on no branch: before the first commit there is nothing else to roll back to."""
+    sha = git(repo.top, "commit-tree", snapshot(repo, status), "-m", FIRST, env=identity(repo.top)).text
     git(repo.top, "update-ref", f"refs/yourturn/start/{key}", sha)
     return sha
 
@@ -134,12 +134,12 @@ def _mark(repo: Repository) -> Path:
 
 
 def _read(repo: Repository) -> dict[str, str | None]:
-    """Whose work lies in the checkout, where it began, and where it stood when it was left."""
+    """The mark: the task, the commit where its work began, and the commit and branch when it was left."""
     try:
-        found = json.loads(_mark(repo).read_text())
+        mark = json.loads(_mark(repo).read_text())
     except (OSError, ValueError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return mark if isinstance(mark, dict) else {}
 
 
 def _write(repo: Repository, mark: dict[str, str | None]) -> None:

@@ -1,18 +1,18 @@
-"""Git care: every task works in a folder and on a branch of its own, and nothing that an agent did is ever lost.
+"""A folder and a branch for each task; no work of an agent is lost.
 
     prepare    a worktree at .yourturn/worktrees/PROJ-42, on the task's branch; the same one again when the task resumes
-    finish     commits everything, and merges as the project says
-    roll_back  keeps everything under refs/yourturn/failed/PROJ-42-1, and starts clean
-    patch_of   unfinished work as text, to go on elsewhere
-    clean      removes the worktrees of ended tasks whose work is safe
+    finish     commits everything, and merges as the project's settings say
+    roll_back  stores everything under refs/yourturn/failed/PROJ-42-1, and resets the folder
+    patch_of   unfinished work as text, for another machine
+    clean      removes the worktrees of ended tasks whose work is committed
 
-A question touches nothing: whoever asks just stops, and finds the folder as it was. Where there is no repository the folder
-itself is the workplace, and the rest does nothing and says so.
+A question changes nothing in the folder. Without a repository the folder itself is the workplace, and the other functions do
+nothing and report so.
 
-How a worktree comes to be is the delicate part, because a worker may be killed at any moment of it. It is made locked and
-detached; dependencies are merged into it, stored work is laid on it; then the branch is created in one step, and
-last the lock is opened. So a branch that exists has everything below it, and a worktree that is still locked by us was never
-given to an agent and is made again. Where the work began stands in refs/yourturn/base/BRANCH.
+A worker may be killed at any point while it makes a worktree. So the worktree is made locked and detached; dependencies are
+merged, a stored patch is applied; then the branch is created in one step, and last the worktree is unlocked. A branch that exists
+is therefore complete, and a worktree that still has our lock was never used by an agent and is made again. The commit where the
+work began is stored in refs/yourturn/base/BRANCH.
 """
 
 from __future__ import annotations
@@ -24,43 +24,43 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...core.errors import GitTrouble, Precondition
-from . import in_place as inplace
+from . import in_place as checkout
 from . import patches
 from .cleanup import clean, worktrees
-from .command import LONG, attempt, git, identity, locked, said, trouble
-from .commits import check, committed, delivered, home_again, merged
+from .command import LONG, attempt, git, identity, locked, reason_of, trouble
+from .commits import check_merge, commit_all, deliver, merge_commit, move_to_branch
 from .repository import (
     Repository,
-    Tree,
-    at,
+    Worktree,
     check_names,
     commit_of,
-    default,
+    default_branch,
+    exclude_own_folders,
     find,
-    forget,
-    hide,
-    home,
-    look,
+    list_worktrees,
     refs,
+    remove_worktree,
+    repository_at,
     snapshot,
+    status_of,
     tree_of,
-    trees,
+    worktrees_folder,
 )
 
 __all__ = [
-    "Workplace", "clean", "finish", "identity", "lay", "leave", "patch_of", "prepare", "refused", "roll_back", "room",
-    "unfinished", "worktrees",
+    "Workplace", "apply_patch", "clean", "finish", "identity", "leave", "patch_of", "prepare", "refused", "roll_back",
+    "supports_parallel", "unfinished", "worktrees",
 ]  # fmt: skip
 
-_NOBODY = "There is no repository here: the files are as they were left."
+_NO_REPOSITORY = "There is no repository here: the files are as they were left."
 
 
 class Workplace(NamedTuple):
-    folder: str  # where the agent works
-    branch: str | None  # what its work is committed on
-    base: str | None  # what it is based on: a branch's name, or a commit in the checkout itself
-    repo: str | None  # the checkout of the person
-    own: bool  # a worktree of its own
+    folder: str  #: where the agent works
+    branch: str | None  #: the branch of its commits
+    base: str | None  #: a branch's name; in the checkout itself, a commit
+    repo: str | None  #: the person's checkout
+    own: bool  #: it is a worktree of its own
 
 
 def prepare(
@@ -73,121 +73,121 @@ def prepare(
     base: str | None = None,
     in_place: bool = False,
 ) -> Workplace:
-    """A folder to work in. Made before, it comes back as it is."""
+    """The folder of a task. One that exists is returned unchanged."""
     repo = find(root)
     if repo is None:
         return Workplace(os.path.realpath(root), None, None, None, False)
     check_names(key, branch)
-    ground = _ground(repo, base)
-    if in_place or ground is None:
-        start = inplace.settle(repo, key, patch, fresh=ground is None)
-        return Workplace(str(Path(repo.top, repo.prefix)), look(repo.top).branch, start, repo.top, False)
+    base_commit = _base_commit(repo, base)
+    if in_place or base_commit is None:
+        start = checkout.take(repo, key, patch, fresh=base_commit is None)
+        return Workplace(str(Path(repo.top, repo.prefix)), status_of(repo.top).branch, start, repo.top, False)
     with locked(repo.lock(key)):
-        known = trees(repo)
-        path = Path(os.path.realpath(home(root, known[0]) / key))
-        if not _usable(repo, known, path, branch):
-            _make(repo, path, key, branch, ground, needs, patch)
+        existing = list_worktrees(repo)
+        path = Path(os.path.realpath(worktrees_folder(root, existing[0]) / key))
+        if not _is_usable(repo, existing, path, branch):
+            _create(repo, path, key, branch, base_commit, needs, patch)
     folder = path / repo.prefix
     folder.mkdir(parents=True, exist_ok=True)
-    return Workplace(str(folder), branch, ground[0], repo.top, True)
+    return Workplace(str(folder), branch, base_commit[0], repo.top, True)
 
 
-def room(root: Path) -> bool:
-    """Can several tasks work here at once? Where there are no commits yet, they would share one checkout."""
+def supports_parallel(root: Path) -> bool:
+    """True if several agents can work at once. Before the first commit they would share the checkout."""
     repo = find(root)
-    return repo is None or default(repo) is not None
+    return repo is None or default_branch(repo) is not None
 
 
 def unfinished(root: Path) -> str | None:
-    """The task whose unfinished work lies in the checkout itself."""
+    """The task whose unfinished work is in the checkout itself."""
     repo = find(root)
-    return None if repo is None or repo.bare else inplace.unfinished(repo)
+    return None if repo is None or repo.bare else checkout.unfinished(repo)
 
 
 def refused(root: Path) -> Precondition | None:
-    """Why the checkout itself cannot be worked in: somebody's changes lie there, and they belong to no task."""
+    """Why the checkout itself cannot be used: it has changes that belong to no task, or cannot be written."""
     repo = find(root)
     try:
-        return None if repo is None or repo.bare or default(repo) is None else inplace.refused(repo)
+        return None if repo is None or repo.bare or default_branch(repo) is None else checkout.refused(repo)
     except OSError as error:
         where = f"{error.filename}: {error.strerror}"
         return Precondition(f"{root} cannot be worked in", reason=where, hint="Work in a folder that you may write to.")
 
 
 def leave(place: Workplace) -> None:
-    """The session ends and the work stays. Only a checkout that is shared has to be told."""
+    """The session ends, the work stays. A shared checkout is released."""
     if place.repo is not None and not place.own:
-        inplace.leave(place.repo)
+        checkout.leave(place.repo)
 
 
 def finish(place: Workplace, message: str, merge: str = "none") -> dict[str, Any]:
-    """Commit everything, then merge: none, ff or pr. What cannot be merged is said, and stays committed on its branch."""
-    check(merge)
+    """Commit everything, then merge: none, ff or pr. If the merge fails, `words` says why, and the branch keeps the commit."""
+    check_merge(merge)
     nothing = {"commit": None, "merged": False, "url": None, "words": "Nothing was changed."}
     if place.repo is None:
-        return nothing | {"words": _NOBODY}
-    repo = _here(place)
-    seen = look(repo.top)
-    start = _start(repo, place)
-    if seen.head is None and start and snapshot(repo, seen) == tree_of(repo.top, start):
-        sha, words = None, ""  # what lies there is not the agent's to commit
+        return nothing | {"words": _NO_REPOSITORY}
+    repo = _repository_of(place)
+    status = status_of(repo.top)
+    start = _start_of(repo, place)
+    if status.head is None and start and snapshot(repo, status) == tree_of(repo.top, start):
+        sha, words = None, ""  # the files were there before the agent
     else:
-        sha, words = committed(repo, seen, place.branch if place.own else seen.branch, message)
-    if place.own and place.branch and sha and seen.branch != place.branch:
-        home_again(repo, place.branch, seen.branch, sha)
+        sha, words = commit_all(repo, status, place.branch if place.own else status.branch, message)
+    if place.own and place.branch and sha and status.branch != place.branch:
+        move_to_branch(repo, place.branch, status.branch, sha)
     if not place.own:
-        inplace.done(place.repo)
+        checkout.done(place.repo)
     if sha is None or sha == start:
         return nothing
     if not place.own or not place.branch:
         return nothing | {"commit": sha, "merged": True, "words": words}
-    more = delivered(place.repo, place.branch, place.base, message, merge)
+    more = deliver(place.repo, place.branch, place.base, message, merge)
     return nothing | {"commit": sha, **more, "words": f"{words} {more['words']}"}
 
 
 def roll_back(place: Workplace, key: str) -> str | None:
-    """Back to where the work began. Everything that was there is kept; the name under which, or None if there was nothing."""
+    """Reset the folder to the start of the work. Returns the ref that stores the work, or None without any."""
     if place.repo is None:
         return None
-    repo = _here(place)
-    seen = look(repo.top)
-    start = _start(repo, place)
-    tree = snapshot(repo, seen)
-    kept = None
-    if start is None or seen.head != start or tree != tree_of(repo.top, start):
-        kept = _keep(repo, key, seen.head, tree)
+    repo = _repository_of(place)
+    status = status_of(repo.top)
+    start = _start_of(repo, place)
+    tree = snapshot(repo, status)
+    ref = None
+    if start is None or status.head != start or tree != tree_of(repo.top, start):
+        ref = _store(repo, key, status.head, tree)
         for folder in ("rebase-merge", "rebase-apply"):
             if Path(repo.gitdir, folder).exists():
                 attempt(repo.top, "rebase", "--quit")
         if start is not None:
             git(repo.top, "read-tree", "--reset", tree)
-            inplace.reset(repo, start, place.branch)
+            checkout.reset(repo, start, place.branch)
     if not place.own:
-        inplace.done(place.repo)
-    return kept
+        checkout.done(place.repo)
+    return ref
 
 
 def patch_of(place: Workplace) -> str:
-    """Everything that is not merged since the work began: committed or not, new and binary files too. Empty if nothing."""
+    """All changes since the work began, committed or not, with new and binary files; '' without any."""
     if place.repo is None:
         return ""
-    repo = _here(place)
-    start = _start(repo, place)
-    return patches.taken(repo, start) if start else ""
+    repo = _repository_of(place)
+    start = _start_of(repo, place)
+    return patches.create(repo, start) if start else ""
 
 
-def lay(place: Workplace, key: str, patch: str) -> None:
-    """Bring work back that was put aside, into a folder that has none."""
-    patches.laid(_here(place), key, patch)
+def apply_patch(place: Workplace, key: str, patch: str) -> None:
+    """Apply stored work to a folder without changes."""
+    patches.apply(_repository_of(place), key, patch)
 
 
-def _here(place: Workplace) -> Repository:
-    """The checkout of a place. An agent may have removed the folder that it stood in, or all of it."""
+def _repository_of(place: Workplace) -> Repository:
+    """The repository of a place. The agent may have removed the folder, or the whole worktree."""
     folder = Path(place.folder)
     while not folder.is_dir():
         folder = folder.parent
     if not place.own:
-        return at(str(folder))
+        return repository_at(str(folder))
     repo = find(folder)
     if repo is None or repo.gitdir == repo.common or not Path(place.folder).is_relative_to(repo.top):
         raise GitTrouble(
@@ -201,22 +201,22 @@ def _here(place: Workplace) -> Repository:
 # --- making a worktree --------------------------------------------------------------------------------------------------
 
 
-def _ground(repo: Repository, base: str | None) -> tuple[str, str] | None:
-    """What new work is based on, by name and commit."""
+def _base_commit(repo: Repository, base: str | None) -> tuple[str, str] | None:
+    """The name and commit that new work is based on."""
     if base is None:
-        return default(repo)
+        return default_branch(repo)
     sha = commit_of(repo.top, base)
     if sha is None:
         raise Precondition(f"There is no branch or commit {base!a} in {repo.top}", hint="See: git branch --all")
     return base, sha
 
 
-def _usable(repo: Repository, known: list[Tree], path: Path, branch: str) -> bool:
-    """Is the worktree there, and whole? What is in the way of a new one is cleared, or named."""
-    mine = next((tree for tree in known if os.path.realpath(tree.path) == str(path)), None)
+def _is_usable(repo: Repository, existing: list[Worktree], path: Path, branch: str) -> bool:
+    """True if the worktree exists and is complete. Otherwise clears the way for a new one, or raises."""
+    mine = next((tree for tree in existing if os.path.realpath(tree.path) == str(path)), None)
     if mine is not None and path.is_dir() and not mine.half_made:
         return True
-    other = next((tree for tree in known if tree.branch == branch and tree is not mine), None)
+    other = next((tree for tree in existing if tree.branch == branch and tree is not mine), None)
     if other is not None:
         raise Precondition(
             f"The branch {branch} is checked out at {other.path}",
@@ -224,70 +224,70 @@ def _usable(repo: Repository, known: list[Tree], path: Path, branch: str) -> boo
             hint=f"Leave it there: git -C '{other.path}' switch --detach",
         )
     if mine is not None:
-        forget(repo, mine.path)
-    if path.is_dir() and any(path.iterdir()):  # not a worktree of this repository, so not ours to remove
+        remove_worktree(repo, mine.path)
+    if path.is_dir() and any(path.iterdir()):  # not a worktree of this repository, so it is kept
         number = next(n for n in range(1, 10_000) if not path.with_name(f"{path.name}.aside-{n}").exists())
         path.rename(path.with_name(f"{path.name}.aside-{number}"))
     return False
 
 
-def _make(
-    repo: Repository, path: Path, key: str, branch: str, ground: tuple[str, str], needs: Sequence[str], patch: str | None
+def _create(
+    repo: Repository, path: Path, key: str, branch: str, base_commit: tuple[str, str], needs: Sequence[str], patch: str | None
 ) -> None:
     start_ref, full = f"refs/yourturn/base/{branch}", f"refs/heads/{branch}"
-    elsewhere = f"refs/remotes/origin/{branch}"
-    there = refs(repo.top, full, start_ref, elsewhere)
-    exists = full in there
-    begun = patches.read(patch).base if patch else None
-    if begun is not None and not exists and commit_of(repo.top, begun) is None:
-        begun = None
-    fresh = not exists and elsewhere not in there and begun is None
-    point = there.get(full) or begun or there.get(elsewhere) or ground[1]
+    remote_branch = f"refs/remotes/origin/{branch}"
+    existing = refs(repo.top, full, start_ref, remote_branch)
+    exists = full in existing
+    patch_base = patches.read(patch).base if patch else None
+    if patch_base is not None and not exists and commit_of(repo.top, patch_base) is None:
+        patch_base = None
+    fresh = not exists and remote_branch not in existing and patch_base is None
+    point = existing.get(full) or patch_base or existing.get(remote_branch) or base_commit[1]
     with locked(repo.lock("worktrees")):
-        hide(repo)
+        exclude_own_folders(repo)
         words = (str(path), branch) if exists else ("--detach", str(path), point)
         git(repo.top, "worktree", "add", "--lock", "--no-checkout", *words)
     try:
-        found = attempt(str(path), "checkout", "--quiet", "--force", limit=LONG)
-        if found.code != 0:
-            raise trouble(f"The worktree of {key} could not be filled", found)
+        result = attempt(str(path), "checkout", "--quiet", "--force", limit=LONG)
+        if result.code != 0:
+            raise trouble(f"The worktree of {key} could not be filled", result)
         if fresh:
             for need in needs:
-                _bring_in(str(path), key, branch, need)
+                _merge_dependency(str(path), key, branch, need)
         if patch:
-            patches.laid(at(str(path)), key, patch)
+            patches.apply(repository_at(str(path)), key, patch)
         if not exists:
             head = (commit_of(str(path), "HEAD") if needs else None) or point
-            start = head if elsewhere not in there or begun else _fork(str(path), ground[1], head)
+            start = head if remote_branch not in existing or patch_base else _merge_base(str(path), base_commit[1], head)
             lines = f"update {start_ref} {start}\ncreate {full} {head}\n"
             git(repo.top, "update-ref", "-m", f"turn: {key}", "--stdin", input=lines.encode())
             git(str(path), "symbolic-ref", "-m", f"turn: {key}", "HEAD", full)
         git(repo.top, "worktree", "unlock", str(path))
     except BaseException:
         with suppress(Exception):
-            forget(repo, str(path))
+            remove_worktree(repo, str(path))
         raise
 
 
-def _fork(folder: str, one: str, other: str) -> str:
-    found = attempt(folder, "merge-base", one, other)
-    return found.text if found.code == 0 else other
+def _merge_base(folder: str, commit: str, other: str) -> str:
+    result = attempt(folder, "merge-base", commit, other)
+    return result.text if result.code == 0 else other
 
 
-def _bring_in(folder: str, key: str, branch: str, need: str) -> None:
-    """Merge a dependency's branch. One that does not exist has been merged and removed, or never had any work."""
+def _merge_dependency(folder: str, key: str, branch: str, need: str) -> None:
+    """Merge the branch of a dependency, if it exists: it may be merged and removed, or never have had commits."""
     names = (f"refs/heads/{need}", f"refs/remotes/origin/{need}")
-    found = refs(folder, *names)
-    sha = next((found[name] for name in names if name in found), None)
+    commits = refs(folder, *names)
+    sha = next((commits[name] for name in names if name in commits), None)
     if sha is None or need == branch:
         return
-    done = merged(folder, f"Bring in {need} for {key}", sha)
-    if done.code == 0:
+    result = merge_commit(folder, f"Bring in {need} for {key}", sha)
+    if result.code == 0:
         return
     files = [os.fsdecode(name) for name in git(folder, "diff", "--name-only", "--diff-filter=U", "-z").out.split(b"\0") if name]
     raise Precondition(
         f"{key} cannot start: what it depends on does not fit together",
-        reason=f"{need} conflicts in {', '.join(files[:20])}" if files else f"{need} cannot be merged: {said(done)}",
+        reason=f"{need} conflicts in {', '.join(files[:20])}" if files else f"{need} cannot be merged: {reason_of(result)}",
         hint=f"Make the branch {branch} yourself, merge {need} into it, commit, leave it; then the task starts from there.",
     )
 
@@ -295,25 +295,25 @@ def _bring_in(folder: str, key: str, branch: str, need: str) -> None:
 # --- rolling back -------------------------------------------------------------------------------------------------------
 
 
-def _start(repo: Repository, place: Workplace) -> str | None:
-    """The commit where the work began."""
+def _start_of(repo: Repository, place: Workplace) -> str | None:
+    """The commit where the work of a place began."""
     if not place.own:
         return place.base
     name = f"refs/yourturn/base/{place.branch}"
-    found = refs(repo.top, name).get(name)
-    if found is None and place.base:
-        fork = attempt(repo.top, "merge-base", "HEAD", place.base)
-        found = fork.text if fork.code == 0 else None
-    return found or commit_of(repo.top, "HEAD")
+    start = refs(repo.top, name).get(name)
+    if start is None and place.base:
+        base = attempt(repo.top, "merge-base", "HEAD", place.base)
+        start = base.text if base.code == 0 else None
+    return start or commit_of(repo.top, "HEAD")
 
 
-def _keep(repo: Repository, key: str, head: str | None, tree: str) -> str:
-    """A commit of everything, under the first free number."""
+def _store(repo: Repository, key: str, head: str | None, tree: str) -> str:
+    """Commit a tree under the first free number."""
     words = ("commit-tree", tree, *(("-p", head) if head else ()), "-m", f"What {key} had when it was rolled back")
     sha = git(repo.top, *words, env=identity(repo.top)).text
-    taken = set(git(repo.top, "for-each-ref", "--format=%(refname)", "refs/yourturn/failed/").lines)
+    create = set(git(repo.top, "for-each-ref", "--format=%(refname)", "refs/yourturn/failed/").lines)
     for number in range(1, 100_000):
         name = f"refs/yourturn/failed/{key}-{number}"
-        if name not in taken and attempt(repo.top, "update-ref", name, sha, "0" * len(sha)).code == 0:
+        if name not in create and attempt(repo.top, "update-ref", name, sha, "0" * len(sha)).code == 0:
             return name
     raise Precondition(f"There are too many failed tries of {key}", hint="Remove some: git update-ref -d refs/yourturn/failed/…")

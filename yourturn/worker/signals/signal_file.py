@@ -38,10 +38,10 @@ class SignalFile:
         finally:
             os.close(handle)
         if not keep:
-            self.forget()
+            self.remove()
         return data
 
-    def forget(self) -> None:
+    def remove(self) -> None:
         with suppress(OSError):
             self.path.unlink()
 
