@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from yourturn.core.errors import StoreTrouble
-from yourturn.db.backend import Again
+from yourturn.db.backend import Conflict
 
 from .processes import raw
 
@@ -37,7 +37,7 @@ def test_more_than_a_socket_takes_at_once(store):
 
 def test_nothing_is_done_behind_an_error(store):
     _often(store)
-    with pytest.raises(Again), store.begin() as run:
+    with pytest.raises(Conflict), store.begin() as run:
         run.later("UPDATE projects SET name = :name", {"name": "new"})
         run.must("UPDATE projects SET name = :name WHERE id = :id", {"name": "newer", "id": -1})
         run.later("UPDATE workspaces SET settings = :broken", {"broken": "{"})

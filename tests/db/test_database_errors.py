@@ -15,7 +15,7 @@ from yourturn.client import Client
 from yourturn.config import connect, init, open_store
 from yourturn.core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble, Usage, YourturnError
 from yourturn.db import schema
-from yourturn.db.backend import Again
+from yourturn.db.backend import Conflict
 from yourturn.db.sqlite import SqliteStore
 from yourturn.desk.desk import Desk
 from yourturn.health import doctor
@@ -138,7 +138,7 @@ def test_a_locked_table(dialect, address, open_desk):
         with raw(address) as holder:
             holder("BEGIN")
             holder("LOCK TABLE tasks IN ACCESS EXCLUSIVE MODE")
-            with pytest.raises(Busy), desk.desk.store._trouble():
+            with pytest.raises(Busy), desk.desk.store._translating():
                 run("SELECT 1 FROM tasks")
             holder("ROLLBACK")
 
@@ -310,7 +310,7 @@ def test_a_server_without_a_desk(dialect, new_db, postgres_server):
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_a_connection_that_breaks_changes_nothing_and_is_replaced(desk, address, dialect):
     desk.create("A")
-    with raw(address) as run, pytest.raises(Again), desk.desk.store.begin() as inside:
+    with raw(address) as run, pytest.raises(Conflict), desk.desk.store.begin() as inside:
         inside("UPDATE tasks SET title = 'lost'")
         run(f"SELECT pg_terminate_backend({inside('SELECT pg_backend_pid()').fetchone()[0]})")
         inside("SELECT 1")

@@ -117,10 +117,10 @@ def test_off_they_are_not_there(dialect, new_db):
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("wish", ["claim", "claim:once", ":before-commit", "stop:claim", "go:claim:before-commit", "record:x"])
-def test_a_wish_that_means_nothing_is_refused(address, monkeypatch, wish):
-    monkeypatch.setenv("YOURTURN_FAULT", wish)
-    with pytest.raises(Usage, match="is no failpoint"):
+@pytest.mark.parametrize("fault", ["claim", "claim:once", ":before-commit", "stop:claim", "go:claim:before-commit", "record:x"])
+def test_an_invalid_failpoint_is_refused(address, monkeypatch, fault):
+    monkeypatch.setenv("YOURTURN_FAULT", fault)
+    with pytest.raises(Usage, match="Invalid failpoint"):
         connect(address, as_="human:ana", env={})
 
 

@@ -13,7 +13,7 @@ from yourturn.core.canonical_json import digest
 from yourturn.core.decide import decide
 from yourturn.core.errors import NotFound, Precondition
 from yourturn.core.model import SYSTEM
-from yourturn.db.backend import Again
+from yourturn.db.backend import Conflict
 from yourturn.db.unit_of_work import UnitOfWork
 from yourturn.desk.desk import Desk
 
@@ -38,7 +38,7 @@ def test_a_decision_on_an_old_version_is_not_saved(desk, agent, clock):
     clock.advance(minutes=2)
     agent.heartbeat(claim)
     ends = agent.show("PROJ-1")["claim"]["expires_at"]
-    with pytest.raises(Again), store.begin() as run:
+    with pytest.raises(Conflict), store.begin() as run:
         tx = _tx(desk, run)
         tx.save(decide(old, beat, clock() - 60_000_000))
         tx.write()
@@ -50,7 +50,7 @@ def test_a_question_that_is_not_pending_is_not_closed(desk, agent, clock):
     agent.ask("PROJ-1", "Which?")
     store = desk.desk.store
     answer = say("answer", desk.who, task=1, question_id=1, value="that")
-    with pytest.raises(Again), store.begin() as run:
+    with pytest.raises(Conflict), store.begin() as run:
         tx = _tx(desk, run)
         decision = decide(tx.case(1)[0], answer, clock())
         run("UPDATE questions SET status = 'cancelled', responded_by = 'system', responded_at = 1 WHERE id = 1")
@@ -65,7 +65,7 @@ def test_a_permission_used_by_another_call_is_not_used(desk, agent, clock):
     desk.approve("Q1")
     store = desk.desk.store
     use = say("use", agent.who, task=1, question_id=1, by="s/c1", digest=digest("Push?"))
-    with pytest.raises(Again), store.begin() as run:
+    with pytest.raises(Conflict), store.begin() as run:
         tx = _tx(desk, run)
         decision = decide(tx.case(1, 1)[0], use, clock())
         run("UPDATE questions SET used_by = 's/c2' WHERE id = 1")
@@ -84,7 +84,7 @@ def test_a_step_of_another_writer_is_not_changed(desk, agent, clock, faster):
     agent.record(claim, [step])
     store = desk.desk.store
     write = say("step", agent.who, task=1, steps=[{**step, "status": "completed"}], claim=claim["token"])
-    with pytest.raises(Again), store.begin() as run:
+    with pytest.raises(Conflict), store.begin() as run:
         tx = _tx(desk, run)
         decision = decide(tx.cases.with_steps(tx.case(1)[0], ["000001"]), write, clock())
         run(f"UPDATE steps SET {faster}")
@@ -99,7 +99,7 @@ def test_a_transaction_that_loses_a_race_runs_again(desk):
     def look(reader, done):
         seen.append(done.task)
         if len(seen) < 3:
-            raise Again
+            raise Conflict
         return "told"
 
     assert desk.desk.do(say("create", desk.who, title="A", project="PROJ"), look) == "told"

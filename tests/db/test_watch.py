@@ -123,7 +123,7 @@ def test_without_a_notification_the_watcher_looks_by_itself(open_desk, address, 
             "INSERT INTO events (workspace_id, task_id, n, at, actor, action, data, prev, hash) "
             "VALUES (1, NULL, 2, 1, 'human:quiet', 'user_set', '{}', '', '')"
         )
-        assert watcher.awake.acquire(timeout=other.desk.store.pulse + 2)
+        assert watcher.awake.acquire(timeout=other.desk.store.poll_interval + 2)
     watcher.join(10)
     assert watcher.seen[0][1]["actor"] == "human:quiet"
 

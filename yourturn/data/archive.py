@@ -241,7 +241,7 @@ def bring_in(desk: Desk, path: str, dry_run: bool = False, progress: Progress | 
     found = {"format": FORMAT, "found": counts.get("tasks", 0), "dry_run": dry_run}
 
     def move(tx: UnitOfWork) -> dict[str, Any]:
-        dump.alone(tx.store, tx.run)
+        dump.lock_tables(tx.store, tx.run)
         work = dump.holds_work(tx.store, tx.run)
         if work:
             other = _other(tx, path)

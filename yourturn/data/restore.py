@@ -27,7 +27,7 @@ from ..config.init_desk import make_folder
 from ..core.errors import BadDatabase, Busy, Invalid, NoDesk, NotAllowed, Precondition, SchemaMismatch
 from ..core.model import Who
 from ..db import dump, schema
-from ..db.backend import Again, Store
+from ..db.backend import Conflict, Store
 from ..db.dump import Row
 from ..desk.desk import Desk
 from . import archive
@@ -149,7 +149,7 @@ def _replaced(store: Store, found: Source, who: Who, file: str, force: bool) -> 
     for attempt in range(_ATTEMPTS):
         try:
             return _once(store, found, who, file, force)
-        except Again:
+        except Conflict:
             time.sleep(0.01 * 2**attempt)
     raise Busy("Too many others are at this desk", hint="Nothing was changed. Try again.")
 
@@ -166,7 +166,7 @@ def _once(store: Store, found: Source, who: Who, file: str, force: bool) -> dict
 def _in_one_go(store: Store, found: Source, who: Who, file: str, aside: str | None) -> dict[str, Any]:
     kept = None
     with store.begin("restore") as run:
-        dump.alone(store, run)
+        dump.lock_tables(store, run)
         work = dump.holds_work(store, run)
         if work and aside is None:
             hint = "Say --force to replace it; it is written to a file beside it first."

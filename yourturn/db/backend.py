@@ -1,12 +1,12 @@
-"""A database, as far as the desk knows one.
+"""The interface of a database: `Store`.
 
-A dialect is how to connect, how to begin, how to wait for news, and a few words (`words`); the SQL is the same for all.
+A dialect (sqlite.py, postgres.py) implements connecting, transactions and waiting, and fills in a few words (`words`). The
+SQL is the same for both.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from typing import Any
@@ -16,14 +16,13 @@ from ..core.errors import Busy
 from . import sql_loader
 from .case_cache import CaseCache
 
-#: One project, so that the planner can use the indexes that begin with it; and what there is to know about it.
+#: One project by its key, so that the planner can use the indexes that begin with it.
 OF_PROJECT = "t.project_id = (SELECT x.id FROM projects x WHERE x.workspace_id = :workspace AND x.key = :project)"
-HOME = ", p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at"
-FROM_HOME = " JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id"
+PROJECT_COLUMNS = ", p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at"
+JOIN_PROJECT = " JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id"
 
-#: What else there is to read of a task: 1 if it has open questions, 2 if it has neighbours. (An EXISTS here made PostgreSQL
-#: read all tasks into a hash table, to ask it about one.)
-NEAR = (
+#: Bits: 1 if the task has open questions, 2 if it has neighbours. (With EXISTS, PostgreSQL hashes the whole table for one task.)
+RELATED = (
     "CASE WHEN (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.responded_at IS NULL LIMIT 1) = 1 "
     "THEN 1 ELSE 0 END + "
     "CASE WHEN t.parent_id IS NOT NULL OR (SELECT 1 FROM deps d WHERE d.task_id = t.id LIMIT 1) = 1 "
@@ -39,32 +38,34 @@ DESCENDANTS = (
 )
 
 
-class Again(Busy):
-    """The transaction lost a race and left nothing behind: it is run again. A read that lost one reports it."""
+class Conflict(Busy):
+    """The transaction lost a race and left nothing behind. The desk runs it again."""
 
     def __init__(self, why: str = "") -> None:
-        super().__init__("Somebody else was faster", reason=why, hint="Nothing was changed. Try again.")
+        super().__init__("Another change was faster", reason=why, hint="Nothing was changed. Try again.")
 
 
 class Store:
     dialect = ""
     url = ""
     words: dict[str, str] = {}
-    pulse = 1.0
-    batch_inserts = True  #: several rows are inserted in one statement
+    triggers: frozenset[str] = frozenset()  #: triggers that guard the rows
+    poll_interval = 1.0  #: seconds between two polls of a watcher that is not notified
+    batch_inserts = True  #: several events are inserted in one statement
 
     def __init__(self) -> None:
         self.query = sql_loader.queries(self.words)
         self.case_cache = CaseCache()
-        self.picks: dict[tuple[bool, ...], str] = {}  #: what asks for the next task, see tx.pick
+        self.picks: dict[tuple[bool, ...], str] = {}  #: queries for the next task, see CaseLoader.pick
         self._settings: dict[tuple[str, str], dict[str, Any]] = {}
-        self.totals: dict[int, Any] = {}  #: what was counted before and cannot change, by workspace; see client/queries.py
+        self.totals: dict[int, Any] = {}  #: counts of closed questions, which cannot change; see client/queries.py
 
     def begin(self, what: str = "", *, write: bool = True) -> AbstractContextManager[Any]:
-        """One transaction. `what` names the change that is made in it, for failpoints."""
+        """One transaction. `what` names the change, for failpoints."""
         raise NotImplementedError
 
     def reading(self) -> AbstractContextManager[Any]:
+        """No transaction: each statement, or batch of statements, has its own snapshot."""
         raise NotImplementedError
 
     def script(self, run: Any, statements: list[str]) -> None:
@@ -78,53 +79,53 @@ class Store:
         raise NotImplementedError
 
     def copy(self, path: str) -> bool:
-        """A consistent copy of the whole database in one file, checked; False where a database is no file."""
+        """Write a consistent, checked copy of the database to a file; False if the database is not a file."""
         return False
 
     def lock_all(self, run: Any, tables: list[str]) -> None:
-        """Nobody else writes until this transaction ends; where writers queue anyway, that is so already."""
+        """Block other writers until this transaction ends. On SQLite writers queue anyway."""
 
     def clear(self, run: Any, tables: list[str]) -> bool:
-        """Take all rows away, and leave readers what they are reading; False where dropping the tables does that as well."""
+        """Delete all rows without blocking readers; False where dropping the tables does not block them either."""
         return False
 
     def renumber(self, run: Any, numbered: list[tuple[str, str]]) -> None:
-        """Rows were written with their numbers: the next ones go on behind them."""
+        """Set the sequences behind the highest number of each table."""
 
     def lock_graph(self, run: Any, workspace: int) -> None:
-        """Two new dependencies could close a circle that neither sees: concurrent writers queue here."""
+        """Serialize writers of dependencies: two at once could close a cycle that neither sees."""
 
     def lock_version(self, run: Any, task: int, version: int) -> None:
-        """Lock a row that was remembered, not read; Again if its version is another. For concurrent writers only."""
+        """Lock a row whose case was remembered. Raises Conflict if its version has changed. PostgreSQL only."""
 
     def lock_key(self, run: Any, workspace: int, key: str) -> None:
-        """Two requests with one idempotency key: the second waits here for the first one's reply."""
+        """Serialize requests with the same idempotency key: the second waits for the first one's reply."""
 
     def wait(self, seconds: float) -> bool:
+        """Sleep until something may have changed, at most so many seconds. False if the time is over."""
         raise NotImplementedError
 
     def check(self) -> list[str]:
-        """What the database itself finds wrong."""
+        """Problems that the database itself reports."""
         raise NotImplementedError
 
     def held_back(self, seconds: float = 60.0) -> list[str]:
-        """Which transactions, open for so long, keep readers of the event log from going on."""
+        """Transactions that have been open for so many seconds and hold readers of the event log back."""
         return []
 
-    def _unguarded(self, triggers: Iterable[str]) -> list[str]:
-        gone = set(re.findall(r"CREATE TRIGGER (\w+)", self.words["append_only"] + self.words["checks"])) - set(triggers)
-        return [f"the trigger {name}, which guards the rows, is missing" for name in sorted(gone)]
+    def _missing_triggers(self, existing: Iterable[str]) -> list[str]:
+        return [f"the trigger {name}, which guards the rows, is missing" for name in sorted(self.triggers.difference(existing))]
 
     def close(self) -> None:
         raise NotImplementedError
 
     def settings(self, project: str, workspace: str) -> dict[str, Any]:
-        """The project's word over the workspace's over the defaults."""
-        known = self._settings.get((project, workspace))
-        if known is None:
-            known = settings.defaults() | json.loads(workspace) | json.loads(project)
-            self._settings[project, workspace] = known
-        return known
+        """The project's settings over the workspace's over the defaults."""
+        merged = self._settings.get((project, workspace))
+        if merged is None:
+            merged = settings.defaults() | json.loads(workspace) | json.loads(project)
+            self._settings[project, workspace] = merged
+        return merged
 
 
 class Queries:

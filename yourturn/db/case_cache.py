@@ -1,17 +1,16 @@
-"""Cases as this process last saw them, so that it need not read them again before each move.
+"""Case cache: the cases that this process has just written, so that the next move does not read them again.
 
-A case that was just written is known. The next move of the same task is decided on the remembered case, and the write compares
-(unit_of_work): the task's version, which grows with everything that changes the task or its questions, the settings of
-project and workspace, and the fence, which a restore moves. If one of them differs, nothing is written, the case is forgotten,
-and the move runs again on fresh rows. The same happens when the decision is an error: no move is refused because of an old
-case. So a remembered case can be wrong, and only costs a second attempt.
+The next move of the same task is decided on the remembered case, and its write compares (UnitOfWork.write): the task's version,
+which grows with every change of the task or its questions, the settings of project and workspace, and the time of the last
+restore. If one differs, nothing is written, the case is forgotten, and the move runs again on fresh rows. The same happens
+when the decision is an error: no move is refused because of an old case. So a stale case only costs a second attempt.
 
-Only tasks that stand alone are remembered: without neighbours, not even ended ones, which could be reopened. A neighbour can
-change without touching the task's row. A task that gets its first neighbour has its version raised (UnitOfWork._save_needs),
-so a remembered case that does not know of it is noticed, too.
+Only tasks without neighbours are remembered, because a neighbour can change without touching the task's row. Ended neighbours
+count, as they can be reopened. A task that gets its first neighbour has its version raised (UnitOfWork._save_needs), so a
+remembered case without that neighbour is noticed.
 
-The database's clock is remembered with the case and goes on by this machine's monotonic one. It can be off by the time that
-a message takes, which moves a deadline by as much; a second writer still meets another version.
+The database's time is remembered with the case and continued by this machine's monotonic clock. It can be off by the latency
+of a message, which moves a deadline by as much; a second writer still finds another version.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ import time
 
 from ..core.model import PENDING, Case
 
-#: How many are remembered, and for how many seconds.
+#: Maximum number of cases, and their age in seconds.
 SIZE, KEPT = 512, 30.0
 
 
 class CaseCache:
     def __init__(self) -> None:
-        self._cases: dict[int, tuple[Case, int, float]] = {}  #: by task: the case, the database's time, and this machine's then
+        self._cases: dict[int, tuple[Case, int, float]] = {}  #: by task: the case, the database's time, the monotonic time then
 
     def recall(self, task: int, workspace: int, question: int | None) -> tuple[Case, int] | None:
-        """The case, with the question that is meant, and the database's time now (0 where it has none of its own)."""
+        """The case, if it includes the named question, and the database's time now (0 on SQLite)."""
         case, database, at = self._cases.get(task, (None, 0, 0.0))
         passed = time.monotonic() - at
         if case is None or passed > KEPT or case.project.workspace_id != workspace:
@@ -39,7 +38,7 @@ class CaseCache:
         return case, database + round(passed * 1_000_000) if database else 0
 
     def remember(self, case: Case, database: int, at: float) -> None:
-        """The case as a commit left it; `database` was its time when this machine's monotonic clock showed `at`."""
+        """Remember a committed case. `database`: its time when the monotonic clock showed `at`."""
         assert case.task is not None
         task = case.task.id
         if not case.alone:

@@ -1,30 +1,30 @@
 """One connection to PostgreSQL: statements are sent in batches, in psycopg's pipeline mode.
 
 *Batches.* In pipeline mode a statement is sent at once and its result is read later. So a statement costs no round trip until
-a result is needed; then `flush` leaves the mode, which reads all results: one round trip. (Pipeline.sync() would do as well,
-but does not send the rest of what is larger than the socket's buffer, and then waits for ever; psycopg 3.3.8.)
+a result is needed; then `flush` leaves the mode, which reads all results: one round trip. (Pipeline.sync() is no alternative: it
+does not send the rest of a batch that is larger than the socket's buffer, and then blocks for ever; psycopg 3.3.8.)
 
     run(text, args)      send, flush, and return the cursor
     run.many(…)          send several queries, flush, and return their rows
     run.later(text, …)   send; the result is read with the next flush
-    run.must(text, …)    the same, and the transaction fails with Again unless exactly one row changes
+    run.must(text, …)    the same, and the transaction fails with Conflict unless exactly one row changes
 
 A move is two batches: BEGIN with the query that locks and reads the task, then all writes with COMMIT. A move of a case that
-this process remembers (case_cache.py) has nothing to read and is one batch. Whoever adds a statement to a move should send it
-with `later`, or in the same `many` as another query: it then costs its execution, and no round trip.
+this process remembers (case_cache.py) has nothing to read and is one batch. A new statement of a move should be sent with
+`later`, or in the same `many` as another query: then it costs its execution and no round trip.
 
 *Errors.* The server skips everything behind the first error of a batch, the COMMIT included. `must` uses that: PostgreSQL
 checks the number of changed rows itself (_EXACTLY_ONE divides by it), because checking `rowcount` here would need a round
-trip of its own between the writes and the COMMIT; docs/benchmarks.md has what that costs. Division by zero is Again, like a
-deadlock.
+trip of its own between the writes and the COMMIT; docs/benchmarks.md has what that costs. Division by zero
+becomes Conflict, like a deadlock.
 
-*Prepared statements* are psycopg's own. It forgets all of them after a ROLLBACK, so a transaction that has written nothing is
-ended with COMMIT. Behind an error psycopg may take a statement for prepared that the server never saw; the ROLLBACK mends
+*Prepared statements* are psycopg's own. It forgets all of them after a ROLLBACK, so a transaction that has written nothing
+ends with COMMIT. After an error psycopg may count a statement as prepared that the server has skipped; the ROLLBACK corrects
 that. After an error outside of a transaction the connection is closed.
 
-*Poolers.* A pooler in transaction mode (PgBouncer) gives each transaction another server process. It is recognized by the
-process id: the server's own is not the one that the connection was greeted with. Then statements are not prepared, and the
-settings of the session become settings of each transaction.
+*Poolers.* A pooler in transaction mode (PgBouncer) gives each transaction another server process. It is detected by the
+process id: pg_backend_pid() differs from the one in the server's greeting. Then statements are not prepared, and the
+parameters of the session become parameters of each transaction.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ import psycopg
 from psycopg import pq
 from psycopg.adapt import Dumper
 
-#: A text is prepared when it is executed for the third time on one connection; the least recently used are given up.
+#: A statement is prepared at its third execution on one connection; the least recently used ones are dropped.
 _PREPARE_AFTER, _PREPARED = 2, 200
 
-#: Acknowledged commits are on disk, whatever the server's default; a stronger one is left alone. Plans are made once, when a
-#: desk may be small, and used when it is large: so every one of them uses an index, and none uses JIT or parallel workers.
+#: Acknowledged commits are on disk, whatever the server's default; a stronger one is kept. Plans of prepared statements are made
+#: while a desk may be small and used when it is large, so all of them use indexes, and none uses JIT or parallel workers.
 _CONFIGURE = """
 set_config('synchronous_commit', CASE WHEN current_setting('synchronous_commit') IN ('off', 'local') THEN 'on'
                                       ELSE current_setting('synchronous_commit') END, {local}),
@@ -55,12 +55,12 @@ set_config('max_parallel_workers_per_gather', '0', {local}),
 set_config('plan_cache_mode', 'force_generic_plan', {local})
 """
 
-#: `:name` in our SQL, but not the type in `value::type`.
+#: A parameter `:name`, but not the type in `value::type`.
 _PARAMETER = re.compile(r"(?<!:):([a-z_]\w*)")
 _EXACTLY_ONE = "WITH changed AS ({} RETURNING 1) SELECT 1 / count(*) FROM changed"
 _READS = ("SELECT", "WITH", "DECLARE", "FETCH", "CLOSE", "LOCK", "COMMIT")
 
-#: Listeners hold this advisory lock shared; if this one can take it exclusively, there are none and NOTIFY is skipped.
+#: Listeners hold this advisory lock shared. If a writer can take it exclusively, there are none, and it skips NOTIFY.
 _LISTENING = "7258003, 0"
 _NOTIFY = (
     "SELECT pg_notify('yourturn', '') WHERE NOT CASE WHEN "
@@ -69,7 +69,7 @@ _NOTIFY = (
 
 
 class _Number(Dumper):
-    """Numbers without a type of their own, like texts: the server takes that of the column, and a text is prepared once."""
+    """Sends numbers without a type: the server takes the column's, and each text is prepared only once."""
 
     def dump(self, value: Any) -> bytes:
         return b"%d" % value
@@ -92,13 +92,13 @@ def connect(address: str, seconds: int) -> psycopg.Connection[Any]:
 
 
 def is_pooled(db: psycopg.Connection[Any]) -> bool:
-    """Whether a pooler answers, not the server."""
+    """True if a pooler is between us and the server."""
     row = db.execute("SELECT pg_backend_pid()").fetchone()
     return row is None or row[0] != db.info.backend_pid
 
 
 class Connection:
-    """What a transaction runs its statements with (`run`)."""
+    """Runs the statements of a transaction (`run`)."""
 
     __slots__ = ("_begin", "_pipeline", "_quiet", "begun", "db", "ending", "pooled", "wrote")
 
@@ -109,8 +109,9 @@ class Connection:
         self.pooled = row is None or row[0] != db.info.backend_pid
         db.prepare_threshold, db.prepared_max = None if self.pooled else _PREPARE_AFTER, _PREPARED
         self._pipeline: AbstractContextManager[Any] | None = None
-        self._quiet = db.cursor()  #: for statements whose result is not looked at
-        self.begun = self.ending = self.wrote = False
+        self._quiet = db.cursor()  #: for statements whose result is not needed
+        self.begun = self.wrote = False  #: BEGIN, and a write, were sent
+        self.ending = False  #: COMMIT was sent
         self._begin = ""
 
     # --- statements -------------------------------------------------------------------------------------------------
@@ -127,7 +128,7 @@ class Connection:
         self._send(self._quiet, text, args)
 
     def must(self, text: str, args: Any = None) -> None:
-        """Later; and the transaction fails with Again unless exactly one row changes."""
+        """Send this; the transaction fails with Conflict unless exactly one row changes."""
         self.wrote = True
         self._send(self._quiet, _EXACTLY_ONE.format(text), args)
 
@@ -168,12 +169,12 @@ class Connection:
     # --- transactions -----------------------------------------------------------------------------------------------
 
     def start(self, begin: str) -> None:
-        """The next statement begins a transaction like this; "": every batch is one."""
+        """Begin a transaction with the next statement; with "", every batch is one of its own."""
         self._begin = begin
-        self.begun = self.ending = self.wrote = False  #: COMMIT was sent; something was written
+        self.begun = self.wrote = self.ending = False
 
     def commit(self, notify: bool) -> None:
-        """Commit; then wake the listeners, if something was written. Inside the commit NOTIFY would make all commits queue."""
+        """Commit, then notify listeners if something was written. NOTIFY inside a transaction would serialize all commits."""
         if self.begun and self._begin:
             self.ending = True
             self.later("COMMIT")
@@ -182,7 +183,7 @@ class Connection:
         self.flush()
 
     def rollback(self, failed: bool) -> None:
-        """Leave nothing behind: neither rows, nor results that were not read. `failed`: a statement has."""
+        """Roll back and discard unread results. `failed`: a statement has failed."""
         with suppress(psycopg.Error):
             self.flush()
         with suppress(psycopg.Error):
@@ -196,7 +197,7 @@ class Connection:
     # --- life -------------------------------------------------------------------------------------------------------
 
     def is_alive(self) -> bool:
-        """An idle connection has nothing to read, except its end."""
+        """False if the server has closed the connection: there is something to read on an idle one."""
         return not self.db.closed and not _readable(self.db, 0)
 
     def close(self) -> None:
@@ -204,7 +205,7 @@ class Connection:
 
 
 class Listener:
-    """A connection of its own that waits for NOTIFY; through a pooler it hears nothing, and only the time passes."""
+    """A separate connection that waits for NOTIFY. Through a pooler no notification arrives."""
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self.db = db
@@ -218,7 +219,7 @@ class Listener:
         return self.db.closed
 
     def wait(self, seconds: float) -> bool:
-        """Whether a notification came in time; all that have come are one."""
+        """True if a notification arrived in time. Pending notifications are coalesced."""
         return _readable(self.db, seconds) and bool(list(self.db.notifies(timeout=0)))
 
     def close(self) -> None:
@@ -233,7 +234,7 @@ def _readable(db: psycopg.Connection[Any], seconds: float) -> bool:
 
 @lru_cache(1024)
 def _numbered(text: str) -> tuple[str, Callable[[Any], Sequence[Any]]]:
-    """The text with $1, $2, …, and what takes the values that go there from a dictionary."""
+    """The text with $1, $2, …, and a function that takes their values from a dictionary."""
     names = list(dict.fromkeys(_PARAMETER.findall(text)))
     values = itemgetter(*names) if len(names) > 1 else lambda args: [args[name] for name in names]
-    return _PARAMETER.sub(lambda found: f"${names.index(found[1]) + 1}", text), values
+    return _PARAMETER.sub(lambda match: f"${names.index(match[1]) + 1}", text), values

@@ -1,10 +1,11 @@
-"""The event log, read in an order that never skips an event that is committed late."""
+"""Event log: reads events in an order that never skips one that commits late."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from ..core.errors import Invalid
 from ..core.model import Event, Note, Question, Step, Task
 from .backend import Queries
 
@@ -12,7 +13,7 @@ _EVENT = "e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev,
 
 
 class FollowUp(NamedTuple):
-    """A move of another task that followed in the same commit: where it led, and the questions that it opened."""
+    """A move of another task in the same commit: its states before and after, and the questions that it opened."""
 
     task: str
     was: str | None
@@ -21,20 +22,20 @@ class FollowUp(NamedTuple):
 
 
 def follow_ups(moves: Iterable[tuple[str, str | None, str, list[str]]]) -> tuple[FollowUp, ...]:
-    """From moves of other tasks (key, from, to, questions that were opened): one for each task that is not as it was."""
-    found: dict[str, FollowUp] = {}
+    """One per task that has changed, from moves (key, from, to, opened questions)."""
+    by_task: dict[str, FollowUp] = {}
     for key, was, state, opened in moves:
-        before = found.get(key, FollowUp(key, was, ""))
-        found[key] = before._replace(state=state, questions=(*before.questions, *opened))
-    return tuple(one for one in found.values() if one.state != one.was or one.questions)
+        before = by_task.get(key, FollowUp(key, was, ""))
+        by_task[key] = before._replace(state=state, questions=(*before.questions, *opened))
+    return tuple(f for f in by_task.values() if f.state != f.was or f.questions)
 
 
-class Left(NamedTuple):
-    """A task as the moves of this transaction left it, and what they made."""
+class MovedTask(NamedTuple):
+    """A task after the moves of a transaction, and what they made."""
 
     task: Task
-    alone: bool  #: it has no neighbours; otherwise a move of one could have changed its row since
-    questions: list[Question]  #: the open ones, those that the moves were about, and those that they closed
+    alone: bool  #: it has no neighbours, whose moves could have changed its row since
+    questions: list[Question]  #: the open ones, and those that the moves were about or closed
     notes: list[Note]
     steps: list[Step]
     follow_ups: tuple[FollowUp, ...] = ()
@@ -77,14 +78,14 @@ class EventLog:
             limit=limit,
             **args,
         )
-        found = [Event._make(row) for row in rows]
-        return found if after is not None else found[::-1]
+        events = [Event._make(row) for row in rows]
+        return events if after is not None else events[::-1]
 
     def horizon(self) -> str:
         return str(self.queries.named("horizon")[0][0])
 
     def end(self) -> str:
-        """The cursor behind everything that is finished now."""
+        """The cursor behind all transactions that have finished."""
         high = self.horizon()
         below = self.queries.store.words["cast_high"]
         newest = self.queries.rows(
@@ -93,19 +94,20 @@ class EventLog:
         return f"0.{high}.{newest or 0}"
 
     def after(self, after: str | None, limit: int) -> tuple[list[tuple[str, Event]], str]:
-        """A cursor is low.high.seq: the events of transactions low … high are being read, up to number seq.
+        """Events after a cursor, each with its own, and the cursor to continue from.
 
-        Numbers are given out in the order of writing, but become visible in the order of committing. So the log is
-        read in slices of transactions that are all finished; inside a slice, the order of writing is the order of cause.
-        A transaction that waited for another's row can be older than it, but then both finished before the slice
-        was cut. When a slice is empty, the next one begins where it ended.
+        A cursor is low.high.seq: the events of the transactions low … high have been read up to number seq. Numbers are assigned
+        in the order of writing, but become visible in the order of committing. So the log is read in slices of transactions
+        that have all finished; inside a slice, the order of writing is the order of cause. A transaction that waited for
+        another's row can be older than that one, but then both finished before the slice was cut. When a slice is empty, the
+        next one begins where it ended.
         """
         low, high, seq = _parse_cursor(after) if after else ("0", self.horizon(), 0)
         while True:
             rows = self.queries.named("events_after", low=low, high=high, seq=seq, limit=limit)
             if rows:
-                found = [(f"{low}.{high}.{row[0]}", Event._make(row)) for row in rows]
-                return found, found[-1][0]
+                events = [(f"{low}.{high}.{row[0]}", Event._make(row)) for row in rows]
+                return events, events[-1][0]
             edge = self.horizon()
             if edge == high:
                 return [], f"{low}.{high}.{seq}"
@@ -117,15 +119,13 @@ class EventLog:
     def heads(self, after: int, limit: int = 5000) -> list[Any]:
         return self.queries.named("heads", after=after, limit=limit)
 
-    def office_head(self) -> tuple[str, int, str]:
-        name, n, hash = self.queries.named("office_look")[0]
+    def workspace_head(self) -> tuple[str, int, str]:
+        name, n, hash = self.queries.named("workspace_head")[0]
         return name, n, hash
 
 
 def _parse_cursor(cursor: str) -> tuple[str, str, int]:
-    from ..core.errors import Invalid
-
     parts = cursor.split(".")
     if len(parts) != 3 or not all(part.isascii() and part.isdigit() and len(part) < 20 for part in parts):
-        raise Invalid(f"{cursor[:40]!a} is no cursor", hint="Use one that an event came with.")
+        raise Invalid(f"Invalid cursor {cursor[:40]!a}", hint="Use the cursor of an event.")
     return parts[0], parts[1], int(parts[2])

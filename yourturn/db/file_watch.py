@@ -1,8 +1,8 @@
 """Watches files for writes with inotify.
 
 Python has no interface to inotify, so the C library is called through ctypes. On other systems than Linux, or where the
-kernel's limits are used up, `works` is false and the caller polls. Only a hint either way: a write that is noticed
-is not yet a commit, and one that is not noticed is found by looking.
+kernel's limits are used up, `works` is false and the caller polls. A write is only a hint: it is not yet a commit, and a missed
+one is found by polling.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _MODIFIED = 0x2
 
 
 class FileWatch:
-    """The files named, watched until closed. `works` is false where that cannot be had."""
+    """Watches files until it is closed. `works` is false where inotify is not available."""
 
     def __init__(self, *paths: str) -> None:
         self._fd = -1
@@ -25,10 +25,10 @@ class FileWatch:
         try:
             c = ctypes.CDLL(None, use_errno=True)
             self._fd = c.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
-            seen = [c.inotify_add_watch(self._fd, os.fsencode(path), _MODIFIED) for path in paths]
+            watches = [c.inotify_add_watch(self._fd, os.fsencode(path), _MODIFIED) for path in paths]
         except (OSError, AttributeError):
-            seen = []
-        if self._fd >= 0 and (not seen or min(seen) < 0):
+            watches = []
+        if self._fd >= 0 and (not watches or min(watches) < 0):
             self.close()
 
     @property
@@ -36,7 +36,7 @@ class FileWatch:
         return self._fd >= 0
 
     def wait(self, seconds: float) -> bool:
-        """Was something written, before the time was over?"""
+        """True if a file was written in time."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         if not poll.poll(max(0, round(seconds * 1000))):

@@ -1,4 +1,4 @@
-"""What should not be: the doctor's questions to the rows."""
+"""Integrity queries: find rows that violate an invariant, for `turn doctor`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 from .reads import OURS, Reader
 from .sql_loader import ENDED_STATES
 
-_TOLD = OURS.replace("WHERE", "JOIN events e ON e.task_id = t.id WHERE")
+_WITH_EVENTS = OURS.replace("WHERE", "JOIN events e ON e.task_id = t.id WHERE")
 _ASKS = "EXISTS (SELECT 1 FROM questions q WHERE q.task_id = t.id AND q.status = 'pending'"
 _WAITS = (
     "EXISTS (SELECT 1 FROM deps d JOIN tasks n ON n.id = d.needs_id "
     "WHERE d.task_id = t.id AND n.state NOT IN ('done', 'cancelled'))"
 )
-ODD = {
+#: name -> a query for the keys of rows that should not exist.
+VIOLATIONS = {
     "orphan": """SELECT what FROM (
         SELECT 'task ' || t.key AS what FROM tasks t LEFT JOIN projects p ON p.id = t.project_id
             LEFT JOIN tasks u ON u.id = t.parent_id WHERE p.id IS NULL OR (t.parent_id IS NOT NULL AND u.id IS NULL)
@@ -28,7 +29,7 @@ ODD = {
             WHERE e.task_id IS NOT NULL AND t.id IS NULL
         UNION ALL SELECT 'project ' || p.key FROM projects p LEFT JOIN workspaces w ON w.id = p.workspace_id
             WHERE w.id IS NULL
-        ) AS found""",
+        ) AS violations""",
     "unclaimed": f"SELECT t.key {OURS} AND t.state = 'working' "
     "AND (t.holder IS NULL OR t.claim_hash IS NULL OR t.lease_expires_at IS NULL)",
     "stray_claim": f"SELECT t.key {OURS} AND t.holder IS NOT NULL AND (t.state NOT IN ('working', 'human') OR t.epoch < 1)",
@@ -53,7 +54,7 @@ ODD = {
             AND (e.data LIKE '%"yt!_%' ESCAPE '!' OR e.data LIKE '%"ys!_%' ESCAPE '!'
                  OR e.data LIKE '%"yl!_%' ESCAPE '!'
                  OR e.data LIKE '%scrypt$%')
-        ) AS found""",
+        ) AS violations""",
 }
 
 
@@ -61,13 +62,13 @@ def overdue(reader: Reader) -> int:
     return int(reader.rows(f"SELECT count(*) {OURS} AND t.due_at <= :now", now=reader.now)[0][0])
 
 
-def odd(reader: Reader, name: str, limit: int = 100) -> list[str]:
-    """Keys of what should not be: a row of ODD."""
-    return [str(row[0]) for row in reader.rows(f"{ODD[name]} LIMIT :limit", limit=limit)]
+def violations(reader: Reader, name: str, limit: int = 100) -> list[str]:
+    """The keys that a query of VIOLATIONS finds."""
+    return [str(row[0]) for row in reader.rows(f"{VIOLATIONS[name]} LIMIT :limit", limit=limit)]
 
 
 def edges(reader: Reader) -> list[Any]:
-    """Who waits for whom, by key."""
+    """Dependencies (task, needs), by key."""
     return reader.rows(
         "SELECT t.key, n.key FROM deps d JOIN tasks t ON t.id = d.task_id JOIN tasks n ON n.id = d.needs_id "
         "JOIN projects p ON p.id = t.project_id WHERE p.workspace_id = :workspace"
@@ -75,10 +76,10 @@ def edges(reader: Reader) -> list[Any]:
 
 
 def claims(reader: Reader) -> Iterable[Any]:
-    """key, epoch of the row, what the event says: every claim ever taken, in the order of each task's chain."""
-    return reader.rows(f"SELECT t.key, t.epoch, e.data {_TOLD} AND e.action = 'claim' ORDER BY t.id, e.n")
+    """All claims in the order of each task's chain: key, epoch of the row, data of the event."""
+    return reader.rows(f"SELECT t.key, t.epoch, e.data {_WITH_EVENTS} AND e.action = 'claim' ORDER BY t.id, e.n")
 
 
-def last_words(reader: Reader) -> Iterable[Any]:
-    """key, state, what the last event says."""
-    return reader.rows(f"SELECT t.key, t.state, e.data {_TOLD} AND e.n = t.event_count")
+def last_events(reader: Reader) -> Iterable[Any]:
+    """key, state, data of the last event."""
+    return reader.rows(f"SELECT t.key, t.state, e.data {_WITH_EVENTS} AND e.n = t.event_count")

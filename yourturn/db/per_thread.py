@@ -1,7 +1,7 @@
-"""What belongs to one thread each: when its thread has ended, the next thread takes it over; when the store is closed, it is too.
+"""Resources of one thread each: the next thread takes them over when their thread has ended.
 
-A server may use a new thread for each request, and every run of a workflow is one: without this each of them would open a
-connection, and leave it open.
+A server may use a new thread for each request, and so does every run of a workflow. Without this, each would open a connection
+and leave it open.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ class PerThread:
         self._kept: list[tuple[int, threading.Thread, Any, Any]] = []
         self._lock = threading.Lock()
 
-    def add(self, thing: Any, kind: Any = None) -> None:
-        """`kind`: what a later thread asks for to take it over; things without one are closed instead."""
+    def add(self, resource: Any, kind: Any = None) -> None:
+        """Register a resource of this thread. One without a `kind` is closed when its thread has ended, not taken over."""
         pid = os.getpid()
         with self._lock:
-            # what a fork brought along is the parent's: it is not for us to close
+            # after a fork, the parent's resources are not ours to close
             ended = [
                 one for one in self._kept
                 if one[0] == pid and (getattr(one[2], "closed", False) or (one[3] is None and not one[1].is_alive()))
             ]  # fmt: skip
-            self._kept = [one for one in self._kept if one not in ended] + [(pid, threading.current_thread(), thing, kind)]
+            self._kept = [one for one in self._kept if one not in ended] + [(pid, threading.current_thread(), resource, kind)]
         for one in ended:
             one[2].close()
 
     def take_over(self, kind: Any) -> Any:
-        """A thing of this kind whose thread has ended, or None. From now on it belongs to the calling thread."""
+        """A resource of this kind whose thread has ended, or None. It now belongs to the calling thread."""
         pid = os.getpid()
         with self._lock:
-            for at, (owner, thread, thing, own_kind) in enumerate(self._kept):
+            for at, (owner, thread, resource, own_kind) in enumerate(self._kept):
                 if own_kind == kind and owner == pid and not thread.is_alive():
-                    self._kept[at] = (pid, threading.current_thread(), thing, kind)
-                    return thing
+                    self._kept[at] = (pid, threading.current_thread(), resource, kind)
+                    return resource
         return None
 
     def close(self) -> None:

@@ -1,10 +1,10 @@
--- What PostgreSQL has on top of schema.sql: the CHECKs of tasks and questions as one trigger for each table (postgres.py says
--- why). A condition that is changed in schema.sql is changed here, too; a test compares the two.
+-- PostgreSQL only: the CHECKs of tasks and questions as one trigger per table (postgres.py says why). A condition that changes here
+-- also changes in schema.sql; a test compares them.
 ;;
-DO $$ DECLARE found record; BEGIN
-    FOR found IN SELECT conrelid::regclass AS tab, conname FROM pg_constraint
+DO $$ DECLARE constraint_row record; BEGIN
+    FOR constraint_row IN SELECT conrelid::regclass AS tab, conname FROM pg_constraint
         WHERE contype = 'c' AND conrelid IN ('tasks'::regclass, 'questions'::regclass)
-    LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', found.tab, found.conname); END LOOP;
+    LOOP EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', constraint_row.tab, constraint_row.conname); END LOOP;
 END $$
 ;;
 DROP FUNCTION IF EXISTS yourturn_fit_tasks() CASCADE

@@ -1,4 +1,4 @@
--- Every fixed query, by name. :name is a parameter; {words} are the dialect's, {task} and {question} are column lists.
+-- Queries by name. :name is a parameter, {word} a word of the dialect; {task}, {question}, {step} and {program} are column lists.
 
 -- name: version
 SELECT max(version) FROM schema_version;
@@ -7,12 +7,12 @@ SELECT max(version) FROM schema_version;
 SELECT id, name, settings, created_at, fenced_at FROM workspaces WHERE name = :name;
 
 -- name: task
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {related}, {now}
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace;
 
 -- name: task_for_update
-SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {near}, {now}
+SELECT {task}, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.settings, w.fenced_at, {related}, {now}
 FROM tasks t JOIN projects p ON p.id = t.project_id JOIN workspaces w ON w.id = p.workspace_id
 WHERE t.id = :id AND p.workspace_id = :workspace {lock_task};
 
@@ -39,15 +39,15 @@ WHERE p.workspace_id = :workspace AND t.external_id IN (:text, :id);
 SELECT key FROM tasks WHERE project_id = :project AND external_id = :external;
 
 -- name: pending
--- Open is what nobody has responded to: the index of a task's questions has these side by side, so closed ones are not read.
+-- By responded_at, not by status: the index of a task's questions has the open ones side by side.
 SELECT {question} FROM questions q WHERE q.task_id = :id AND q.responded_at IS NULL ORDER BY q.id;
 
 -- name: latest
 SELECT {question} FROM questions q WHERE q.task_id = :id ORDER BY q.responded_at DESC, q.id DESC LIMIT 1;
 
 -- name: pending_or_changed
--- The open questions of a task, the one that a move was about, and those that were closed at that moment.
--- Each part has an index; of an OR planners may read all questions of the task.
+-- The open questions of a task, the named one, and those that were closed at :at.
+-- Each part has an index; for an OR, planners may read all questions of the task.
 SELECT {question} FROM questions q WHERE q.task_id = :id AND q.responded_at IS NULL
 UNION SELECT {question} FROM questions q WHERE q.task_id = :id AND q.responded_at = :at
 UNION SELECT {question} FROM questions q WHERE q.workspace_id = :workspace AND q.id = :question AND q.task_id = :id
@@ -91,7 +91,7 @@ SELECT p.id, p.workspace_id, p.key, p.name, p.next_number, p.settings, w.setting
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace AND p.key = :key {lock_project};
 
 -- name: reaches
--- Does :from already wait, however indirectly, for :to? Each task is visited once.
+-- True if :from already waits for :to, directly or indirectly. Each task is visited once.
 WITH RECURSIVE seen (id) AS (
     SELECT {cast_from}
     UNION
@@ -100,26 +100,26 @@ WITH RECURSIVE seen (id) AS (
 SELECT 1 FROM seen WHERE id = :to LIMIT 1;
 
 -- name: pick
--- The next task to work on: priority, then age, then id. A container is never work itself. And whether something is due.
--- It is locked first, and looked at then: others that are locked already cost no more than that. {home}: its project, if
--- that is not known yet.
+-- The next workable task by priority, age and id; and whether any move is due.
+-- The inner query locks one row and skips locked ones; only then its columns are read. {project_columns}: its project, unless the
+-- transaction has read it.
 WITH picked AS {materialized} (
     SELECT t.id, t.version FROM tasks t {by_state}
     WHERE {workable} {only}
     ORDER BY t.priority, t.created_at, t.id LIMIT 1 {skip_locked})
-SELECT {owed}, {task}{home}, {near_picked}, {now} FROM picked c JOIN tasks t ON t.id = c.id{from_home};
+SELECT {any_due}, {task}{project_columns}, {related_picked}, {now} FROM picked c JOIN tasks t ON t.id = c.id{join_project};
 
 -- name: due
--- The + keeps planners from walking whole projects: the index on due_at is almost empty.
+-- The + makes planners use the index on due_at, which is almost empty, and not the one of the project.
 SELECT t.id FROM tasks t JOIN projects p ON p.id = +t.project_id
 WHERE t.due_at <= :now AND p.workspace_id = :workspace ORDER BY t.due_at, t.id LIMIT :limit;
 
 -- name: anything_due
--- What time it is, and whether something is due by then. Without :now, it is the database's time.
-SELECT coalesce(CAST(:now AS {big}), {moment}), {owed};
+-- The time (:now, or the database's), and whether any move is due by then.
+SELECT coalesce(CAST(:now AS {big}), {moment}), {any_due};
 
 -- name: take_numbers
--- Questions are never taken away: where only one writes at a time, the next number follows the last.
+-- SQLite: the highest number plus one, as writers queue and questions are never deleted.
 {take_numbers};
 
 -- name: next_number
@@ -132,7 +132,7 @@ INSERT INTO notes (task_id, author, text, at) VALUES (:task, :author, :text, :at
 SELECT author, text, at FROM notes WHERE task_id = :task AND at = :at ORDER BY id;
 
 -- name: followed
--- What the system did to other tasks in the commit of a move, by the moment of it.
+-- The system's moves of other tasks in the commit of a move at :at.
 SELECT t.key, e.data FROM events e JOIN tasks t ON t.id = e.task_id
 WHERE e.seq > (SELECT min(seq) FROM events WHERE task_id = :task AND at = :at) AND e.task_id <> :task AND e.at = :at
   AND e.actor = 'system' AND e.workspace_id = :workspace ORDER BY e.seq;
@@ -147,35 +147,35 @@ UPDATE tasks SET version = version + 1 WHERE id = :id;
 DELETE FROM deps WHERE task_id = :task AND needs_id = :needs;
 
 -- name: insert_event
--- {slot}: no earlier than the event before it in its chain, and than what this transaction wrote before (reads.log_after).
+-- {slot}: not before that of the previous event in its chain, nor before that of this transaction's own events (event_log.py).
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
 VALUES ({slot}, :workspace, :task, :n, :at, :actor, :action, :data, :prev, :hash);
 
 -- name: insert_events
--- Several, all in one slot.
+-- Several events in one slot.
 INSERT INTO events (xid, workspace_id, task_id, n, at, actor, action, data, prev, hash)
 SELECT {slot}, :workspace, v.task, v.n, v.at, v.actor, v.action, v.data, v.prev, v.hash
 FROM (VALUES (CAST(:task AS {big}), CAST(:n AS {big}), CAST(:at AS {big}), :actor, :action, :data, :prev, :hash){more})
 v (task, n, at, actor, action, data, prev, hash);
 
--- name: insert_office_event
+-- name: insert_admin_event
 INSERT INTO events (xid, workspace_id, n, at, actor, action, data, prev, hash)
-VALUES ({office_slot}, :workspace, :n, :at, :actor, :action, :data, :prev, :hash);
+VALUES ({admin_slot}, :workspace, :n, :at, :actor, :action, :data, :prev, :hash);
 
--- name: office_head
+-- name: workspace_head_for_update
 SELECT name, event_count, event_head, settings FROM workspaces WHERE id = :workspace {lock};
 
--- name: office_look
+-- name: workspace_head
 SELECT name, event_count, event_head FROM workspaces WHERE id = :workspace;
 
--- name: move_office_head
+-- name: set_workspace_head
 UPDATE workspaces SET event_count = :n, event_head = :hash WHERE id = :workspace;
 
 -- name: insert_output
 INSERT INTO output (task_id, epoch, at, sort, text) VALUES (:task, :epoch, :at, :sort, :text);
 
 -- name: trim_output
--- The oldest lines go when there are too many.
+-- Keeps the newest :kept lines.
 DELETE FROM output WHERE task_id = :task AND id <= (
     SELECT o.id FROM output o WHERE o.task_id = :task ORDER BY o.id DESC LIMIT 1 OFFSET :kept);
 
@@ -204,7 +204,7 @@ SET host = excluded.host, agents = excluded.agents, project_id = excluded.projec
     seen_at = excluded.seen_at;
 
 -- name: trim_workers
--- Workers that were never seen again: after a time, or when an actor has left too many of them.
+-- Deletes killed workers: those not seen since :before, and all but the newest :kept of an actor.
 DELETE FROM workers WHERE workspace_id = :workspace AND (seen_at < :before OR actor = :actor AND seen_at < (
     SELECT w.seen_at FROM workers w WHERE w.workspace_id = :workspace AND w.actor = :actor
     ORDER BY w.seen_at DESC LIMIT 1 OFFSET :kept));
@@ -219,18 +219,18 @@ DELETE FROM workers WHERE workspace_id = :workspace AND actor = :actor AND name 
 DELETE FROM workers WHERE workspace_id = :workspace;
 
 -- name: workers
--- The last one seen first.
+-- Last seen first.
 SELECT w.actor, w.name, w.host, w.agents, w.project_id, p.key, w.epic_id, e.key, w.role, w.runs, w.parallel, w.started_at, w.seen_at
 FROM workers w LEFT JOIN projects p ON p.id = w.project_id LEFT JOIN tasks e ON e.id = w.epic_id
 WHERE w.workspace_id = :workspace AND w.seen_at > :since ORDER BY w.seen_at DESC, w.actor, w.name;
 
 -- name: held
--- Who holds which task. Who holds one has an end of the lease, and is found by the index on due_at.
+-- All claims. A claimed task has a lease, so the index on due_at finds it.
 SELECT t.claimed_by, t.holder, t.key FROM tasks t JOIN projects p ON p.id = +t.project_id
 WHERE t.due_at IS NOT NULL AND t.holder IS NOT NULL AND p.workspace_id = :workspace ORDER BY t.id;
 
 -- name: worked_on
--- Is a task worked on by somebody who has not registered as a worker?
+-- A task whose claim is not held by a registered worker.
 SELECT 1 FROM tasks t JOIN projects p ON p.id = t.project_id
 WHERE p.workspace_id = :workspace AND (CAST(:project AS TEXT) IS NULL OR p.key = :project)
 AND t.state = 'working' AND t.state <> 'done' AND NOT EXISTS (
@@ -263,7 +263,7 @@ SELECT s.task_id, :journal, s.place, s.name, s.agent, s.digest, s.call, s.status
        s.ended_at
 FROM steps s WHERE s.task_id = :task AND s.journal = :old AND s.place {bytewise} < :to;
 
--- name: lay_aside
+-- name: supersede_steps
 INSERT INTO steps (task_id, journal, place, name, agent, digest, call, status, session_id, seat, result, started_at, ended_at)
 SELECT s.task_id, :journal, '~' || s.place, s.name, s.agent, s.digest, s.call, s.status, s.session_id, s.seat, s.result,
        s.started_at, s.ended_at
@@ -326,7 +326,7 @@ VALUES (:workspace, :name, :actor, :role, :hash, :scopes, :by, :at, :expires);
 UPDATE tokens SET revoked_at = :at WHERE workspace_id = :workspace AND name = :name AND revoked_at IS NULL;
 
 -- name: token
--- With what the person is now whose it is, if somebody has said.
+-- With the current role of its owner, if one was set.
 SELECT t.name, t.actor, t.role, t.expires_at, t.revoked_at, t.scopes, u.role, u.removed_at, {now}
 FROM tokens t LEFT JOIN users u ON u.id = (SELECT max(x.id) FROM users x
                                            WHERE x.workspace_id = t.workspace_id AND 'human:' || x.name = t.actor)
@@ -336,13 +336,13 @@ WHERE t.workspace_id = :workspace AND t.hash = :hash;
 SELECT name, actor, role, created_at, expires_at, revoked_at, scopes, created_by FROM tokens WHERE workspace_id = :workspace
 ORDER BY id;
 
--- name: home_of_token
+-- name: workspace_of_token
 SELECT w.name FROM tokens t JOIN workspaces w ON w.id = t.workspace_id WHERE t.hash = :hash;
 
--- name: home_of_login
+-- name: workspace_of_login
 SELECT w.name FROM logins l JOIN workspaces w ON w.id = l.workspace_id WHERE l.hash = :hash;
 
--- name: home_of_link
+-- name: workspace_of_link
 SELECT w.name FROM links l JOIN workspaces w ON w.id = l.workspace_id WHERE l.hash = :hash;
 
 -- name: workspaces
@@ -410,14 +410,14 @@ INSERT INTO prefs (workspace_id, actor, body) VALUES (:workspace, :actor, :body)
 ON CONFLICT (workspace_id, actor) DO UPDATE SET body = excluded.body;
 
 -- name: take_rate
--- Each use fills up :cost of time; more than :room ahead of now is too much, and then nothing changes.
+-- A use adds :cost to used_until. Changes nothing if that would be more than :room ahead of now.
 INSERT INTO rates (workspace_id, name, used_until) VALUES (:workspace, :name, CAST(:now AS {big}) + CAST(:cost AS {big}))
 ON CONFLICT (workspace_id, name) DO UPDATE
 SET used_until = CASE WHEN rates.used_until > CAST(:now AS {big}) THEN rates.used_until ELSE CAST(:now AS {big}) END + CAST(:cost AS {big})
 WHERE rates.used_until <= CAST(:now AS {big}) + CAST(:room AS {big}) - CAST(:cost AS {big});
 
 -- name: spend_rates
--- The same for several at once, each with a cost of its own; says which had room for it.
+-- The same for several rates, each with its own cost. Returns the names of those that had room.
 INSERT INTO rates (workspace_id, name, used_until) VALUES {spent}
 ON CONFLICT (workspace_id, name) DO UPDATE
 SET used_until = CASE WHEN rates.used_until > CAST(:now AS {big}) THEN rates.used_until ELSE CAST(:now AS {big}) END
@@ -443,7 +443,7 @@ SELECT p.key, p.name, p.settings, w.settings, p.created_at,
 FROM projects p JOIN workspaces w ON w.id = p.workspace_id WHERE p.workspace_id = :workspace ORDER BY p.id;
 
 -- name: events_after
--- All events of finished transactions numbered from :low up to (not including) :high, in the order they were written.
+-- The events of the finished transactions :low to :high (exclusive), in the order of writing.
 SELECT e.seq, e.task_id, t.key, e.n, e.at, e.actor, e.action, e.data, e.prev, e.hash
 FROM events e LEFT JOIN tasks t ON t.id = e.task_id
 WHERE e.workspace_id = :workspace AND e.xid >= {cast_low} AND e.xid < {cast_high} AND e.seq > :seq
@@ -480,7 +480,7 @@ UPDATE workspaces SET next_question = 1 + coalesce((SELECT max(q.id) FROM questi
 UPDATE workspaces SET fenced_at = :at WHERE id = :workspace;
 
 -- name: standing
--- Claimed tasks, and permissions that were given to tasks that have not ended, since the last fence.
+-- Claimed tasks, and permissions of open tasks that were granted since the last restore.
 SELECT t.id, 0 FROM tasks t JOIN projects p ON p.id = +t.project_id
 WHERE p.workspace_id = :workspace AND t.due_at IS NOT NULL AND t.holder IS NOT NULL
 UNION ALL

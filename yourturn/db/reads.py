@@ -1,4 +1,4 @@
-"""Looking at the desk. Filters become SQL here; every list has a limit and goes on after the key of its last item."""
+"""Reads: lists of tasks and questions, and their counts. Filters become SQL here; every list is paged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..core.model import Case, Program, Question, Step, Task
 from .backend import DESCENDANTS, OF_PROJECT, Queries, Store
 from .case_loader import CaseLoader
 from .details import Details, RunJournal, TaskReader, listed
-from .event_log import EventLog, FollowUp, Left
+from .event_log import EventLog, FollowUp, MovedTask
 from .sql_loader import ENDED_STATES, QUESTION, TASK, WORKABLE
 
 _QUESTION = len(Question._fields)
@@ -19,19 +19,19 @@ _RANK = "CASE q.urgency WHEN 'high' THEN 0 WHEN 'normal' THEN 1 ELSE 2 END"
 
 
 class Asked(NamedTuple):
-    """A question with the little that an inbox shows of its task."""
+    """A question, and the fields of its task that an inbox shows."""
 
     question: Question
     key: str
     title: str
-    waiting: int  #: how many tasks wait for this one
-    workflow: str | None  #: the script, where its task is a run
+    waiting: int  #: number of tasks that wait for its task
+    workflow: str | None  #: the script if its task is a run
 
 
 class Reader:
-    """Everything that can be read of one workspace in one transaction. `left`: see TaskReader."""
+    """Reads one workspace in one transaction. `moved`: see TaskReader."""
 
-    def __init__(self, store: Store, run: Any, workspace: int, left: Left | None = None) -> None:
+    def __init__(self, store: Store, run: Any, workspace: int, moved: MovedTask | None = None) -> None:
         self.store = store
         self.run = run
         self.workspace = workspace
@@ -39,7 +39,7 @@ class Reader:
         self.queries = Queries(store, run, workspace)
         self.rows, self._named = self.queries.rows, self.queries.named
         self.log = EventLog(self.queries)
-        self.one = TaskReader(self.queries, left)
+        self.one = TaskReader(self.queries, moved)
 
     # --- one task or question ---------------------------------------------------------------------------------------
 
@@ -47,7 +47,7 @@ class Reader:
         return self.one.task(number)
 
     def question(self, number: int) -> tuple[Question, str]:
-        """A question, and its task's key."""
+        """A question, and the key of its task."""
         return self.one.question(number)
 
     def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
@@ -69,12 +69,12 @@ class Reader:
         return self.one.journal(task)
 
     def next_due(self) -> int | None:
-        """When time will move something next."""
-        found = self.rows(
+        """The time of the next due move."""
+        rows = self.rows(
             "SELECT t.due_at FROM tasks t JOIN projects p ON p.id = +t.project_id WHERE t.due_at IS NOT NULL "
             "AND p.workspace_id = :workspace ORDER BY t.due_at LIMIT 1"
         )
-        return int(found[0][0]) if found else None
+        return int(rows[0][0]) if rows else None
 
     # --- tasks ------------------------------------------------------------------------------------------------------
 
@@ -102,9 +102,9 @@ class Reader:
         newest: bool = False,
         limit: int = 500,
     ) -> list[Task]:
-        ordered = workable and ids is None  # by its index: what is named is found sooner without
+        ordered = workable and ids is None  # by the index on states; with ids the primary key is faster
         if ordered and project is None:
-            return self._best_of_all(locals())
+            return self._merged(locals())
         where, args = ["p.workspace_id = :workspace"], dict[str, Any]()
 
         def only(clause: str, **named: Any) -> None:
@@ -157,18 +157,18 @@ class Reader:
         )
         return [Task._make(row) for row in rows]
 
-    def _best_of_all(self, asked: dict[str, Any]) -> list[Task]:
-        """What can be worked on in any project: each has an index in the right order, so their first pages are merged."""
-        filters = {name: value for name, value in asked.items() if name not in ("self", "project", "ordered")}
-        found = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
-        return sorted(found, key=lambda t: (t.priority, t.created_at, t.id))[: asked["limit"]]
+    def _merged(self, filters: dict[str, Any]) -> list[Task]:
+        """Workable tasks of all projects: the index has the order within a project, so the first pages are merged."""
+        filters = {name: value for name, value in filters.items() if name not in ("self", "project", "ordered")}
+        tasks = [task for key in self.project_keys() for task in self.tasks(project=key, **filters)]
+        return sorted(tasks, key=lambda t: (t.priority, t.created_at, t.id))[: filters["limit"]]
 
     def case(self, number: int, question: int | None = None) -> Case:
-        """A task as a decision sees it, but not locked; with the question that is named, also a closed one."""
-        return CaseLoader(self.store, self.run, self.workspace).seen(self._named("task", id=number)[0], question)
+        """The case of a task, without a lock, and with the named question if it is closed."""
+        return CaseLoader(self.store, self.run, self.workspace).unlocked(self._named("task", id=number)[0], question)
 
     def neighbours(self, ids: Iterable[int]) -> list[tuple[int, int]]:
-        """(task, what it waits for): of all that wait for these, and all that these wait for."""
+        """Dependencies (task, needs) in which one of these tasks takes part."""
         numbers, these = listed(ids), self.store.words["these"]
         rows = self.rows(
             f"SELECT d.task_id, d.needs_id FROM deps d WHERE d.task_id {these} "
@@ -178,31 +178,31 @@ class Reader:
         return [(row[0], row[1]) for row in rows]
 
     def keys(self, numbers: Iterable[int]) -> dict[int, str]:
-        """What the tasks with these numbers are called."""
+        """id -> key."""
         return dict(self.rows(f"SELECT id, key FROM tasks WHERE id {self.store.words['these']}", ids=listed(numbers)))
 
     def holds_up(self, ids: Iterable[int]) -> dict[int, list[str]]:
-        """Who waits for these: keys of open tasks."""
+        """The keys of the open tasks that wait for each of these."""
         numbers = listed(ids)
-        found: dict[int, list[str]] = {}
+        waiting: dict[int, list[str]] = {}
         if numbers:
             for needs, key in self.rows(
                 f"SELECT d.needs_id, t.key FROM deps d JOIN tasks t ON t.id = d.task_id "
                 f"WHERE d.needs_id {self.store.words['these']} AND t.state NOT IN ({ENDED_STATES}) ORDER BY d.needs_id, t.id",
                 ids=numbers,
             ):
-                found.setdefault(needs, []).append(key)
-        return found
+                waiting.setdefault(needs, []).append(key)
+        return waiting
 
     def counts(self, project: str | None = None, workable: bool = False) -> dict[str, int]:
-        """state -> how many. What is done is in no index: it is what is left of all. `workable`: of the ready ones, only work."""
+        """Number of tasks by state. `done` is in no index: it is the rest. `workable`: only ready tasks that are work."""
         ours = f"{OURS} {'AND p.key = :project' * bool(project)}"
         args = {"project": project} if project else {}
-        found = dict(self.rows(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
-        if workable and "ready" in found:
-            found["ready"] = self.count_ready(project)
-        done = self.rows(f"SELECT count(*) {ours}", **args)[0][0] - sum(found.values())
-        return {**found, "done": done} if done else found
+        counts = dict(self.rows(f"SELECT t.state, count(*) {ours} AND t.state <> 'done' GROUP BY t.state", **args))
+        if workable and "ready" in counts:
+            counts["ready"] = self.count_ready(project)
+        done = self.rows(f"SELECT count(*) {ours}", **args)[0][0] - sum(counts.values())
+        return {**counts, "done": done} if done else counts
 
     # --- questions --------------------------------------------------------------------------------------------------
 
@@ -221,10 +221,10 @@ class Reader:
         after: int | None = None,
         limit: int = 500,
     ) -> list[Asked]:
-        """`mine`: sent to nobody in particular, or to one of these."""
+        """`mine`: only unassigned questions, and those assigned to one of these."""
         where, args = ["q.workspace_id = :workspace"], dict[str, Any]()
         if mine is not None:
-            clause, args = _sent_to(mine)
+            clause, args = _assigned_to(mine)
             where.append(clause)
         if blocking is not None:
             where.append(f"q.blocking = {int(blocking)}")
@@ -260,9 +260,9 @@ class Reader:
         return [Asked(Question._make(row[:_QUESTION]), *row[_QUESTION:]) for row in rows]
 
     def waits(self, project: str | None, mine: Iterable[str] | None, soon: int) -> tuple[int, int, int]:
-        """How many questions wait for a person: all, those that are sent to one of `mine` or to nobody in particular, and those
-        of them whose time is up before `soon`."""
-        ours, args = _sent_to(mine) if mine is not None else ("1 = 0", dict[str, Any]())
+        """Number of open questions: all; unassigned ones and those assigned to one of `mine`; and of these, those that time out
+        before `soon`."""
+        ours, args = _assigned_to(mine) if mine is not None else ("1 = 0", dict[str, Any]())
         within = " AND p.key = :project" if project else ""
         args |= {"project": project} if project else {}
         late = f"{ours} AND q.on_timeout <> 'keep' AND q.timeout_at < :soon"
@@ -276,18 +276,18 @@ class Reader:
         return rows[0][0], rows[0][1], rows[0][2]
 
     def waiting(self, project: str | None = None, search: str | None = None) -> list[Any]:
-        """Everything that waits, without its words: id, key, project, kind, form, blocking, urgency, until, then, for, by, how
-        many wait for its task."""
+        """All open questions without their texts: id, task, project, kind, response_type, blocking, urgency, timeout_at,
+        on_timeout, reviewer, asked_by, number of tasks that wait for its task."""
         where, args = ["q.workspace_id = :workspace AND q.status = 'pending'"], dict[str, Any]()
         if project is not None:
             where.append("p.key = :project")
             args["project"] = project
         if search is not None:
-            found = (
+            words = (
                 "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id || ' ' "
                 "|| coalesce(t.external_id, ''))"
             )
-            where.append(f"{found} LIKE :search ESCAPE '!'")
+            where.append(f"{words} LIKE :search ESCAPE '!'")
             args["search"] = f"%{_like(search.lower())}%"
         return self.rows(
             "SELECT q.id, t.key, p.key, q.kind, q.response_type, q.blocking, q.urgency, q.timeout_at, q.on_timeout, q.reviewer, "
@@ -299,8 +299,8 @@ class Reader:
         )
 
     def asked_since(self, project: str | None, since: int, most: int) -> list[Any]:
-        """task, kind, status, asked, responded, blocking: questions that were open at some time since then; of closed ones the
-        newest."""
+        """Questions that were open at some time since then; of closed ones the newest. Columns: task, kind, status, asked_at,
+        responded_at, blocking."""
         ours = " AND p.key = :project" if project else ""
         asked = (
             "SELECT q.task_id, q.kind, q.status, q.asked_at, q.responded_at, q.blocking "
@@ -312,7 +312,7 @@ class Reader:
         return self.rows(f"{asked} q.status = 'pending'", **args) + self.rows(closed, since=since, most=most, **args)
 
     def closed(self, after: int, until: int) -> list[Any]:
-        """kind, status, how many, how long they waited together: questions that were closed in that time."""
+        """Questions closed in a period, by kind and status: their number, and the sum of their waiting times."""
         return self.rows(
             "SELECT q.kind, q.status, count(*), CAST(sum(q.responded_at - q.asked_at) AS {big}) FROM questions q "
             "WHERE q.workspace_id = :workspace AND q.responded_at > :after AND q.responded_at <= :until GROUP BY q.kind, q.status"
@@ -321,7 +321,7 @@ class Reader:
             until=until,
         )  # fmt: skip
 
-    # --- the office -------------------------------------------------------------------------------------------------
+    # --- projects and people ----------------------------------------------------------------------------------------
 
     def project_keys(self) -> list[str]:
         return [row[0] for row in self._named("project_keys")]
@@ -341,11 +341,11 @@ class Reader:
         return self._named("workers", since=since)
 
     def held(self) -> list[Any]:
-        """actor, worker, key: who holds which task."""
+        """Claims: actor, worker, key of the task."""
         return self._named("held")
 
     def worked_on(self, project: str | None, since: int) -> bool:
-        """Is a task worked on by who is no worker that was seen since?"""
+        """True if a task is claimed by anything but a worker that was seen since then."""
         return bool(self._named("worked_on", project=project, since=since))
 
     def count_ready(self, project: str | None) -> int:
@@ -367,17 +367,17 @@ _AFTER = {
 }
 
 
-def _sent_to(names: Iterable[str]) -> tuple[str, dict[str, Any]]:
-    """Questions that are sent to one of these, or to nobody in particular."""
+def _assigned_to(names: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """Condition: the question is unassigned, or assigned to one of these."""
     args = {f"mine{at}": name for at, name in enumerate(sorted(names))}
     return f"(q.reviewer IS NULL OR q.reviewer IN ({', '.join(f':{name}' for name in args)}))", args
 
 
 def _words(words: Iterable[str]) -> str:
-    """Words of ours, checked by the caller against a table."""
-    found = list(words)
-    assert all(word.replace("_", "").isalnum() for word in found)
-    return ", ".join(f"'{word}'" for word in found)
+    """A list of SQL literals. Only for words that the caller has checked against a table."""
+    names = list(words)
+    assert all(name.replace("_", "").isalnum() for name in names)
+    return ", ".join(f"'{name}'" for name in names)
 
 
 def _like(text: str) -> str:

@@ -1,22 +1,21 @@
--- The tables, for SQLite and PostgreSQL alike.
+-- The tables, for SQLite and PostgreSQL.
 --
--- One text serves both; the words in braces are the dialect's (sqlite.py, postgres.py): {id} is a self-numbering primary
--- key, {big} a 64-bit number, {strict} closes a table, {xid} and {this_xid} are the writing transaction (where only one
--- writes at a time, they say nothing, and have no index), {append_only} makes the database itself refuse to change an event.
--- {checks}: where CHECKs are slow, a trigger checks the same (postgres.sql). {of_workspace} and {of_task} are references that
--- PostgreSQL leaves to the door: it would lock the other row for each event.
+-- The words in braces are the dialect's (sqlite.py, postgres.py): {id} is a primary key that the database assigns, {big} a 64-bit
+-- integer, {strict} the end of a table. {xid} and {this_xid} are the writing transaction (PostgreSQL only). {append_only} has the
+-- triggers that refuse changes of events. {checks}: on PostgreSQL a trigger replaces the CHECKs (postgres.sql). {of_workspace} and
+-- {of_task} are references on SQLite only: PostgreSQL would lock the other row for each event.
 --
--- Every index costs a page of each move that touches it, so there is one for "what is in this state", in the order in which
--- work is taken, and it leaves out what is done.
+-- Every index costs a page of each move that touches it. So one index serves "tasks in this state", in the order in which work is
+-- claimed, and leaves out `done`.
 --
--- Everything here is also decided by core/rules.py. The CHECKs and partial unique indexes are the last guard: they make a
--- bug an error instead of a wrong row.
+-- core/rules.py decides all of this. The CHECKs and partial unique indexes are the last guard: they turn a bug into an error
+-- instead of a wrong row.
 --
 -- Times are microseconds since 1970 in UTC. Yes and no are 1 and 0. JSON is text.
 --
--- A claim lives on its task's row, so that claiming, beating, losing and finishing are each one write to one row, and a
--- late writer is refused by the same row that it wants to change. `due_at` is the next moment at which time alone moves the
--- task: clockwork looks at one index. `version` grows with every write and is what a writer compares.
+-- A claim is part of its task's row: claiming, renewing, losing and finishing are each one write to one row, and the row that a
+-- late writer wants to change is the row that refuses it. `due_at` is the next time at which a move of the system may be due;
+-- finding due moves reads one index. `version` grows with every write, and writers compare it.
 
 CREATE TABLE schema_version (
     version     INTEGER PRIMARY KEY,
@@ -28,10 +27,10 @@ CREATE TABLE workspaces (
     name           TEXT NOT NULL UNIQUE,
     settings       TEXT NOT NULL DEFAULT '{{}}',
     next_question  {big} NOT NULL DEFAULT 1,
-    event_count    {big} NOT NULL DEFAULT 0,       -- the chain of what concerns no task
+    event_count    {big} NOT NULL DEFAULT 0,       -- number of events without a task
     event_head     TEXT NOT NULL DEFAULT '',
     created_at     {big} NOT NULL,
-    fenced_at      {big}                           -- when it was last restored: what was handed out before is void
+    fenced_at      {big}                           -- last restore: claims and permissions from before are void
 ) {strict};
 
 CREATE TABLE projects (
@@ -52,11 +51,11 @@ CREATE TABLE users (
     role          TEXT NOT NULL CHECK (role IN ('viewer', 'member', 'approver', 'admin')),
     created_at    {big} NOT NULL,
     removed_at    {big},
-    password      TEXT                             -- how it is proven, never what it is: scrypt, with its parameters
+    password      TEXT                             -- scrypt hash with its parameters
 ) {strict};
 CREATE UNIQUE INDEX users_name ON users (workspace_id, name) WHERE removed_at IS NULL;
 
--- A token is shown once; only its hash is kept.
+-- Access tokens. A token is shown once; only its hash is stored.
 CREATE TABLE tokens (
     id            {id},
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
@@ -67,12 +66,12 @@ CREATE TABLE tokens (
     created_at    {big} NOT NULL,
     expires_at    {big},
     revoked_at    {big},
-    scopes        TEXT NOT NULL DEFAULT '',        -- words, with spaces between; none are the usual ones of the role
+    scopes        TEXT NOT NULL DEFAULT '',        -- separated by spaces; empty: the default scopes of the role
     created_by    TEXT NOT NULL DEFAULT ''
 ) {strict};
 CREATE UNIQUE INDEX tokens_name ON tokens (workspace_id, name) WHERE revoked_at IS NULL;
 
--- A person's browser, after they have proven who they are. Only the hash of its secret is kept.
+-- Browser sessions. Only the hash of the secret is stored.
 CREATE TABLE logins (
     id            {id},
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
@@ -86,7 +85,7 @@ CREATE TABLE logins (
 ) {strict};
 CREATE INDEX logins_actor ON logins (workspace_id, actor) WHERE ended_at IS NULL;
 
--- A link that lets one person in, once.
+-- One-time login links.
 CREATE TABLE links (
     id            {id},
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
@@ -99,7 +98,7 @@ CREATE TABLE links (
     used_at       {big}
 ) {strict};
 
--- How a person likes things, as JSON. Nothing is decided by it.
+-- Preferences of a person, as JSON. No rule reads them.
 CREATE TABLE prefs (
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
     actor         TEXT NOT NULL,
@@ -107,7 +106,7 @@ CREATE TABLE prefs (
     PRIMARY KEY (workspace_id, actor)
 ) {strict};
 
--- How often something was done: the moment until which its allowance is used up. Old rows say nothing any more.
+-- Rate limits: the time until which an allowance is used up. A row of the past has no effect.
 CREATE TABLE rates (
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
     name          TEXT NOT NULL,
@@ -149,7 +148,7 @@ CREATE TABLE tasks (
     lease             {big},
     lease_expires_at  {big},
     wake_at           {big},
-    accept_at         {big},                       -- not used since schema 6: SQLite cannot drop what a CHECK names
+    accept_at         {big},                       -- unused since schema 6: SQLite cannot drop a column that a CHECK names
     due_at            {big},
     event_count       {big} NOT NULL DEFAULT 0,
     event_head        TEXT NOT NULL DEFAULT '',
@@ -159,9 +158,9 @@ CREATE TABLE tasks (
     updated_at        {big} NOT NULL,
     ended_at          {big},
     extra             TEXT,
-    host              TEXT,                        -- the machine that its session lives on; gone when nobody sits there any more
-    seat              TEXT,                        -- where the session sits: agent, folder, base
-    journal           {big} NOT NULL DEFAULT 0,    -- of a run: the one that is being written
+    host              TEXT,                        -- machine of its agent session; NULL without a session
+    seat              TEXT,                        -- location of the session, as JSON: agent, folder, base commit
+    journal           {big} NOT NULL DEFAULT 0,    -- runs: number of the current journal
     UNIQUE (project_id, key),
     CHECK ((holder IS NULL) = (lease_expires_at IS NULL)),
     CHECK ((holder IS NULL) = (claim_hash IS NULL)),
@@ -186,7 +185,7 @@ CREATE INDEX tasks_due    ON tasks (due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX tasks_parent ON tasks (parent_id) WHERE parent_id IS NOT NULL;
 CREATE UNIQUE INDEX tasks_external ON tasks (project_id, external_id) WHERE external_id IS NOT NULL;
 
--- task waits for needs. A child is a need of its parent.
+-- Dependencies: task_id waits for needs_id. A parent waits for its children.
 CREATE TABLE deps (
     task_id   {big} NOT NULL REFERENCES tasks (id),
     needs_id  {big} NOT NULL REFERENCES tasks (id),
@@ -227,8 +226,8 @@ CREATE TABLE questions (
     asked_at       {big} NOT NULL,
     responded_by   TEXT,
     responded_at   {big},
-    used_by        TEXT,                           -- a permission: the one call that has made use of it
-    step           TEXT,                           -- of a run: which step asks, 'journal/place'
+    used_by        TEXT,                           -- permissions: the call that used it
+    step           TEXT,                           -- runs: the asking step, 'journal/place'
     PRIMARY KEY (workspace_id, id),
     CHECK ((status = 'pending') = (responded_at IS NULL)),
     CHECK ((status = 'pending') = (responded_by IS NULL)),
@@ -255,8 +254,8 @@ CREATE TABLE notes (
 ) {strict};
 CREATE INDEX notes_task ON notes (task_id, id);
 
--- One durable call of a run's script. `place` is its call index, padded so that the order of the calls is the order of the
--- texts; one that was laid aside when the script was changed has a ~ before it. What is completed is never changed.
+-- The journal of a run: one row per durable call of its script. `place` is the call index, padded so that texts sort in the order of
+-- the calls; a step that a changed script has superseded has the prefix ~. A completed step never changes.
 CREATE TABLE steps (
     task_id     {big} NOT NULL REFERENCES tasks (id),
     journal     {big} NOT NULL,
@@ -277,7 +276,7 @@ CREATE TABLE steps (
 ) {strict};
 CREATE INDEX steps_open ON steps (task_id, journal, place) WHERE status <> 'completed';
 
--- The source of a run: the newest row is what it goes on with where its file is not at hand.
+-- Sources of runs. The newest row is used where the script's file does not exist.
 CREATE TABLE programs (
     id       {id},
     task_id  {big} NOT NULL REFERENCES tasks (id),
@@ -289,8 +288,8 @@ CREATE TABLE programs (
 ) {strict};
 CREATE INDEX programs_task ON programs (task_id, id);
 
--- Who did what. Written by the same commit as the change, then never touched again.
--- Each task has a chain of its own, so that tasks do not queue behind each other; n counts along it, prev and hash link it.
+-- The event log, append-only. An event is written by the commit of its move.
+-- Each task has its own chain, so that tasks do not wait for each other: `n` numbers it, `prev` and `hash` link it.
 CREATE TABLE events (
     seq           {id},
     xid           {xid} NOT NULL DEFAULT {this_xid},
@@ -308,7 +307,7 @@ CREATE UNIQUE INDEX events_chain ON events (task_id, n) WHERE task_id IS NOT NUL
 CREATE UNIQUE INDEX events_office ON events (workspace_id, n) WHERE task_id IS NULL;
 {xid_index}
 
--- What an agent's session said, line by line as it came. Bulk, not history: no event tells of it, and old lines may go.
+-- Output of agent sessions, line by line. Not part of the event log; old lines are deleted.
 CREATE TABLE output (
     id       {id},
     task_id  {big} NOT NULL REFERENCES tasks (id),
@@ -319,7 +318,7 @@ CREATE TABLE output (
 ) {strict};
 CREATE INDEX output_task ON output (task_id, id);
 
--- Work that a parked session left in its folder: a patch on `base`, so that another machine can go on with it.
+-- Uncommitted work of a parked session, as a patch on the commit `base`, so that another machine can continue.
 CREATE TABLE patches (
     task_id  {big} PRIMARY KEY REFERENCES tasks (id),
     epoch    {big} NOT NULL,
@@ -328,17 +327,17 @@ CREATE TABLE patches (
     body     TEXT NOT NULL
 ) {strict};
 
--- A worker that runs, and what it takes. It renews `seen_at` while it runs, and removes its row when it ends; one that was killed
--- is told by an old `seen_at` (presence.py). Nothing is decided by it, and no event tells of it.
+-- Running workers, and the tasks that they take. A worker renews `seen_at` and deletes its row when it ends; an old `seen_at` means that
+-- it was killed (desk/worker_registry.py). No rule reads this table, and no event records it.
 CREATE TABLE workers (
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
     actor         TEXT NOT NULL,
     name          TEXT NOT NULL,
     host          TEXT NOT NULL,
-    agents        TEXT NOT NULL,                   -- words, with spaces between; none: it takes runs only
+    agents        TEXT NOT NULL,                   -- separated by spaces; empty: takes only runs
     project_id    {big} REFERENCES projects (id),  -- takes only tasks of this project
-    epic_id       {big} REFERENCES tasks (id),     -- takes only what is below this task
-    role          TEXT,                            -- takes only tasks of this role, or of none
+    epic_id       {big} REFERENCES tasks (id),     -- takes only descendants of this task
+    role          TEXT,                            -- takes only tasks of this role or without a role
     runs          INTEGER NOT NULL CHECK (runs IN (0, 1)),
     parallel      INTEGER NOT NULL CHECK (parallel >= 1),
     started_at    {big} NOT NULL,
@@ -346,7 +345,7 @@ CREATE TABLE workers (
     PRIMARY KEY (workspace_id, actor, name)
 ) {strict};
 
--- One effect per idempotency key.
+-- Idempotency keys: the request, and the result that a repeated request gets.
 CREATE TABLE replies (
     workspace_id  {big} NOT NULL REFERENCES workspaces (id),
     key           TEXT NOT NULL,

@@ -1,4 +1,4 @@
-"""Reads the SQL files: one text, filled with the words of a dialect."""
+"""Reads the SQL files and fills in the words of a dialect."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ ENDED_STATES = ", ".join(f"'{state}'" for state in sorted(ENDED))
 STEP = ", ".join(f"s.{name}" for name in Step._fields)
 PROGRAM = ", ".join(f"m.{name}" for name in Program._fields)
 QUESTION = ", ".join(f"q.{name}" for name in Question._fields)
-#: What agents are given: a container is not work itself, nor is what is too large, and its tries are not used up. The guards of
-#: `claim` say the same (core/guards.py is_work, tries_left); a test compares them.
+#: Tasks that agents can claim: no containers, not too large, with tries left. The guards of `claim` are the same condition
+#: (is_work and tries_left in core/guards.py); a test compares them.
 WORKABLE = (
     "t.state = 'ready' AND t.state <> 'done' AND t.type <> 'epic' AND t.retry_count < t.max_retries "
     "AND (t.complexity <> 'xlarge' OR EXISTS (SELECT 1 FROM tasks c WHERE c.parent_id = t.id))"
 )
-#: Is something due by :now, or by the database's time? Planners have no choice but the index on due_at, which is almost empty.
-_OWED = (
+#: True if any move is due by :now, or by the database's time. Its form forces planners to use the index on due_at.
+_ANY_DUE = (
     "EXISTS (SELECT 1 FROM tasks o WHERE o.due_at <= coalesce(CAST(:now AS {big}), {moment}) "
     "AND (SELECT r.workspace_id FROM projects r WHERE r.id = o.project_id) = :workspace)"
 )
@@ -47,24 +47,24 @@ def queries(words: dict[str, str]) -> dict[str, str]:
 @cache
 def _queries(pairs: tuple[tuple[str, str], ...]) -> dict[str, str]:
     words = dict(pairs)
-    owed = _OWED.format_map(_Words(words))
+    any_due = _ANY_DUE.format_map(_Words(words))
     columns = {"task": TASK, "question": QUESTION, "step": STEP, "program": PROGRAM}
-    all_words = _Words(words, **columns, ended=ENDED_STATES, resolved=RESOLVED_STATES, owed=owed, workable=WORKABLE)
-    found = {}
+    all_words = _Words(words, **columns, ended=ENDED_STATES, resolved=RESOLVED_STATES, any_due=any_due, workable=WORKABLE)
+    texts = {}
     for part in read("queries.sql").split("-- name: ")[1:]:
         name, _, body = part.partition("\n")
         lines = [line for line in body.splitlines() if not line.startswith("--")]
-        found[name.strip()] = " ".join(" ".join(lines).split()).rstrip(";").format_map(all_words)
-    return found
+        texts[name.strip()] = " ".join(" ".join(lines).split()).rstrip(";").format_map(all_words)
+    return texts
 
 
 def statements(script: str, words: dict[str, str]) -> list[str]:
-    """A script's statements, filled in; `;;` ends one that has semicolons inside (a trigger)."""
+    """The statements of a script; `;;` ends one with semicolons inside, such as a trigger."""
     bare = "\n".join(line.split("--")[0].rstrip() for line in script.splitlines()).format_map(words)
-    found = []
+    parts = []
     for block in bare.split(";;"):
         if "$$" in block or "BEGIN" in block:
-            found.append(block.strip())
+            parts.append(block.strip())
         else:
-            found += [part.strip() for part in block.split(";")]
-    return [statement for statement in found if statement]
+            parts += [part.strip() for part in block.split(";")]
+    return [statement for statement in parts if statement]

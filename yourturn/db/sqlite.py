@@ -1,7 +1,7 @@
 """SQLite: the embedded desk. One file, no server.
 
 Write-ahead log with full sync: an acknowledged move survives a power cut. Every write begins IMMEDIATE, so writers queue
-instead of failing in the middle. Each thread has a connection of its own.
+instead of failing in the middle. Each thread has its own connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any
 
 from ..core.errors import BadDatabase, Busy, NoDesk, ReadOnly, StoreTrouble
-from .backend import NEAR, Again, Store
+from .backend import RELATED, Conflict, Store
 from .per_thread import PerThread
 
 _APPEND_ONLY = """
@@ -34,12 +34,12 @@ BEGIN SELECT RAISE(ABORT, 'events are append-only'); END
 ;;
 """
 
+#: The last two are raised for rows of a damaged file.
+_ERRORS = (sqlite3.Error, UnicodeDecodeError, JSONDecodeError)
 
-#: The last two are rows, or words of SQLite's own, made of bytes that nobody wrote.
-_TROUBLE = (sqlite3.Error, UnicodeDecodeError, JSONDecodeError)
 
 class _Local(threading.local):
-    """What a thread has. Forks are detected by a hook, not by getpid() before each read."""
+    """State of one thread. Forks are detected by a hook, not by getpid() before each read."""
 
     fork = -1
     connection: sqlite3.Connection
@@ -58,6 +58,7 @@ os.register_at_fork(after_in_child=_forked)
 
 class SqliteStore(Store):
     dialect = "sqlite"
+    triggers = frozenset({"events_fixed", "events_kept", "events_new"})
     words = {
         "id": "INTEGER PRIMARY KEY",
         "big": "INTEGER",
@@ -68,13 +69,13 @@ class SqliteStore(Store):
         "slot": "0",
         "before": "",
         "after": "",
-        "office_slot": "0",
+        "admin_slot": "0",
         "append_only": _APPEND_ONLY,
         "checks": "",
         "now": "0",
         "moment": "0",
-        "near": NEAR,
-        "near_picked": NEAR,
+        "related": RELATED,
+        "related_picked": RELATED,
         "materialized": "",
         "new_id": "NULL",
         "these": "IN (SELECT value FROM json_each('[' || :ids || ']'))",
@@ -95,10 +96,10 @@ class SqliteStore(Store):
         "cast_high": "CAST(:high AS INTEGER)",
         "horizon": "'1'",
         "bytewise": "",
-        "raze": "",
+        "drop_functions": "",
     }
-    #: Seconds between two looks at the file while watching: where the system tells of writes, and where it does not.
-    glance, pulse = 0.5, 0.015
+    #: Seconds between two polls of the file while waiting: without inotify, and with it.
+    poll_interval, watched_interval = 0.015, 0.5
     batch_inserts = False  # several rows in one statement cost SQLite more
 
     def __init__(self, path: str, *, create: bool = False, busy: float = 5.0) -> None:
@@ -108,9 +109,9 @@ class SqliteStore(Store):
         self._busy = busy
         self._create = create
         self._local = _Local()
-        self._all = PerThread()
+        self._per_thread = PerThread()
         self._fork = _forks
-        self.queue = threading.Lock()  # threads of this process queue here: SQLite lets the others sleep, and wakes them late
+        self.queue = threading.Lock()  # threads queue here: SQLite's own busy handler sleeps and wakes up late
         if sqlite3.sqlite_version_info < (3, 37):
             raise StoreTrouble(f"SQLite {sqlite3.sqlite_version} is too old", reason="3.37 or newer is needed")
         if path != ":memory:" and not create and not os.path.exists(path):  # noqa: PTH110
@@ -123,14 +124,14 @@ class SqliteStore(Store):
         if local.fork != _forks:
             if self._fork != _forks:  # a lock that was held at the fork has no owner here
                 self._fork, self.queue = _forks, threading.Lock()
-            with trouble(self.path):
+            with _translating(self.path):
                 local.connection = self._connect()
             local.fork = _forks
         return local.connection
 
     def _connect(self) -> sqlite3.Connection:
-        """The connection of a thread that has ended, or a new one."""
-        taken: sqlite3.Connection | None = self._all.take_over("connection")
+        """The connection of an ended thread, or a new one."""
+        taken: sqlite3.Connection | None = self._per_thread.take_over("connection")
         if taken is not None:
             if taken.in_transaction:
                 taken.execute("ROLLBACK")
@@ -148,11 +149,11 @@ class SqliteStore(Store):
         except BaseException:
             db.close()
             raise
-        self._all.add(db, "connection")
+        self._per_thread.add(db, "connection")
         return db
 
     def _try_wal(self, db: sqlite3.Connection) -> None:
-        """Ours, or about to become ours: somebody else's file stays as it is. SQLite does not queue for this lock, so we do."""
+        """Switch to WAL, unless the file belongs to another program. SQLite does not wait for this lock, so this retries."""
         tables = self.tables(db.execute)
         if "schema_version" not in tables and (tables or not self._create):
             return
@@ -171,8 +172,8 @@ class SqliteStore(Store):
     def begin(self, what: str = "", *, write: bool = True) -> _Transaction:
         return _Transaction(self, "BEGIN IMMEDIATE" if write else "BEGIN")
 
-    def reading(self) -> _Look:
-        return _Look(self)
+    def reading(self) -> _Read:
+        return _Read(self)
 
     def script(self, run: Any, statements: list[str]) -> None:
         for statement in statements:
@@ -184,27 +185,27 @@ class SqliteStore(Store):
     def copy(self, path: str) -> bool:
         from urllib.parse import quote
 
-        with trouble(self.path):
+        with _translating(self.path):
             self.connection().execute("VACUUM INTO ?", (path,))
-        with trouble(path), closing(sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)) as db:
-            wrong = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
-            wrong += [f"{row[0]} refers to a missing row" for row in db.execute("PRAGMA foreign_key_check")]
-        if wrong:
-            raise BadDatabase(f"The copy of {self.path} is not sound", reason="; ".join(wrong), hint="See: turn doctor")
+        with _translating(path), closing(sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)) as db:
+            problems = [str(row[0]) for row in db.execute("PRAGMA integrity_check(5)") if row[0] != "ok"]
+            problems += [f"{row[0]} refers to a missing row" for row in db.execute("PRAGMA foreign_key_check")]
+        if problems:
+            raise BadDatabase(f"The copy of {self.path} is damaged", reason="; ".join(problems), hint="See: turn doctor")
         return True
 
     def tables(self, run: Any) -> set[str]:
         return {row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()}
 
     def wait(self, seconds: float) -> bool:
-        """Until somebody else commits, or the time is over. What counts is a number in the file's header.
+        """Wait until another connection commits: then `PRAGMA data_version` changes.
 
-        Where the system tells of a write to the log, nobody looks before; then often, because the commit follows soon.
+        With inotify it is read after a write to the log, and then often, because the commit follows soon.
         """
         local = self._local
         db, watch = self.connection(), self._file_watch(local)
-        with trouble(self.path):
-            last, deadline, hurry = getattr(local, "data_version", None), time.monotonic() + seconds, 0.0
+        with _translating(self.path):
+            last, deadline, pause = getattr(local, "data_version", None), time.monotonic() + seconds, 0.0
             while True:
                 version = db.execute("PRAGMA data_version").fetchone()[0]
                 if version != last:
@@ -214,36 +215,36 @@ class SqliteStore(Store):
                 if left <= 0:
                     return False
                 if not watch.works:
-                    time.sleep(min(self.pulse, left))
-                elif hurry:
-                    time.sleep(min(hurry, left))
-                    hurry = hurry * 1.5 if hurry < 0.1 else 0.0
-                elif watch.wait(min(self.glance, left)):
-                    hurry = 0.0005
+                    time.sleep(min(self.poll_interval, left))
+                elif pause:
+                    time.sleep(min(pause, left))
+                    pause = pause * 1.5 if pause < 0.1 else 0.0
+                elif watch.wait(min(self.watched_interval, left)):
+                    pause = 0.0005
 
     def _file_watch(self, local: Any) -> Any:
-        found = getattr(local, "file_watch", None)
-        if found is None:
-            from .file_watch import FileWatch
+        watch = getattr(local, "file_watch", None)
+        if watch is None:
+            from .file_watch import FileWatch  # ctypes: 4 ms that only watchers need
 
-            found = local.file_watch = FileWatch(f"{self.path}-wal")
-            self._all.add(found)
-        return found
+            watch = local.file_watch = FileWatch(f"{self.path}-wal")
+            self._per_thread.add(watch)
+        return watch
 
     def check(self) -> list[str]:
         with self.reading() as run:
-            wrong = self._unguarded(row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'trigger'"))
-            wrong += [str(row[0]) for row in run("PRAGMA integrity_check(20)") if row[0] != "ok"]
-            wrong += [f"{row[0]} row {row[1]} refers to a missing row of {row[2]}" for row in run("PRAGMA foreign_key_check")]
-        return wrong
+            problems = self._missing_triggers(row[0] for row in run("SELECT name FROM sqlite_master WHERE type = 'trigger'"))
+            problems += [str(row[0]) for row in run("PRAGMA integrity_check(20)") if row[0] != "ok"]
+            problems += [f"{row[0]} row {row[1]} refers to a missing row of {row[2]}" for row in run("PRAGMA foreign_key_check")]
+        return problems
 
     def close(self) -> None:
-        self._all.close()
+        self._per_thread.close()
         self._local = _Local()
 
 
 class _Transaction:
-    """`with` one of these, the thread's connection is in a transaction; at the end it is committed, or rolled back."""
+    """A transaction on the thread's connection: commits at the end of `with`, or rolls back after an error."""
 
     __slots__ = ("begin", "queued", "run", "store")
 
@@ -259,13 +260,13 @@ class _Transaction:
         try:
             run.execute(self.begin)
         except BaseException as error:
-            self._next()
-            if isinstance(error, _TROUBLE):
-                raise _in_our_words(self.store.path, error) from error
+            self._leave_queue()
+            if isinstance(error, _ERRORS):
+                raise _translated(self.store.path, error) from error
             raise
         return run
 
-    def _next(self) -> None:
+    def _leave_queue(self) -> None:
         if self.queued:
             self.queued = False
             self.store.queue.release()
@@ -274,27 +275,27 @@ class _Transaction:
         try:
             self._end(error)
         finally:
-            self._next()
+            self._leave_queue()
 
     def _end(self, error: BaseException | None) -> None:
         if error is None:
             try:
                 self.run.execute("COMMIT")
-            except _TROUBLE as trouble:
-                self._undo()
-                raise _in_our_words(self.store.path, trouble) from trouble
+            except _ERRORS as trouble:
+                self._rollback()
+                raise _translated(self.store.path, trouble) from trouble
         else:
-            self._undo()
-            if isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
-                raise _in_our_words(self.store.path, error) from error
+            self._rollback()
+            if isinstance(error, _ERRORS) and not isinstance(error, sqlite3.IntegrityError):
+                raise _translated(self.store.path, error) from error
 
-    def _undo(self) -> None:
+    def _rollback(self) -> None:
         if self.run.db.in_transaction:
             self.run.execute("ROLLBACK")
 
 
-class _Look:
-    """`with` one of these, each statement sees what is there at its own moment."""
+class _Read:
+    """Reads without a transaction: each statement sees the state of its own moment."""
 
     __slots__ = ("store",)
 
@@ -305,12 +306,12 @@ class _Look:
         return _Run(self.store.connection())
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        if error is not None and isinstance(error, _TROUBLE) and not isinstance(error, sqlite3.IntegrityError):
-            raise _in_our_words(self.store.path, error) from error
+        if error is not None and isinstance(error, _ERRORS) and not isinstance(error, sqlite3.IntegrityError):
+            raise _translated(self.store.path, error) from error
 
 
 class _Run:
-    """One connection: what PostgreSQL sends later and together, SQLite simply does."""
+    """The interface of connection.Connection: SQLite executes every statement at once."""
 
     __slots__ = ("db", "execute")
 
@@ -326,27 +327,27 @@ class _Run:
 
     def must(self, text: str, args: Any = None) -> None:
         if self(text, args).rowcount != 1:
-            raise Again
+            raise Conflict
 
-    def many(self, *asked: tuple[str, Any]) -> list[list[Any]]:
-        return [self(text, args).fetchall() for text, args in asked]
+    def many(self, *queries: tuple[str, Any]) -> list[list[Any]]:
+        return [self(text, args).fetchall() for text, args in queries]
 
     def flush(self) -> None:
         pass
 
 
 @contextmanager
-def trouble(path: str) -> Iterator[None]:
-    """sqlite3's errors in our words."""
+def _translating(path: str) -> Iterator[None]:
     try:
         yield
     except sqlite3.IntegrityError:
         raise
-    except _TROUBLE as error:
-        raise _in_our_words(path, error) from error
+    except _ERRORS as error:
+        raise _translated(path, error) from error
 
 
-def _in_our_words(path: str, error: Exception) -> Exception:
+def _translated(path: str, error: Exception) -> Exception:
+    """The error of the family in core/errors.py for an error of sqlite3."""
     words = str(error)
     if isinstance(error, ValueError) or "malformed" in words or "Could not decode" in words:
         hint = "See how far it goes with: turn doctor --strict, and restore a backup."
@@ -358,6 +359,6 @@ def _in_our_words(path: str, error: Exception) -> Exception:
     if "not a database" in words:
         return BadDatabase(f"{path} is not a Yourturn database", reason=words)
     if "unable to open" in words:
-        return BadDatabase(f"{path} cannot be opened", reason=words, hint="Is the folder there, and may you write to it?")
+        return BadDatabase(f"{path} cannot be opened", reason=words, hint="Check that the folder exists and is writable.")
     full = "full" in words or "disk I/O" in words
     return StoreTrouble(f"{path}: {words}", hint="Nothing was changed." + " Is the disk full?" * full)

@@ -22,7 +22,7 @@ def manage(tx: UnitOfWork, action: Action, now: int) -> None:
     """Decide and write one office action. The caller has checked who may."""
     args = {**action.args, "by": action.who}
     said = _VERBS[action.verb](tx, args, now)
-    tx.office_event(action, said, now)
+    tx.admin_event(action, said, now)
 
 
 def _own(a: dict[str, Any], actor: str, what: str) -> None:
@@ -44,7 +44,7 @@ def _project_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     name, key = a["setting"], a.get("project")
     value = settings.check(name, a["value"])
     if key is None:
-        raw = tx.run(tx.q["office_head"], {"workspace": tx.workspace}).fetchone()[3]
+        raw = tx.run(tx.q["workspace_head_for_update"], {"workspace": tx.workspace}).fetchone()[3]
     else:
         row = tx.run(tx.q["project_for_update"], {"workspace": tx.workspace, "key": key}).fetchone()
         if row is None:

@@ -9,7 +9,7 @@ then has to make. The desk makes the due moves of a case before it decides anyth
 even if no reconciler runs. `reconcile` makes the due moves of all tasks. `read` shows the state after all due moves: if there
 are any, it makes them in a transaction that it then rolls back. So nothing depends on a daemon.
 
-*Lost races.* A transaction that loses a race raises `Again` and leaves nothing behind; the desk runs it again on fresh rows. A
+*Lost races.* A transaction that loses a race raises `Conflict` and leaves nothing behind; the desk runs it again on fresh rows. A
 move of a task that this process has just moved is decided on the remembered case, and loses the race if that is old.
 """
 
@@ -28,7 +28,7 @@ from ..core.model import Action, Event, Who
 from ..core.permissions import check, check_scope, in_scope
 from ..core.references import parse
 from ..core.rules import ADMIN_VERBS
-from ..db.backend import Again, Store
+from ..db.backend import Conflict, Store
 from ..db.case_loader import CaseLoader
 from ..db.details import RunJournal
 from ..db.reads import Reader
@@ -123,7 +123,7 @@ class Desk:
         if reply is None:
             return done
         tx.write()
-        return reply(Reader(self.store, tx.run, self.workspace, tx.left(done.task)), done)
+        return reply(Reader(self.store, tx.run, self.workspace, tx.moved_task(done.task)), done)
 
     def _administer(self, tx: UnitOfWork, action: Action) -> Done:
         now, request = self.now(tx.run(tx.q["now"]).fetchone()[0]), ""
@@ -208,10 +208,10 @@ class Desk:
             except Exception as error:
                 recalled = tx.recalled if tx is not None else 0
                 self.store.case_cache.forget(recalled)
-                if isinstance(error, StoreTrouble) and not isinstance(error, Again):
+                if isinstance(error, StoreTrouble) and not isinstance(error, Conflict):
                     raise  # the commit may have succeeded
                 if not recalled:  # a remembered case may be old: no move is refused because of it
-                    if not isinstance(error, Again):
+                    if not isinstance(error, Conflict):
                         raise
                     time.sleep(0.002 * 2**attempt * int.from_bytes(os.urandom(1)) / 255)
             else:
@@ -274,7 +274,7 @@ class Desk:
                     raise _Rollback
             except _Rollback:
                 return result
-            except Again:
+            except Conflict:
                 continue
         raise Busy("Too many others change the same thing")
 

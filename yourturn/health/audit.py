@@ -42,7 +42,7 @@ class _Walk:
     def __init__(self, reader: Reader, known: Heads) -> None:
         self.reader = reader
         self.known = known
-        self.office, self.office_n, self.office_hash = reader.log.office_head()
+        self.office, self.office_n, self.office_hash = reader.log.workspace_head()
         self.chains: dict[int | None, _Link] = {}
         self.problems: list[Problem] = []
         self.events = 0
@@ -113,7 +113,7 @@ def anchor(client: Client) -> dict[str, Any]:
     with desk.store.begin(write=False) as run:
         reader = Reader(desk.store, run, desk.workspace)
         at = desk.now(run(desk.store.query["now"]).fetchone()[0])
-        name, n, hash = reader.log.office_head()
+        name, n, hash = reader.log.workspace_head()
         heads: Heads = {name: [n, hash]} if n else {}
         last = -(2**62)
         while page := reader.log.heads(last, PAGE):

@@ -103,7 +103,7 @@ def _overdue(reader: Reader) -> Iterable[str]:
 
 def _odd(name: str, words: str) -> Callable[[Client], Iterable[str]]:
     """A check that is one query: it finds the keys of rows that should not be."""
-    return _read(lambda reader: [f"{key} {words}" for key in integrity_queries.odd(reader, name)])
+    return _read(lambda reader: [f"{key} {words}" for key in integrity_queries.violations(reader, name)])
 
 
 def _acyclic(reader: Reader) -> Iterable[str]:
@@ -143,7 +143,7 @@ def _epochs(reader: Reader) -> Iterable[str]:
 
 def _log(reader: Reader) -> Iterable[str]:
     """The last event of a task says the state that its row has."""
-    for key, state, data in integrity_queries.last_words(reader):
+    for key, state, data in integrity_queries.last_events(reader):
         said = json.loads(data).get("to")
         if said != state:
             yield f"{key} is '{state}', and its last event says '{said}'"

@@ -74,7 +74,7 @@ class DeskPool:
         workspace = self._workspaces.get(digest)
         if workspace is None:
             with self.store.reading() as run:
-                row = run(self.store.query[f"home_of_{kind}"], {"hash": digest}).fetchone()
+                row = run(self.store.query[f"workspace_of_{kind}"], {"hash": digest}).fetchone()
             if row is None:
                 raise NotKnown(f"The {_NOUNS[kind]} is not known here", hint=_HINTS[kind])
             if len(self._workspaces) > MAX_CACHED:

@@ -1,5 +1,5 @@
--- Why: a session's place and machine, so that it is resumed where it was; what it said; the work that it left behind; and a
--- permission is used once.
+-- Why: a session is resumed on its machine and in its folder; its output and uncommitted work are stored; a permission is used
+-- once.
 ALTER TABLE tasks ADD COLUMN host TEXT;
 ALTER TABLE tasks ADD COLUMN seat TEXT;
 ALTER TABLE questions ADD COLUMN used_by TEXT;

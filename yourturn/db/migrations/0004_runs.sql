@@ -1,4 +1,4 @@
--- Why: a run is a task with a script. It has a journal of the calls that its script made, and the source that it runs.
+-- Why: runs, with the journal of their calls and their source.
 ALTER TABLE tasks ADD COLUMN journal {big} NOT NULL DEFAULT 0;
 ALTER TABLE questions ADD COLUMN step TEXT;
 CREATE TABLE steps (

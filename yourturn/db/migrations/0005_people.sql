@@ -1,4 +1,4 @@
--- Why: people come over HTTP, with passwords, sessions and one-time links.
+-- Why: people log in over HTTP, with passwords, sessions and one-time links.
 ALTER TABLE users ADD COLUMN password TEXT;
 ALTER TABLE tokens ADD COLUMN scopes TEXT NOT NULL DEFAULT '';
 ALTER TABLE tokens ADD COLUMN created_by TEXT NOT NULL DEFAULT '';

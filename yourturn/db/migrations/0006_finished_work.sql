@@ -1,5 +1,5 @@
--- Why: finished work asks a real question, which a project may let silence accept; and a failed dependency is asked about as
--- long as it is waited for, so that nothing needs to remember that it was.
+-- Why: finished work opens a question, which can time out as accepted; and the question about a failed dependency stays open while
+-- the task waits for it, so no column has to record it.
 {own}
 ALTER TABLE deps DROP COLUMN warned;
 {owed}
