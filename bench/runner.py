@@ -55,6 +55,9 @@ class Host:
     def leave(self) -> None:
         pass
 
+    def close(self, what: str, words: str) -> str:
+        return words
+
     def say(self, text: str) -> None:
         pass
 

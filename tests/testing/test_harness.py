@@ -1,4 +1,4 @@
-"""The stage itself: what it says when a play and its script do not fit, and that it leaves nothing behind."""
+"""The workflow harness: its errors where replies and script do not match, its kinds of scripts, and its cleanup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def feature(prompt):
     return run("deployer")
 
 
-def test_a_play_from_beginning_to_end():
+def test_play_to_the_end():
     agents = {"coder": [needs_human("JWT or sessions?"), done("built")], "deployer": [done("out")]}
     s = Stage(feature, agents, person=["JWT", approve("ok")]).play("Add login")
     assert s.state == "done" and s.summary == "out" and s.task["title"] == "Add login" and s.task["workflow"] == "feature.py"
@@ -35,18 +35,18 @@ def test_a_play_from_beginning_to_end():
 def test_an_unknown_agent_name():
     with pytest.raises(OffScript, match=r"calls run\('coder', 'Add login'\), step 1, .* no agent 'coder'. It has: tester"):
         Stage(feature, {"tester": "x"}).run("Add login")
-    with pytest.raises(OffScript, match="It has: nobody"):
+    with pytest.raises(OffScript, match="It has: none"):
         Stage(feature).run()
 
 
-def test_nothing_more_to_say():
-    with pytest.raises(OffScript, match=r"calls run\('deployer'\), step 4, and 'deployer' has nothing more to say, after 0"):
+def test_missing_reply_of_an_agent():
+    with pytest.raises(OffScript, match=r"calls run\('deployer'\), step 4, and 'deployer' has no reply left; 0 used"):
         Stage(feature, {"coder": [done()], "deployer": []}, ["yes"]).play()
-    with pytest.raises(OffScript, match=r"calls run\('coder'\), step 1, and 'coder' has nothing more to say, after 1 line\."):
+    with pytest.raises(OffScript, match=r"calls run\('coder'\), step 1, and 'coder' has no reply left; 1 used\."):
         Stage(lambda p: run("coder"), {"coder": [needs_human("?")]}, ["yes"]).play()
 
 
-def test_a_script_cannot_swallow_that():
+def test_script_cannot_catch_a_missing_reply():
     def work(prompt):
         try:
             run("coder")
@@ -59,40 +59,40 @@ def test_a_script_cannot_swallow_that():
     assert s.state == "working" and s.steps[0]["status"] == "running"
 
 
-def test_unsaid_lines():
+def test_unused_replies_are_an_error():
     agents = {"coder": [done(), done("more"), said("LGTM")], "deployer": done()}
     s = Stage(feature, agents).run()
-    with pytest.raises(OffScript, match=r"ended \(failed: no\), but coder was called 1 time, and has not said DONE: more, LGTM"):
+    with pytest.raises(OffScript, match=r"ended \(failed: no\), but coder was called 1 time, and .* are left: DONE: more, LGTM"):
         s.reject("no")
     assert s.state == "failed"
     Stage(feature, agents, strict=False).run().reject("no")
 
 
-def test_the_person_has_nothing_to_say():
+def test_missing_and_unused_replies_of_the_person():
     agents = {"coder": "built", "deployer": "out"}
-    with pytest.raises(OffScript, match=r"the person has nothing more to say to Q1 \(checkpoint, step 2\): Deploy\?"):
+    with pytest.raises(OffScript, match=r"the person has no reply left for Q1 \(checkpoint, step 2\): Deploy\?"):
         Stage(feature, agents).play()
-    with pytest.raises(OffScript, match=r"has ended \(done\), and the person has not said 'and another', reject\('no'\)"):
+    with pytest.raises(OffScript, match=r"has ended \(done\), and .* of the person are left: 'and another', reject\('no'\)"):
         Stage(feature, agents, [approve(), "and another", reject("no")]).play()
-    with pytest.raises(OffScript, match="there is no time limit for Q1"):
+    with pytest.raises(OffScript, match=r"silence\(\) for a question without a timeout: Q1"):
         Stage(lambda p: pause("ok?", timeout=None), None, [silence()]).play()
 
 
-def test_answering_nothing():
+def test_answer_without_a_question():
     s = Stage(lambda p: sleep("1d")).run()
-    with pytest.raises(OffScript, match="PROJ-1 is 'deferred' and waits for nothing"):
+    with pytest.raises(OffScript, match="PROJ-1 is 'deferred' and has no question"):
         s.answer("x")
     s = Stage(lambda p: pause("ok?")).run()
-    with pytest.raises(OffScript, match="nothing that is called 'Deploy"):
+    with pytest.raises(OffScript, match="has no question 'Deploy"):
         s.approve(to="Deploy?")
 
 
-def test_a_crash_that_never_came():
-    with pytest.raises(OffScript, match="the crash at step 7 never came"):
+def test_crash_at_a_step_that_is_not_reached():
+    with pytest.raises(OffScript, match="step 7, where it should crash, was not reached"):
         Stage(lambda p: log("x")).crash_at(7).run()
 
 
-def test_one_line_is_said_every_time():
+def test_single_reply_is_used_every_time():
     def work(prompt):
         for n in range(3):
             run("coder", n)
@@ -100,41 +100,41 @@ def test_one_line_is_said_every_time():
     assert len(Stage(work, {"coder": done("again"), "unused": done()}).run().calls) == 3
 
 
-def test_lines_by_prompt():
-    """For branches: which of them is first is nobody's to say."""
+def test_replies_by_prompt():
+    """For branches, whose order is not fixed."""
 
     def work(prompt):
         return str([x.summary for x in parallel([lambda: run("coder", "api"), lambda: run("coder", "page")])])
 
     s = Stage(work, {"coder": {"api": [done("A")], "page": [done("P")]}}).run()
     assert s.summary == "['A', 'P']"
-    with pytest.raises(OffScript, match=r"calls run\('coder', 'page'\), step 1.1.0, and 'coder' has no lines for that prompt"):
+    with pytest.raises(OffScript, match=r"calls run\('coder', 'page'\), step 1.1.0, and 'coder' has no replies for that prompt"):
         Stage(work, {"coder": {"api": done("A")}}).run()
 
 
-def test_an_agent_is_a_function():
-    def coder(told):
-        return needs_human("JWT?") if told.answer is None else f"built with {told.answer}, {told.session}"
+def test_reply_can_be_a_function():
+    def coder(turn):
+        return needs_human("JWT?") if turn.answer is None else f"built with {turn.answer}, {turn.session}"
 
     assert Stage(lambda p: run("coder"), {"coder": coder}, ["JWT"]).play().summary == "built with JWT, coder-1"
 
 
-def test_a_function_that_fails_fails_the_test_and_not_the_run():
-    def coder(told):
-        assert told.prompt == "something else"
+def test_error_in_a_reply_function_fails_the_test():
+    def coder(turn):
+        assert turn.prompt == "something else"
 
     with pytest.raises(AssertionError, match="something else"):
         Stage(feature, {"coder": coder}).run("Add login")
-    with pytest.raises(TypeError, match="cannot say 17"):
+    with pytest.raises(TypeError, match="17 is no reply"):
         Stage(feature, {"coder": [17]}).run()
 
 
-def test_what_an_agent_cannot_ask_for():
+def test_kinds_that_an_agent_cannot_signal():
     with pytest.raises(ValueError, match="no signal asks for 'permission'; choose from: work, approval"):
         needs_human("Allow?", kind="permission")
 
 
-def test_lines_are_readable():
+def test_repr_of_replies():
     assert [repr(x) for x in (asks("a?"), crashes(), approve("ok"), reject(), silence())] == [
         "asks('a?')", "crashes('the agent crashed')", "approve('ok')", "reject()", "silence()",
     ]  # fmt: skip
@@ -157,14 +157,14 @@ def test_files_functions_modules_and_source(tmp_path, monkeypatch):
         Stage("nowhere.py")
 
 
-def test_typed_in_somewhere():
+def test_function_without_source():
     names: dict = {}
     exec("from yourturn.flow import pause\ndef f(prompt):\n    return str(bool(pause('ok?')))\n", names)
     s = Stage(names["f"]).run()
     assert s.desk.program(s.key)["body"].startswith("# f\n") and s.approve().summary == "True"
 
 
-def test_edited_to_another_function():
+def test_edit_with_another_function():
     def longer(prompt):
         run("coder", prompt)
         ok = pause("Deploy?")
@@ -174,7 +174,7 @@ def test_edited_to_another_function():
     assert s.state == "done" and s.calls[-1].prompt == "soon"
 
 
-def test_an_error_has_the_line_of_the_test():
+def test_error_names_the_line_of_the_test():
     def work(prompt):
         raise ValueError("here")
 
@@ -191,15 +191,15 @@ def test_two_runs_on_one_stage():
     assert s.summary == "False" and s.desk.show(first)["state"] == "human"
 
 
-def test_going_round_in_circles():
+def test_endless_claims_are_an_error():
     def work(prompt):
         raise Halted
 
-    with pytest.raises(OffScript, match="goes round in circles"):
+    with pytest.raises(OffScript, match="is claimed again and again"):
         Stage(work).run()
 
 
-def test_it_leaves_nothing_behind(tmp_path, monkeypatch):
+def test_temporary_desk_is_removed(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     import tempfile
 
@@ -214,13 +214,13 @@ def test_it_leaves_nothing_behind(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-def test_days_take_milliseconds():
+def test_sleeps_advance_the_clock():
     s = Stage(lambda p: [sleep("30d") for _ in range(12)] and "a year").run()
     assert s.play().summary == "a year" and len(s.steps) == 12
 
 
-def test_a_desk_alone_does_not_load_the_stage():
+def test_import_does_not_load_the_engine():
     code = "import sys, yourturn.testing; print([m for m in sys.modules if m.startswith('yourturn.flow')])"
     root = Path(__file__).parents[2]
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
-    assert found.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=root)
+    assert process.stdout.strip() == "[]"

@@ -48,6 +48,9 @@ class Host(Protocol):
     def leave(self) -> None:
         """The run is about to be parked: save the work in its folder."""
 
+    def close(self, what: str, words: str) -> str:
+        """The run is about to end as done, failed or stuck: deliver its work. Returns the text of the ending."""
+
     def say(self, text: str) -> None:
         """Show a line of the script's log."""
 

@@ -17,7 +17,7 @@ import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ..core.answers import signalled
 from ..core.errors import ClaimLost, Invalid, YourturnError
@@ -51,17 +51,30 @@ class Ended(NamedTuple):
     person: bool = False  #: a person is asked, because no tries are left
 
 
+class ScriptReader(Protocol):
+    def read(self) -> script.Source | None:
+        """The current source, if there is one."""
+
+    def load(self, source: script.Source) -> tuple[Callable[[str], Any], str]:
+        """The workflow function, and the name of its file in tracebacks."""
+
+
 class Engine:
-    def __init__(self, desk: Client, claimed: dict[str, Any], host: Host, root: Path) -> None:
-        self.desk, self.host, self.root = desk, host, root
+    """`scripts` reads and loads the script; by default from its file below `root`."""
+
+    def __init__(
+        self, desk: Client, claimed: dict[str, Any], host: Host, root: Path, scripts: ScriptReader | None = None
+    ) -> None:
+        self.desk, self.host = desk, host
         self.task: dict[str, Any] = claimed["task"]
         self.claim: dict[str, Any] = claimed["claim"]
         self.key: str = self.task["key"]
         self.ref = str(self.task["workflow"])
         self.file = script.split(self.ref)[0]
+        self.scripts = scripts or script.ScriptFile(self.ref, root)
         self.changed = False
         self.doubtful = False  #: and the change is more than comments and layout
-        self.where = ""  #: the script's file name in tracebacks
+        self.file_name = ""  #: the script's file name in tracebacks
         self.not_understood = ""  #: a person's answer that is none of the options
 
     def go(self) -> Ended:
@@ -70,7 +83,7 @@ class Engine:
         thread.start()
         thread.wait()
         if (left := thread.left) is not None:
-            return self._lost_or(lambda: self._exited(left, None))
+            return self._unless_lost(lambda: self._exited(left, None))
         raised, thread.raised = thread.raised, None
         if raised is not None:
             raise raised
@@ -79,9 +92,9 @@ class Engine:
 
     def go_here(self) -> Ended:
         """Run the script in the calling thread, which returns only if the script does."""
-        return self._lost_or(self._gone_on)
+        return self._unless_lost(self._resume)
 
-    def _gone_on(self) -> Ended:
+    def _resume(self) -> Ended:
         self._read_journal(self.task)
         return self._recover() or self._run()
 
@@ -91,9 +104,9 @@ class Engine:
         self.recorded: dict[str, Any] | None = journal.pop("program")
         self.task = {**task, **journal}
 
-    def _lost_or(self, what: Callable[[], Ended]) -> Ended:
+    def _unless_lost(self, run: Callable[[], Ended]) -> Ended:
         try:
-            return what()
+            return run()
         except (ClaimLost, Interrupted) as error:
             return self._interrupted(error.error if isinstance(error, Interrupted) else error)
 
@@ -103,7 +116,7 @@ class Engine:
         try:
             source = self._source()
             with setting(config := Config()):
-                function, self.where = self._load(source)
+                function, self.file_name = self.scripts.load(source)
         except YourturnError as error:
             return self._not_run(error)
         self.source, self.helpers = source, script.helpers(function)
@@ -126,21 +139,14 @@ class Engine:
         return self._done(value) if script_exit is None else self._exited(script_exit, raised)
 
     def _exited(self, script_exit: BaseException, raised: BaseException | None) -> Ended:
-        ended = self._left(script_exit)
+        ended = self._ended_by(script_exit)
         if (script_exit is not raised or self.journal.swallowed) and ended.what != "lost":
             self._swallowed()
         return ended
 
-    def _load(self, source: script.Source) -> tuple[Callable[[str], Any], str]:
-        """The workflow function, and the name of its file in tracebacks."""
-        return script.load(self.ref, source), str(source.path or source.file)
-
-    def _read(self) -> script.Source | None:
-        return script.read(self.ref, self.root)
-
     def _source(self) -> script.Source:
         """The current file, else the recorded source."""
-        recorded, current = self.recorded, self._read()
+        recorded, current = self.recorded, self.scripts.read()
         if current is None:
             if recorded is None:
                 raise Invalid(f"There is no script {self.file} here", hint="Put it back, or stop the run.")
@@ -156,7 +162,7 @@ class Engine:
 
     # --- how the script ended ---------------------------------------------------------------------------------------
 
-    def _left(self, script_exit: BaseException) -> Ended:
+    def _ended_by(self, script_exit: BaseException) -> Ended:
         if isinstance(script_exit, KeyboardInterrupt) and self.host.stop.is_set():
             script_exit = Suspended("stop")
         if isinstance(script_exit, Suspended):
@@ -214,12 +220,12 @@ class Engine:
         raise error
 
     def close(self, what: str, words: str) -> str:
-        """Called before the run ends as done, failed or stuck; a host delivers the work here. Returns the text of the ending."""
-        return words
+        """Called before the run ends as done, failed or stuck. Returns the text of the ending."""
+        return self.host.close(what, words)
 
     def _done(self, value: Any) -> Ended:
         summary = _summary(value) or next(
-            (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _said(s["result"])), ""
+            (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _has_summary(s["result"])), ""
         )
         if self.journal.acted and self.desk.show(self.key)["awaiting"]:
             return self._park()  # an agent has asked a question and did not wait for the answer
@@ -237,10 +243,10 @@ class Engine:
 
     def _failed(self, error: BaseException) -> Ended:
         """The script raised an exception. A person decides: it is tried again from the call that failed, or ends."""
-        words, at = f"{self.file}: {script.trouble(error, self.where)}", self._failed_at(error)
+        words, at = f"{self.file}: {script.trouble(error, self.file_name)}", self._failed_at(error)
         again = "Try again" + (f", from step {at.partition('.')[0]}" if at else " from where it failed")
         text = f"{self.key} failed{self._times()}. {words}\nHow should it go on?"
-        context = {"error": words, **({"step": at} if at else {}), **_told(error)}
+        context = {"error": words, **({"step": at} if at else {}), **_failure_context(error)}
         options = {"retry": f"{again}: what it needs is there now, or the script is mended"}
         options |= {**self._back(None), "stop": "End the run as failed"}
         self._ask("run_failed", text, context, at or self._last(), options, self.journal.kept())
@@ -296,7 +302,7 @@ class Engine:
     def _not_run(self, error: YourturnError) -> Ended:
         """The script cannot be loaded: ask a person."""
         options = {"retry": "Try again, because the script is mended", "stop": "Stop the run"}
-        return self._ask_recovery("1", self._words(error), {"error": self._words(error)}, options)
+        return self._ask_recovery("1", self._message(error), {"error": self._message(error)}, options)
 
     def _ask_recovery(self, path: str, text: str, context: dict[str, Any], options: dict[str, str], **more: Any) -> Ended:
         self._ask("code_changed", text, context, path, options, **more)
@@ -327,8 +333,8 @@ class Engine:
             return None
         response = q["response"]
         word, at, metadata = response_word(q), int(q["step"]), q["metadata"] or {}
-        if response["verdict"] == "rejected" or _no(word):
-            return self._stopped(q, "" if _no(response["text"]) else response["text"])
+        if response["verdict"] == "rejected" or _is_no(word):
+            return self._stopped(q, "" if _is_no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
             to = place_in_doubt(self.task["steps"], min(at, metadata.get("from", at)))
             task = self.desk.rewind(self.key, to, spare=True, claim=self.claim)
@@ -367,15 +373,15 @@ class Engine:
         self.desk.fail(self.claim, words, failure=kind, journal=self.task["journal"])
         return Ended(what, words)
 
-    def _words(self, error: YourturnError) -> str:
+    def _message(self, error: YourturnError) -> str:
         return "\n".join(error.lines()).removeprefix("Error: ")
 
 
-def _no(word: str) -> bool:
+def _is_no(word: str) -> bool:
     return signalled(word) is False
 
 
-def _told(error: BaseException) -> dict[str, Any]:
+def _failure_context(error: BaseException) -> dict[str, Any]:
     """The failure as context of the question. An error inside a step() has its own traceback, recorded in the step."""
     details = {name: value for name, value in failure(error).items() if name != "error" and value}
     if isinstance(error, StepFailed) and error.type:
@@ -390,7 +396,7 @@ def _summary(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _said(result: Any) -> bool:
+def _has_summary(result: Any) -> bool:
     return isinstance(result, dict) and isinstance(result.get("summary"), str) and bool(result["summary"])
 
 

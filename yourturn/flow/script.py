@@ -129,6 +129,20 @@ def load(ref: str, source: Source) -> Callable[[str], Any]:
     return _python(ref, source)
 
 
+class ScriptFile:
+    """The file of a run's script."""
+
+    def __init__(self, ref: str, root: Path) -> None:
+        self.ref, self.root = ref, root
+
+    def read(self) -> Source | None:
+        return read(self.ref, self.root)
+
+    def load(self, source: Source) -> tuple[Callable[[str], Any], str]:
+        """The workflow function, and the name of its file in tracebacks."""
+        return load(self.ref, source), str(source.path or source.file)
+
+
 def unload(function: Callable[..., Any]) -> None:
     """Remove the module of a script that has ended. Existing references to it stay valid."""
     script_modules.unload(str(getattr(function, "__globals__", {}).get("__name__", "")))

@@ -1,4 +1,4 @@
-"""For tests, yours as well as ours: a fake clock, a temporary desk, and a test harness for workflows (`Stage`).
+"""For tests of programs that use Yourturn: a fake clock, a temporary desk, and a test harness for workflows (`Stage`).
 
 from yourturn.testing import Stage, done, needs_human
 
@@ -17,9 +17,9 @@ from .desk import FakeClock, temporary_desk
 
 if TYPE_CHECKING:
     from .harness import Stage, Waiting
-    from .scripted_replies import OffScript, Told, approve, asks, crashes, done, failed, needs_human, reject, said, silence
+    from .scripted_replies import AgentTurn, OffScript, approve, asks, crashes, done, failed, needs_human, reject, said, silence
 
-_REPLIES = ("OffScript", "Told", "approve", "asks", "crashes", "done", "failed", "needs_human", "reject", "said", "silence")
+_REPLIES = ("OffScript", "AgentTurn", "approve", "asks", "crashes", "done", "failed", "needs_human", "reject", "said", "silence")
 
 
 def __getattr__(name: str) -> Any:
@@ -36,6 +36,6 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "FakeClock", "OffScript", "Stage", "Told", "Waiting", "approve", "asks", "crashes", "done", "failed", "needs_human",
+    "AgentTurn", "FakeClock", "OffScript", "Stage", "Waiting", "approve", "asks", "crashes", "done", "failed", "needs_human",
     "reject", "said", "silence", "temporary_desk",
 ]  # fmt: skip

@@ -6,26 +6,19 @@ restart. So a test sees the same behaviour as with days, crashes and other machi
 
 from __future__ import annotations
 
-import inspect
-import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
-from textwrap import dedent
 from typing import Any, NamedTuple
 
 from ..client import Client
-from ..core.model import ENDED, Who
-from ..flow import script as program
-from ..flow.agent_step import AgentCall, Turn
+from ..core.model import ENDED
 from ..flow.engine import Ended, Engine
-from ..flow.results import Released
 from .desk import FakeClock, temporary_desk
-from .scripted_replies import AgentReplies, Given, OffScript, PersonReply, Replies, Told, asks, crashes, turn_of
-
-Script = Callable[..., Any] | str | Path
+from .scripted_replies import AgentReplies, AgentTurn, OffScript, PersonReply, Replies, Scripted
+from .simulated_worker import WORKER, CrashingClient, Script, StageHost, StageScript, WorkerCrashed
 
 
 class Waiting(NamedTuple):
@@ -44,7 +37,7 @@ class Waiting(NamedTuple):
 class Stage:
     """Runs one workflow in a test: a function, a file (`flows/feature.py`, `…:name`, `.lua`), a module's function, or source.
 
-    agents   name -> a list of replies, each used once; or one reply, or a function of `Told`, for every time
+    agents   name -> a list of replies, each used once; or one reply, or a function of an `AgentTurn`, for every time
     person   replies of a person, in order, for `play()`: text, approve(), reject(), silence(), or a function of the stage
     desk     a desk to use instead of a temporary one, with its `clock`
     strict   a run that ends while replies are left is an error
@@ -53,7 +46,7 @@ class Stage:
     def __init__(
         self,
         script: Script,
-        agents: Mapping[str, Given] | None = None,
+        agents: Mapping[str, Scripted] | None = None,
         person: Sequence[Any] | Callable[..., Any] | PersonReply | str = (),
         *,
         file: str = "workflow.py",
@@ -67,12 +60,13 @@ class Stage:
         weakref.finalize(self, self._stack.close)
         self.strict = strict
         self.key = ""
-        self.calls: list[Told] = []  #: every turn of every agent
+        self.calls: list[AgentTurn] = []  #: every turn of every agent
         self.said: list[str] = []  #: what the script logged
         self.ended = Ended("waiting")  #: the result of the last claim
-        self._agents, self._person = AgentReplies(agents or {}), Replies(person)
+        self.agents = AgentReplies(agents or {})
+        self._person = Replies(person)
         self._crash: tuple[str, bool] | None = None
-        self._script = _Script(script, file)
+        self._script = StageScript(script, file)
 
     # --- running ----------------------------------------------------------------------------------------------------
 
@@ -92,14 +86,14 @@ class Stage:
         while self.state not in ENDED:
             waiting, wakes = self.waiting, self.task["wake_at"]
             if waiting is not None:
-                self._person_says(waiting)
+                self._person_acts(waiting)
             elif wakes is not None:
-                self._until(wakes)
+                self._advance_to(wakes)
             else:
-                raise OffScript(f"{self.key} is {self.state!r}, and nothing on this stage makes it go on")
+                raise OffScript(f"{self.key} is {self.state!r}, and no reply or date continues it")
         if self._person.once and self._person.left:
             left = ", ".join(map(repr, self._person.left))
-            raise OffScript(f"{self.key} has ended ({self.state}), and the person has not said {left}")
+            raise OffScript(f"{self.key} has ended ({self.state}), and these replies of the person are left: {left}")
         return self
 
     def proceed(self) -> Stage:
@@ -108,21 +102,21 @@ class Stage:
             if self.state != "ready":
                 return self._checked()
             self.go()
-        raise OffScript(f"{self.key} goes round in circles: {self.ended.words}")
+        raise OffScript(f"{self.key} is claimed again and again: {self.ended.words}")
 
     def go(self) -> Ended:
         """One claim: a new worker replays the script and runs it until it waits or ends."""
-        got = self.desk.as_(Who("agent:stage", "agent", True)).claim(self.key, "stage")
-        worker = _Worker(self.desk, self._crash)
-        host = _Host(self, worker)
+        claimed = self.desk.as_(WORKER).claim(self.key, "stage")
+        client = CrashingClient(self.desk, self._crash)
+        host = StageHost(self, client)
         try:
-            self.ended = _Engine(worker, got, host, self._script).go()
-        except _Dead:
-            if host.trouble is not None:
-                raise host.trouble from None
+            self.ended = Engine(client, claimed, host, self._script.root, self._script).go()
+        except WorkerCrashed:
+            if host.error is not None:
+                raise host.error from None
             self._crash = None
             self.ended = Ended("crashed")
-            self._until(got["claim"]["expires_at"], proceed=False)
+            self._advance_to(claimed["claim"]["expires_at"], proceed=False)
         return self.ended
 
     def advance(self, **units: float) -> Stage:
@@ -139,7 +133,7 @@ class Stage:
 
     def edit(self, script: Script | None) -> Stage:
         """Change the workflow while the run waits: new source, or another function; None removes the file."""
-        self._script = self._script.edited(script)
+        self._script.edit(script)
         return self
 
     # --- actions of a person ----------------------------------------------------------------------------------------
@@ -176,7 +170,7 @@ class Stage:
         return self._checked()
 
     def rewind(self, to: str | int | None = None) -> Stage:
-        """Go back to a step, as `turn resume --from` does; without one, on from where it failed."""
+        """Go back to a step, as `turn resume --from` does; without one, continue from where it failed."""
         self.desk.rewind(self.key, to)
         return self.proceed()
 
@@ -241,17 +235,17 @@ class Stage:
         ]  # fmt: skip
         return sorted(waiting, key=lambda w: [int(part) for part in w.step.split(".") if part])
 
-    # --- inside -----------------------------------------------------------------------------------------------------
+    # --- internal -----------------------------------------------------------------------------------------------------
 
     def _checked(self) -> Stage:
         if self.state not in ENDED or not self.strict:
             return self
-        unsaid = self._agents.unsaid()
+        unused = self.agents.unused()
         if self._crash is not None:
-            unsaid.append(f"the crash at step {self._crash[0]} never came")
-        if unsaid:
+            unused.append(f"step {self._crash[0]}, where it should crash, was not reached")
+        if unused:
             how = f"{self.state}: {self.reason}" if self.reason else self.state
-            raise OffScript(f"{self.key} has ended ({how}), but {'; '.join(unsaid)}")
+            raise OffScript(f"{self.key} has ended ({how}), but {'; '.join(unused)}")
         return self
 
     def _asked(self, to: str | None) -> Waiting:
@@ -259,28 +253,28 @@ class Stage:
         if to is not None:
             waiting = [w for w in waiting if to in (w.id, w.step, w.text, w.agent)]
         if not waiting:
-            what = f"nothing that is called {to!r}" if to is not None else "nothing"
+            what = f"no question {to!r}" if to is not None else "no question"
             how = f" ({self.reason})" if self.reason else ""
-            raise OffScript(f"{self.key} is {self.state!r}{how} and waits for {what}")
+            raise OffScript(f"{self.key} is {self.state!r}{how} and has {what}")
         return waiting[0]
 
-    def _person_says(self, waiting: Waiting) -> None:
-        what = f"{waiting.id} ({waiting.kind}, step {waiting.step or '-'}): {waiting.text}"
+    def _person_acts(self, waiting: Waiting) -> None:
+        question = f"{waiting.id} ({waiting.kind}, step {waiting.step or '-'}): {waiting.text}"
         if not self._person.left:
-            raise OffScript(f"{self.key} waits, and the person has nothing more to say to {what}")
-        line = self._person.next()
-        if callable(line):
-            line(self)
-        elif not isinstance(line, PersonReply):
-            self.answer(line)
-        elif line.how == "silence":
+            raise OffScript(f"{self.key} waits, and the person has no reply left for {question}")
+        reply = self._person.next()
+        if callable(reply):
+            reply(self)
+        elif not isinstance(reply, PersonReply):
+            self.answer(reply)
+        elif reply.how == "silence":
             if waiting.timeout_at is None:
-                raise OffScript(f"Nobody answers, and there is no time limit for {what}")
-            self._until(waiting.timeout_at)
+                raise OffScript(f"silence() for a question without a timeout: {question}")
+            self._advance_to(waiting.timeout_at)
         else:
-            (self.approve if line.how == "approve" else self.reject)(line.text)
+            (self.approve if reply.how == "approve" else self.reject)(reply.text)
 
-    def _until(self, moment: str, proceed: bool = True) -> None:
+    def _advance_to(self, moment: str, proceed: bool = True) -> None:
         until = round(datetime.fromisoformat(moment).timestamp() * 1_000_000) + 1
         self.clock.micros = max(self.clock.micros, until)
         self.desk.reconcile()
@@ -296,149 +290,3 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-class _Script:
-    """The current version of the workflow: a file, or source that only the harness has."""
-
-    def __init__(self, given: Script, file: str) -> None:
-        self.function: Callable[..., Any] | None = None
-        self.own = True
-        self.root = Path.cwd()
-        if callable(given):
-            self.function = inspect.unwrap(given)
-            name = getattr(given, "__name__", "workflow")
-            self.ref = f"{name if name.isidentifier() else 'workflow'}.py"
-            self.source: program.Source | None = program.Source(self.ref, _source_of(self.function), None)
-        elif isinstance(given, str) and "\n" in given:
-            self.ref = file
-            self.source = program.Source(program.split(file)[0], dedent(given), None)
-        else:
-            self.own = False
-            head, name = program.split(str(given))
-            if Path(head).is_file():
-                self.root, head = Path(head).resolve().parent, Path(head).name
-            self.ref = f"{head}:{name}" if name else head
-            self.source = program.must_read(self.ref, self.root)
-
-    @property
-    def file(self) -> str:
-        return program.split(self.ref)[0]
-
-    def edited(self, given: Script | None) -> _Script:
-        new = _Script.__new__(_Script)
-        new.ref, new.root, new.own, new.function, new.source = self.ref, self.root, True, None, None
-        if callable(given):
-            new.function = inspect.unwrap(given)
-        if given is not None:
-            body = dedent(str(given)) if new.function is None else _source_of(new.function)
-            new.source = program.Source(self.file, body, self.source.path if self.source else None)
-        return new
-
-
-def _source_of(function: Callable[..., Any]) -> str:
-    try:
-        return dedent(inspect.getsource(function))
-    except (OSError, TypeError):
-        code = function.__code__  # defined interactively: its bytecode identifies it
-        return f"# {function.__qualname__}\n# {code.co_code.hex()} {code.co_names} {code.co_consts}\n"
-
-
-class _Engine(Engine):
-    def __init__(self, desk: Client, got: dict[str, Any], host: _Host, script: _Script) -> None:
-        super().__init__(desk, got, host, script.root)
-        self.script = script
-
-    def _read(self) -> program.Source | None:
-        return self.script.source if self.script.own else super()._read()
-
-    def _load(self, source: program.Source) -> tuple[Callable[[str], Any], str]:
-        if self.script.function is None or source is not self.script.source:
-            return super()._load(source)
-        return self.script.function, self.script.function.__code__.co_filename
-
-
-class _Dead(BaseException):
-    """The simulated worker has crashed."""
-
-
-class _Worker(Client):
-    """The client of the simulated worker, which can crash at a step."""
-
-    def __init__(self, desk: Client, crash: tuple[str, bool] | None) -> None:
-        super().__init__(desk.desk.as_(Who("agent:stage", "agent", True)), desk.project)
-        self.crash, self.dead, self.over = crash, False, threading.Event()
-
-    def do(self, verb: str, /, **args: Any) -> Any:
-        if self.dead:
-            raise _Dead
-        where, after = self.crash or ("", False)
-        here = any(step["path"] == where and step["status"] != "running" for step in args.get("steps") or ())
-        if here and not after:
-            raise self.dies()
-        reply = super().do(verb, **args)
-        if here:
-            raise self.dies()
-        return reply
-
-    def dies(self) -> _Dead:
-        self.dead = True
-        self.over.set()
-        return _Dead()
-
-
-class _Host:
-    """The host of the run: agents give their scripted replies."""
-
-    def __init__(self, stage: Stage, worker: _Worker) -> None:
-        self.stage, self.worker, self.stop = stage, worker, worker.over
-        self.trouble: BaseException | None = None
-        self.lock = threading.Lock()
-
-    def turns(self, call: AgentCall) -> Turn:
-        if self.worker.dead:
-            raise _Dead
-        closed = [q for q in call.questions() if q["status"] != "pending"]
-        turn = (call.journal.key, call.journal.number, call.path, len(closed))
-        told = self._told(call, closed)
-        if call.session_id is None:
-            call.remember(told.session)
-        try:
-            with self.lock:
-                self.stage.calls.append(told)
-                line = self.stage._agents.line(call, turn)
-            if callable(line):
-                line = line(told)
-            if isinstance(line, asks):
-                self.worker.ask(call.journal.key, line.text, claim=call.journal.claim, step=call.path, **line.fields)
-                return Turn("waiting")
-            if isinstance(line, crashes):
-                with self.lock:
-                    self.stage._agents.again(turn)
-                raise Released(line.reason)
-            return turn_of(line)
-        except Exception as error:
-            self.trouble = self.trouble or error
-            raise self.worker.dies() from None
-
-    def _told(self, call: AgentCall, closed: list[dict[str, Any]]) -> Told:
-        with self.lock:
-            sessions = {told.session for told in self.stage.calls if told.agent == call.agent}
-            session = call.session_id or f"{call.agent}-{len(sessions) + 1}"
-        response = (closed[-1]["response"] or {}) if closed else {}
-        words = (response.get("text") or response.get("value")) if closed else None
-        answer = None if not closed else "" if words is None else str(words)
-        return Told(call.agent, call.prompt, call.path, session, call.session_id is not None, answer, response.get("verdict"))
-
-    def leave(self) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        self.stage.said.append(text)
-
-    @contextmanager
-    def fork(self, path: str, branches: int) -> Iterator[None]:
-        yield
-
-    def join(self, path: str, branches: int) -> None:
-        pass

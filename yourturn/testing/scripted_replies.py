@@ -22,7 +22,7 @@ class OffScript(AssertionError):
     """The workflow needed a reply that was not scripted, or did not use one that was."""
 
 
-class Told(NamedTuple):
+class AgentTurn(NamedTuple):
     """One turn of an agent: its input and its place in the run."""
 
     agent: str
@@ -79,13 +79,13 @@ class crashes:
         return f"crashes({self.reason!r})"
 
 
-def turn_of(line: Any) -> Turn:
+def turn_of(reply: Any) -> Turn:
     """An agent's reply as the worker parses it."""
-    if line is None or isinstance(line, str):
-        line = done(line or "")
-    if not isinstance(line, dict):
-        raise TypeError(f"an agent cannot say {line!r}; it says done(…), said(…), failed(…), needs_human(…) or a dictionary")
-    parsed = outcomes.from_file(json.dumps(line).encode())
+    if reply is None or isinstance(reply, str):
+        reply = done(reply or "")
+    if not isinstance(reply, dict):
+        raise TypeError(f"{reply!r} is no reply of an agent: use done(…), said(…), failed(…), needs_human(…) or a dictionary")
+    parsed = outcomes.from_file(json.dumps(reply).encode())
     if parsed.what == "nothing":
         return Turn("said", parsed.status, parsed.text, "", None, parsed.context)
     return Turn(parsed.what, parsed.status, parsed.text, parsed.kind, parsed.reason, parsed.context)
@@ -121,9 +121,9 @@ def silence() -> PersonReply:
 class Replies:
     """The replies of one agent or person: a list that is used once, or one reply for every time."""
 
-    def __init__(self, given: Any) -> None:
-        self.once = isinstance(given, (list, tuple))
-        self.left = list(given) if self.once else [given]
+    def __init__(self, scripted: Any) -> None:
+        self.once = isinstance(scripted, (list, tuple))
+        self.left = list(scripted) if self.once else [scripted]
         self.number = 0  #: how many were used
 
     def next(self) -> Any:
@@ -131,63 +131,66 @@ class Replies:
         return self.left.pop(0) if self.once else self.left[0]
 
 
-Given = list[Any] | tuple[Any, ...] | Signal | Callable[[Told], Any] | str | None
+Scripted = list[Any] | tuple[Any, ...] | Signal | Callable[[AgentTurn], Any] | str | None
 
 
 class AgentReplies:
     """The replies of all agents. A dictionary without a `status` maps prompts to replies."""
 
-    def __init__(self, agents: Mapping[str, Given]) -> None:
-        self.lines = {(agent, prompt): Replies(given) for agent, all_ in agents.items() for prompt, given in _by_prompt(all_)}
+    def __init__(self, agents: Mapping[str, Scripted]) -> None:
+        self.replies = {
+            (agent, prompt): Replies(replies)
+            for agent, scripted in agents.items()
+            for prompt, replies in _by_prompt(scripted)
+        }
         self.turns: dict[Any, Any] = {}
 
-    def line(self, call: AgentCall, turn: Any) -> Any:
+    def reply(self, call: AgentCall, turn_id: Any) -> Any:
         """The agent's reply in this turn."""
-        if turn not in self.turns:
-            self.turns[turn] = self._next(call)
-        return self.turns[turn]
+        if turn_id not in self.turns:
+            self.turns[turn_id] = self._next(call)
+        return self.turns[turn_id]
 
     def _next(self, call: AgentCall) -> Any:
-        lines = self.lines.get((call.agent, call.prompt)) or self.lines.get((call.agent, None))
+        replies = self.replies.get((call.agent, call.prompt)) or self.replies.get((call.agent, None))
         where = f"run({call.agent!r}{'' if call.prompt is None else f', {call.prompt!r}'}), step {call.path}"
-        if lines is None and all(name != call.agent for name, _ in self.lines):
-            names = ", ".join(sorted({name for name, _ in self.lines})) or "nobody"
+        if replies is None and all(name != call.agent for name, _ in self.replies):
+            names = ", ".join(sorted({name for name, _ in self.replies})) or "none"
             raise OffScript(f"The workflow calls {where}, and the stage has no agent {call.agent!r}. It has: {names}.")
-        if lines is None:
-            raise OffScript(f"The workflow calls {where}, and {call.agent!r} has no lines for that prompt.")
-        if not lines.left:
-            before = f"after {lines.number} line{'s' * (lines.number != 1)}"
-            raise OffScript(f"The workflow calls {where}, and {call.agent!r} has nothing more to say, {before}.")
-        return lines.next()
+        if replies is None:
+            raise OffScript(f"The workflow calls {where}, and {call.agent!r} has no replies for that prompt.")
+        if not replies.left:
+            raise OffScript(f"The workflow calls {where}, and {call.agent!r} has no reply left; {replies.number} used.")
+        return replies.next()
 
-    def again(self, turn: Any) -> None:
+    def retry(self, turn_id: Any) -> None:
         """The reply did not count: the next one is for the same turn."""
-        self.turns.pop(turn, None)
+        self.turns.pop(turn_id, None)
 
-    def unsaid(self) -> list[str]:
+    def unused(self) -> list[str]:
         """Replies that were not used, as text."""
-        unused = []
-        for (agent, prompt), lines in self.lines.items():
-            if lines.once and lines.left:
-                whom = agent if prompt is None else f"{agent} ({prompt!r})"
-                unused.append(f"{whom} was called {_times(lines.number)}, and has not said {_shown(lines.left)}")
-        return unused
+        texts = []
+        for (agent, prompt), replies in self.replies.items():
+            if replies.once and replies.left:
+                name = agent if prompt is None else f"{agent} ({prompt!r})"
+                texts.append(f"{name} was called {_times(replies.number)}, and these replies are left: {_shown(replies.left)}")
+        return texts
 
 
-def _by_prompt(given: Any) -> list[tuple[str | None, Any]]:
-    return list(given.items()) if isinstance(given, dict) and "status" not in given else [(None, given)]
+def _by_prompt(scripted: Any) -> list[tuple[str | None, Any]]:
+    return list(scripted.items()) if isinstance(scripted, dict) and "status" not in scripted else [(None, scripted)]
 
 
 def _times(number: int) -> str:
     return f"{number} time{'s' * (number != 1)}"
 
 
-def _shown(lines: list[Any]) -> str:
-    return ", ".join(map(_line, lines))
+def _shown(replies: list[Any]) -> str:
+    return ", ".join(map(_text, replies))
 
 
-def _line(line: Any) -> str:
-    if not isinstance(line, dict):
-        return repr(line)
-    words = next((line[name] for name in ("question", "summary", "reason", "message") if line.get(name)), "")
-    return f"{line.get('status')}: {words}" if words else str(line.get("status"))
+def _text(reply: Any) -> str:
+    if not isinstance(reply, dict):
+        return repr(reply)
+    words = next((reply[name] for name in ("question", "summary", "reason", "message") if reply.get(name)), "")
+    return f"{reply.get('status')}: {words}" if words else str(reply.get("status"))
