@@ -1,7 +1,6 @@
-"""The docs' tables, printed from the code: `python -m tools.generate_docs` writes docs/rules.md, docs/commands.md and
-docs/mcp.md, `--check` only compares.
+"""Generates docs/rules.md, docs/commands.md, docs/mcp.md and two modules of the client from the tables of the code.
 
-Nothing in those files is written by hand, so they cannot say anything that the code does not do.
+`python -m tools.generate_docs` writes them, `--check` compares them.
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tools import client_methods
 from yourturn.core.actions import VERBS
 from yourturn.core.answers import ANSWERS, NO, YES
 from yourturn.core.errors import YourturnError, every_error
@@ -36,7 +36,7 @@ from yourturn.core.task_fields import UPDATES
 if TYPE_CHECKING:
     from yourturn.cli.command_table import Command
 
-DOCS = Path(__file__).parent.parent / "docs"
+ROOT = Path(__file__).parent.parent
 
 _PEOPLE = ("own", "any", "holder", "human", "approver", "admin", "system")
 
@@ -320,23 +320,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args not in ([], ["--check"]):
         print("usage: python -m tools.generate_docs [--check]", file=sys.stderr)
         return 2
-    if not DOCS.is_dir():
-        print(f"There is no folder {DOCS}: this works in a checkout of the source.", file=sys.stderr)
+    if not (ROOT / "docs").is_dir():
+        print(f"There is no folder {ROOT / 'docs'}: this works in a checkout of the source.", file=sys.stderr)
         return 1
-    from tools.mcp_page import page as tools
+    results = [_printed(path, make(), check=bool(args)) for path, make in GENERATED.items()]
+    return int(not all(results))
 
-    wrong = False
-    for name, text in {"rules.md": page(), "commands.md": commands(), "mcp.md": tools()}.items():
-        target = DOCS / name
-        if not args:
-            target.write_text(text, encoding="utf-8")
-            print(f"{target.name} is printed.")
-        elif not target.exists() or target.read_text(encoding="utf-8") != text:
-            wrong = True
-            print(f"docs/{target.name} does not say what the code says. Print it again with: make docs", file=sys.stderr)
-        else:
-            print(f"docs/{target.name} says what the code says.")
-    return int(wrong)
+
+def _printed(path: str, text: str, check: bool) -> bool:
+    """Write one file, or compare it. False if it differs."""
+    target = ROOT / path
+    if not check:
+        target.write_text(text, encoding="utf-8")
+        print(f"{path} is written.")
+        return True
+    if not target.exists() or target.read_text(encoding="utf-8") != text:
+        print(f"{path} differs from the code. Write it again with: make docs", file=sys.stderr)
+        return False
+    print(f"{path} is as the code says.")
+    return True
+
+
+def _tools_page() -> str:
+    from tools.mcp_page import page
+
+    return page()
+
+
+#: In this order: the client imports its own generated modules.
+GENERATED = {
+    "yourturn/client/verbs.py": client_methods.verbs,
+    "yourturn/client/remote_methods.py": client_methods.remote,
+    "docs/rules.md": page,
+    "docs/commands.md": commands,
+    "docs/mcp.md": _tools_page,
+}
 
 
 if __name__ == "__main__":

@@ -143,11 +143,11 @@ def test_a_cancelled_wait_leaves_the_listener_to_the_others(desk, agent):
         await desk.aio.answer(second, "yes")
         assert (await stays)["status"] == "answered"
         assert (await desk.aio.show(first["id"]))["status"] == "pending"
-        listening = agent._beside["threads"]._heard
+        listening = agent._shared["threads"]._heard
         await gone(listening.done)  # nobody waits: it is not asked to listen again
         for _ in range(10):
             await asyncio.sleep(0)  # whoever was woken has had its turn
-        assert agent._beside["threads"]._heard is listening
+        assert agent._shared["threads"]._heard is listening
 
     asyncio.run(story())
 

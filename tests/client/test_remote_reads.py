@@ -89,8 +89,8 @@ def test_a_connection_that_was_closed_meanwhile_is_opened_again(site, between, f
     desk.list(limit=1)
     for say in (lambda: desk.list(limit=1), lambda: desk.write_output(scene.claim, [("said", "Here.")])):
         between.end()
-        assert select.select([desk._line._local.connection.sock], [], [], 10)[0], "it has heard of that"
-        assert desk._line._connection().sock is None, "nothing is written into it"
+        assert select.select([desk._transport._local.connection.sock], [], [], 10)[0], "it has heard of that"
+        assert desk._transport._connection().sock is None, "nothing is written into it"
         say()
     assert [line["text"] for line in site.desk.output(scene.key)] == ["Here."]
 
@@ -204,6 +204,6 @@ def test_the_open_question_of_a_call_is_named_when_the_server_is_gone(site, betw
 def test_trouble_that_does_not_pass_is_told_at_once(site, between, far):
     desk = far()
     between.then(404, "list")
-    with pytest.raises(StoreTrouble, match="answered 404, and not in our words"):
+    with pytest.raises(StoreTrouble, match=r"Not a Yourturn server \(HTTP 404\)"):
         desk.list()
     assert between.count("list") == 1

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from tools import generate_docs
-from tools.mcp_page import page as mcp_page
 from yourturn.client import Client
 from yourturn.config import init
 from yourturn.core.actions import VERBS
@@ -28,24 +27,25 @@ SAID = sorted({*(word for word, _ in ALIASES), *ADMIN_VERBS, *PEOPLE})
 INSIDE = {"as_", "check_question", "claim_is_for", "do", "log", "sleep_until_due"}
 
 
-def test_the_tables_are_printed():
-    assert (DOCS / "rules.md").read_text(encoding="utf-8") == generate_docs.page(), "run: make docs"
-    assert (DOCS / "commands.md").read_text(encoding="utf-8") == generate_docs.commands(), "run: make docs"
-    assert (DOCS / "mcp.md").read_text(encoding="utf-8") == mcp_page(), "run: make docs"
+def test_generated_files_are_current():
+    for path, make in generate_docs.GENERATED.items():
+        assert (ROOT / path).read_text(encoding="utf-8") == make(), f"{path}: run make docs"
 
 
-def test_check_tells_what_to_do(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(generate_docs, "DOCS", tmp_path)
+def test_check_reports_a_file_that_differs(tmp_path, monkeypatch, capsys):
+    for path in generate_docs.GENERATED:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setattr(generate_docs, "ROOT", tmp_path)
     assert generate_docs.main(["--check"]) == 1
     assert "make docs" in capsys.readouterr().err
     assert generate_docs.main([]) == 0
     assert generate_docs.main(["--check"]) == 0
-    for page in ("rules.md", "commands.md", "mcp.md"):
-        (tmp_path / page).write_text((tmp_path / page).read_text() + "\n")
+    for path in generate_docs.GENERATED:
+        (tmp_path / path).write_text((tmp_path / path).read_text() + "\n")
         assert generate_docs.main(["--check"]) == 1
         assert generate_docs.main([]) == 0
     assert generate_docs.main(["--nonsense"]) == 2
-    monkeypatch.setattr(generate_docs, "DOCS", tmp_path / "nowhere")
+    monkeypatch.setattr(generate_docs, "ROOT", tmp_path / "nowhere")
     assert generate_docs.main([]) == 1
 
 

@@ -20,7 +20,7 @@ from tests.surfaces.argument_values import ACTION, CODER, TASK, Scene
 from yourturn.api.handlers import DEEDS
 from yourturn.cli.command_table import COMMANDS
 from yourturn.client import Client
-from yourturn.client.remote import Remote
+from yourturn.client.remote import RemoteClient
 from yourturn.core.actions import VERBS
 from yourturn.core.errors import YourturnError
 from yourturn.core.rules import ADMIN_VERBS
@@ -80,7 +80,7 @@ def python(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
 
 
 def remote(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
-    client = Remote(site.url, site.token("admin"))
+    client = RemoteClient(site.url, site.token("admin"))
     try:
         _client(client, s, verb, args)
     except YourturnError as error:

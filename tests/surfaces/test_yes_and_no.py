@@ -16,7 +16,7 @@ from tests import forked_commands
 from tests.fixtures.server import Site
 from tests.surfaces.argument_values import Scene
 from tests.surfaces.calls import web as in_the_browser
-from yourturn.client.remote import Remote
+from yourturn.client.remote import RemoteClient
 from yourturn.core.answers import ANSWERS, NO, VERDICT_FORMS, YES, verdict_of, way
 from yourturn.core.errors import Invalid, Precondition
 from yourturn.core.rules import outcome
@@ -119,7 +119,7 @@ def _python(site: Site, folder: Path, asked: str, word: str) -> bool:
 
 
 def _remote(site: Site, folder: Path, asked: str, word: str) -> bool:
-    client = Remote(site.url, site.token("admin"))
+    client = RemoteClient(site.url, site.token("admin"))
     try:
         client.respond(asked, word)
     except (Invalid, Precondition):

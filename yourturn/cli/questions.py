@@ -109,7 +109,7 @@ def ask_args(p: Any) -> None:
 
 def ask(a: Namespace) -> int:
     from .. import display
-    from ..client.commands import unheard
+    from ..client.commands import answer_unreadable
     from ..display import terminal
     from .main import report
 
@@ -122,7 +122,7 @@ def ask(a: Namespace) -> int:
             try:
                 q = desk.wait_for(q, a.wait)
             except StoreTrouble as trouble:
-                unread = unheard(q, trouble)
+                unread = answer_unreadable(q, trouble)
     waits = bool(a.wait) and q["status"] == "pending" and q["blocking"]
 
     def lines() -> list[str]:

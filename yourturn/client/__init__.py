@@ -8,7 +8,7 @@
 A task is named by its key ("PROJ-42"), a bare number in the default project, or the dictionary that another method
 returned; a question by its id ("Q17"); a claim by the dictionary that `claim` gave, or its token.
 
-What only a change needs is imported when one is made: reading is what the command does most.
+Imports that only changes need are late, because most commands only read.
 """
 
 from __future__ import annotations
@@ -16,46 +16,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.model import Who
-from .admin import Managing
-from .commands import Saying
-from .data import Moving
-from .output import Papers
-from .queries import Looks
-from .refs import Named, Names
+from .admin import Admin
+from .commands import Commands
+from .data import Data
+from .output import Output
+from .queries import Queries
+from .refs import Named, not_served
 from .runs import Runs
-from .workers import Presence
+from .workers import Workers
 
 if TYPE_CHECKING:
     from .aio import Aio
 
 
-class Client(Saying, Looks, Managing, Moving, Papers, Presence, Runs):
-    """A desk, spoken to in plain values."""
+class Client(Commands, Queries, Admin, Data, Output, Workers, Runs):
+    """A desk as methods of plain values."""
 
+    @not_served
     def as_(self, who: Who) -> Client:
-        """The same desk for somebody else."""
+        """The same desk for another actor."""
         other = Client(self.desk.as_(who), self._project)
-        other._beside = self._beside
+        other._shared = self._shared
         return other
 
+    @not_served
     def at_version(self, version: int | None) -> Client:
-        """The same desk; what is said to it holds only while the task is at this version."""
+        """The same desk; its moves are refused unless the task is at this version."""
         other = self.as_(self.who)
         other._version = version
         return other
 
     @property
     def aio(self) -> Aio:
-        """The same methods, to be awaited."""
+        """The same methods for asyncio."""
         from .aio import Aio, Threads
 
-        return Aio(self, self._beside.get("threads") or self._beside.setdefault("threads", Threads()))
+        return Aio(self, self._shared.get("threads") or self._shared.setdefault("threads", Threads()))
 
     def __enter__(self) -> Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._shut()
+        self._close_desk()
 
 
-__all__ = ["Client", "Named", "Names"]
+__all__ = ["Client", "Named"]

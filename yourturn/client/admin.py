@@ -12,7 +12,7 @@ from ..core.fields import NAME
 from ..core.model import DAY, MINUTE, Who
 from ..db.reads import Reader
 from . import serialize
-from .refs import Names
+from .refs import ClientBase, needs_database
 
 #: How long a session lasts, and a link.
 SESSION, LINK = 30 * DAY, 15 * MINUTE
@@ -35,7 +35,7 @@ def _no_link() -> NotKnown:
     return NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
 
 
-class Managing(Names):
+class Admin(ClientBase):
     def create_project(self, key: str, name: str | None = None, *, once: str | None = None) -> dict[str, Any]:
         """`once` is an idempotency key: `key` is the project's here."""
         self.do("project_create", key=once, project=key, name=name)
@@ -62,7 +62,7 @@ class Managing(Names):
     # --- people -----------------------------------------------------------------------------------------------------
 
     def users(self) -> list[dict[str, Any]]:
-        self._may("users")
+        self._check("users")
         return self.desk.read(
             lambda r: [{"name": n, "role": role, "created_at": serialize.time(at)} for n, role, at in r.users()]
         )
@@ -82,7 +82,7 @@ class Managing(Names):
 
     def preferences(self) -> dict[str, Any]:
         """How you like things."""
-        self._may("prefs")
+        self._check("prefs")
         found: dict[str, Any] = self.desk.read_stored(lambda r: r.prefs(self.who.name))
         return found
 
@@ -93,6 +93,7 @@ class Managing(Names):
 
     # --- sessions ---------------------------------------------------------------------------------------------------
 
+    @needs_database
     def login(self, name: str, password: str, *, address: str = "", about: str = "", lasts: Any = None) -> dict[str, Any]:
         """Let a person in: `session` is the secret of their browser, and nowhere else. `address`: where they are."""
         from ..desk import passwords, rate_limits
@@ -109,11 +110,13 @@ class Managing(Names):
         rate_limits.forget(self.desk, "login as", name[:200])
         return self._enter("login", Who(f"human:{name}", row[1]), about, lasts, user=name, proof=proof)
 
+    @needs_database
     def use_link(self, link: str, *, about: str = "", lasts: Any = None) -> dict[str, Any]:
         """Let in who comes with a link. It works once."""
         who, _, _ = self._link(link)
         return self._enter("link_use", who, about, lasts, link_secret=link)
 
+    @needs_database
     def whose_link(self, link: str) -> str:
         """Whom a link would let in. It is as good afterwards as before."""
         who, ends, used = self._link(link)
@@ -140,13 +143,14 @@ class Managing(Names):
         """Who is logged in: an admin sees everybody's, others their own."""
         from ..core.permissions import owns
 
-        self._may("sessions")
+        self._check("sessions")
         names = ("id", "actor", "role", "about", "created_at", "expires_at")
         rows = self.desk.read_stored(lambda r: r.sessions())
         return [
             dict(zip(names, [*row[:4], *map(serialize.time, row[4:])], strict=True)) for row in rows if owns(self.who, row[1])
         ]
 
+    @needs_database
     def logout(self, session: str) -> None:
         """End the session with this secret."""
         number, who, _ = self.desk.credentials.of_session(session)
@@ -176,7 +180,7 @@ class Managing(Names):
         """An admin sees everybody's, others their own."""
         from ..core.permissions import owns
 
-        self._may("tokens")
+        self._check("tokens")
         names = ("name", "actor", "role", "created_at", "expires_at", "revoked_at", "scopes", "created_by")
         return [
             dict(zip(names, [*row[:3], *map(serialize.time, row[3:6]), row[6].split(), row[7]], strict=True))

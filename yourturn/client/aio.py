@@ -19,7 +19,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import StoreTrouble
-from .commands import unheard
+from .commands import answer_unreadable
 from .refs import Named
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ class Aio:
         try:
             return await self.wait_for(found, wait)
         except StoreTrouble as trouble:
-            raise unheard(found, trouble) from None
+            raise answer_unreadable(found, trouble) from None
 
     async def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
         """The question, answered or not, after at most so many seconds."""

@@ -1,4 +1,4 @@
-"""The verbs: everything that changes something."""
+"""Moves of the client that do more than pass their arguments on; the others are generated (verbs.py)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 
 from ..core.actions import say
 from ..core.canonical_json import digest as digest_of
-from ..core.errors import Invalid, NotFound, StillWaiting, StoreTrouble
-from ..core.fields import duration
+from ..core.errors import NotFound, StillWaiting, StoreTrouble
 from ..core.model import Ref
-from .refs import Named, Names
+from .refs import Named, proof_of
+from .verbs import Verbs
 
 
-class Saying(Names):
+class Commands(Verbs):
     # --- tasks ------------------------------------------------------------------------------------------------------
 
     def create(
@@ -27,86 +27,48 @@ class Saying(Names):
         key: str | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        needs = self._tasks(depends_on)
-        where = project
+        """Create a task. `fields`: as `update` takes them, `draft`, `awaiting` and what else the verb takes (docs/rules.md)."""
         above = self._task(parent) if parent is not None else None
-        return self._say("create", key=key, title=title, project=where or self.project, parent=above, depends_on=needs, **fields)
+        fields |= {"title": title, "project": project or self.project, "parent": above, "depends_on": self._tasks(depends_on)}
+        return self._move("create", key=key, **fields)
 
     def update(
         self, task: Named, *, claim: Named | None = None, worker: str | None = None, key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Change fields. An agent shows the claim for what it holds."""
-        return self._say("update", key=key, task=self._task(task), fields=fields, **_proof(claim, worker))
+        """Change fields. An agent shows its claim."""
+        return self._move("update", key=key, task=self._task(task), fields=fields, **proof_of(claim, worker))
 
     def note(self, task: Named, text: str, *, key: str | None = None) -> dict[str, Any]:
-        return self._say("note", key=key, task=self._about(task)["task"], text=text)
-
-    def vet(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
-        return self._say("vet", key=key, task=self._task(task))
+        """Add a note to a task, or to the task of a question."""
+        return self._move("note", key=key, task=self._about(task)["task"], text=text)
 
     def depend(self, task: Named, *needs: Named, key: str | None = None) -> dict[str, Any]:
         """Make a task wait for others."""
-        return self._say("dep_add", key=key, task=self._task(task), needs=self._refs(needs))
+        return self._move("dep_add", key=key, task=self._task(task), needs=self._refs(needs))
 
     def undepend(self, task: Named, *needs: Named, key: str | None = None) -> dict[str, Any]:
-        return self._say("dep_remove", key=key, task=self._task(task), needs=self._refs(needs))
+        """Remove dependencies of a task."""
+        return self._move("dep_remove", key=key, task=self._task(task), needs=self._refs(needs))
 
     def _refs(self, named: Iterable[Named]) -> list[Ref]:
         ids = [self._task(other) for other in named]
         return [Ref(t.id, t.key, t.state, t.reason) for t in self.desk.read(lambda r: r.tasks(ids=ids))]
 
-    def cancel(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
-        return self._say("cancel", key=key, task=self._task(task), reason=reason)
-
     def close(self, task: Named | None = None, reason: str = "", *, key: str | None = None) -> dict[str, Any] | None:
-        """Close a task: it is done, whatever its state. Without a task, close the desk itself."""
+        """Close a task: it is done, whatever its state. Without a task, close the connection."""
         if task is not None:
-            return self._say("close", key=key, task=self._task(task), reason=reason)
-        self._shut()
+            return self._move("close", key=key, task=self._task(task), reason=reason)
+        self._close_desk()
         return None
-
-    def reopen(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
-        return self._say("reopen", key=key, task=self._task(task), reason=reason)
-
-    def accept(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
-        return self._say("accept", key=key, task=self._task(task), reason=reason)
-
-    def resolve(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
-        return self._say("resolve", key=key, task=self._task(task), reason=reason)
-
-    def defer(
-        self, task: Named, until: str | int | None = None, reason: str = "", *, key: str | None = None
-    ) -> dict[str, Any]:
-        return self._say("defer", key=key, task=self._task(task), until=self._moment(until), reason=reason)
-
-    def wake(self, task: Named, *, key: str | None = None) -> dict[str, Any]:
-        return self._say("wake", key=key, task=self._task(task))
-
-    def _moment(self, given: str | int | None) -> int | None:
-        """A date, in the reader's own time zone unless it names one; or '2d' from now."""
-        if given is None or isinstance(given, int):
-            return given
-        from datetime import datetime
-
-        try:
-            return int(datetime.fromisoformat(given).astimezone().timestamp() * 1_000_000)
-        except (ValueError, OverflowError):
-            pass
-        try:
-            return self._now() + duration(given)
-        except Invalid:
-            raise Invalid(f"{given[:40]!a} is no time", hint="Like 2d, 2026-12-24 or 2026-12-24T18:00.") from None
-
-    def _now(self) -> int:
-        return self.desk.read(lambda r: r.now)
 
     # --- claims -----------------------------------------------------------------------------------------------------
 
     def claim(self, task: Named, worker: str, *, lease: Any = None, key: str | None = None) -> dict[str, Any]:
-        found: dict[str, Any] = self.do(
+        """Claim a task. Returns the `task` and the `claim`, whose token proves it."""
+        reply: dict[str, Any] = self.do(
             "claim", key=key, task=self._task(task), worker=worker, lease=lease, secret=self.desk.new_secret(), look=self._claimed
         )
-        return found
+        return reply
 
     def claim_next(
         self,
@@ -122,33 +84,23 @@ class Saying(Names):
         summary: str = "",
         key: str | None = None,
     ) -> dict[str, Any] | None:
-        """The next task and a claim on it, or None. With `host`, sessions of other machines are left to these for a minute.
+        """Claim the next task: returns `task` and `claim`, or None. With `host`, other machines keep their sessions for a minute.
 
-        `runs`: also tasks whose body is a script; only who can run one should take it.
+        `runs`: also tasks whose body is a script, which only a worker that can run scripts should take.
 
-        `completing`: a claim whose work is finished. It is completed and the next task taken in one commit.
+        `completing`: a claim whose work is finished. It is completed and the next task claimed in one commit.
         """
         within = self._task(epic) if epic is not None else None
-        where = self._within(project)
+        limit = self._within(project)
         first = None
         if completing is not None:
-            own = None if key is None else digest_of([key, "completing"])  # kept also where there is no next task
+            own = None if key is None else digest_of([key, "completing"])  # also recorded where there is no next task
             first = say("complete", self.who, key=own, summary=summary, **self._hold(completing, None))
-        found: dict[str, Any] | None = self.desk.claim_next(
-            worker, project=where, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, key=key,
+        reply: dict[str, Any] | None = self.desk.claim_next(
+            worker, project=limit, epic=within, role=role, host=host, lease=lease, runs=runs, first=first, key=key,
             reply=self._claimed,
         )  # fmt: skip
-        return found
-
-    def heartbeat(
-        self, claim: Named, *, worker: str | None = None, proof: str | None = None, key: str | None = None
-    ) -> dict[str, Any]:
-        return self._say("heartbeat", key=key, **self._hold(claim, worker, proof))
-
-    def release(
-        self, claim: Named, reason: str = "", *, worker: str | None = None, proof: str | None = None, key: str | None = None
-    ) -> dict[str, Any]:
-        return self._say("release", key=key, reason=reason, **self._hold(claim, worker, proof))
+        return reply
 
     def park(
         self,
@@ -160,9 +112,9 @@ class Saying(Names):
         steps: Iterable[dict[str, Any]] = (),
         key: str | None = None,
     ) -> dict[str, Any]:
-        """`steps`: of a run, what its script has done since, in the same commit. So also in complete, fail and flag."""
+        """Give a claimed task back without costing a try. `steps`: new steps of a run, recorded in the same commit."""
         held = self._hold(claim, worker, proof)
-        return self._say("park", key=key, until=self._moment(until), steps=list(steps) or None, **held)
+        return self._move("park", key=key, until=self._moment(until), steps=list(steps) or None, **held)
 
     def complete(
         self,
@@ -177,12 +129,12 @@ class Saying(Names):
         steps: Iterable[dict[str, Any]] = (),
         journal: int | None = None,
     ) -> dict[str, Any]:
-        """`details`: what a reviewer should know; `issues`: problems that were seen. Both are kept as a note.
+        """Finish the claimed work. `details` (for a reviewer) and `issues` (problems left) are recorded as a note.
 
-        `journal`: a run ends when its script says so, and that is who knows the journal.
+        `journal`: number of the journal of a run; only the process that runs its script knows it.
         """
         held = {**self._hold(claim, worker, proof), **_account(details, issues)}
-        return self._say("complete", key=key, summary=summary, steps=list(steps) or None, journal=journal, **held)
+        return self._move("complete", key=key, summary=summary, steps=list(steps) or None, journal=journal, **held)
 
     def fail(
         self,
@@ -198,12 +150,9 @@ class Saying(Names):
         journal: int | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
+        """End a claimed task as failed; arguments as in `complete`."""
         held = {**self._hold(claim, worker, proof), **_account(details, issues)}
-        return self._say("fail", key=key, reason=reason, failure=failure, steps=list(steps) or None, journal=journal, **held)
-
-    def stop(self, task: Named, reason: str = "", *, key: str | None = None) -> dict[str, Any]:
-        """A person ends a task as stuck."""
-        return self._say("stop", key=key, task=self._task(task), reason=reason)
+        return self._move("fail", key=key, reason=reason, failure=failure, steps=list(steps) or None, journal=journal, **held)
 
     def decompose(
         self,
@@ -214,8 +163,9 @@ class Saying(Names):
         proof: str | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        named = [self._child(child) for child in children]
-        return self._say("decompose", key=key, children=named, **self._hold(claim, worker, proof))
+        """Split a claimed task into children (titles, or fields as in `create`) and wait for them."""
+        rows = [self._child(child) for child in children]
+        return self._move("decompose", key=key, children=rows, **self._hold(claim, worker, proof))
 
     def _child(self, child: Any) -> Any:
         if not isinstance(child, dict) or child.get("depends_on") is None:
@@ -237,22 +187,22 @@ class Saying(Names):
         key: str | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
-        args = {"task": self._task(task), **_proof(claim, worker)}
-        found = self._ask("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
-        return self._heard(found, wait) if wait else found
+        """Ask a person. With `wait`, wait up to so many seconds for the answer."""
+        args = {"task": self._task(task), **proof_of(claim, worker)}
+        question = self._question_move("ask", key=key, text=text, kind=kind, options=list(options) or None, **args, **fields)
+        return self._wait_after_asking(question, wait) if wait else question
 
-    def _heard(self, asked: dict[str, Any], seconds: float) -> dict[str, Any]:
-        """What was asked, after at most so many seconds. Where nobody can look any more, the asker is told what it asked."""
+    def _wait_after_asking(self, question: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """As `wait_for`. If the desk cannot be read, StillWaiting names the question, so that it is not asked twice."""
         try:
-            return self.wait_for(asked, seconds)
+            return self.wait_for(question, seconds)
         except StoreTrouble as trouble:
-            raise unheard(asked, trouble) from None
+            raise answer_unreadable(question, trouble) from None
 
     def check_question(
         self, text: str, kind: str = "input", options: Iterable[Any] = (), *, project: str | None = None, **fields: Any
     ) -> None:
-        """Would `ask` take this, about some task of that project? Raises what `ask` would."""
+        """Raises what `ask` would raise for these arguments, about a task of that project."""
         from ..core.questions import trial
 
         args = say("ask", self.who, text=text, kind=kind, options=list(options) or None, **fields).args
@@ -277,8 +227,9 @@ class Saying(Names):
         key: str | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        args = {"task": self._task(task), **_proof(claim, worker)}
-        return self._say("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields)
+        """Stop and hand the task to a person."""
+        args = {"task": self._task(task), **proof_of(claim, worker)}
+        return self._move("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields)
 
     def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
         """The question, answered or not, after at most so many seconds."""
@@ -287,12 +238,12 @@ class Saying(Names):
             number = self._about(question).get("question_id")
         if number is None:
             raise NotFound("There is no question to wait for", hint="A question is named like Q17.")
-        ends = clock_time.monotonic() + seconds
+        end = clock_time.monotonic() + seconds
         while True:
-            found = self._shown_question(number)
-            left = ends - clock_time.monotonic()
-            if found["status"] != "pending" or not left > 0:
-                return found
+            reply = self._shown_question(number)
+            left = end - clock_time.monotonic()
+            if reply["status"] != "pending" or not left > 0:
+                return reply
             self.desk.wait(min(left, 1.0))
 
     def answer(
@@ -306,36 +257,16 @@ class Saying(Names):
         signal: dict[str, Any] | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Without a `verdict`, the value says yes or no; without a value either, it is a plain yes.
+        """Answer a question. Without a `verdict`, the value means yes or no; without a value, the answer is yes.
 
-        `signal`: of a run, what the agent that asked has come to with the person; its call returns that.
+        `signal`: in a run, the outcome that the asking call of the script returns.
         """
         args = {"value": value, "text": text, "verdict": verdict, "restart": restart, "signal": signal}
-        return self._ask("answer", key=key, **args, **self._about(question))
+        return self._question_move("answer", key=key, **args, **self._about(question))
 
     def respond(self, question: Named, text: str, *, restart: bool = False, key: str | None = None) -> dict[str, Any]:
         """Answer in words."""
         return self.answer(question, text, restart=restart, key=key)
-
-    def approve(
-        self, named: Named, text: str = "", value: Any = None, *, restart: bool = False, key: str | None = None
-    ) -> dict[str, Any]:
-        return self._say("approve", key=key, value=value, text=text, restart=restart, **self._about(named))
-
-    def reject(self, named: Named, text: str = "", *, restart: bool = False, key: str | None = None) -> dict[str, Any]:
-        return self._say("reject", key=key, text=text, restart=restart, **self._about(named))
-
-    def withdraw(
-        self,
-        question: Named,
-        reason: str = "",
-        *,
-        claim: Named | None = None,
-        worker: str | None = None,
-        key: str | None = None,
-    ) -> dict[str, Any]:
-        """Take a question off the desk. An agent shows the claim for one of its own that holds the task up."""
-        return self._ask("withdraw", key=key, reason=reason, **_proof(claim, worker), **self._about(question))
 
     def use(
         self,
@@ -348,13 +279,10 @@ class Saying(Names):
         worker: str | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Say, just before it is done, that a permission is used: by this call and no other, for exactly this action."""
+        """Record, just before the call, that it uses a permission: this call only, for exactly this action."""
         if digest is None:
             digest = digest_of(action)
-        return self._ask("use", key=key, by=by, digest=digest, **_proof(claim, worker), **self._about(question))
-
-    def assign(self, question: Named, reviewer: str, *, key: str | None = None) -> dict[str, Any]:
-        return self._ask("assign", key=key, reviewer=reviewer, **self._about(question))
+        return self._question_move("use", key=key, by=by, digest=digest, **proof_of(claim, worker), **self._about(question))
 
     def await_person(
         self,
@@ -368,23 +296,18 @@ class Saying(Names):
         fields: dict[str, Any] | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Make it a person's turn, saying only of which kind. It stays as it is where such a question is open already.
+        """Make it a person's turn. Without `text` and `reviewer`, an open question of that kind is enough.
 
-        What the task waited for before is replaced, as far as the speaker may take it off the desk. `fields` are changed with
-        it, as `update` does.
+        Replaces open questions that the actor may withdraw. `fields` are changed in the same move, as by `update`.
         """
         again = text is None and reviewer is None
         args = {"task": self._task(task), "kind": kind, "text": text, "reviewer": reviewer, "fields": fields}
-        return self._say("flag", key=key, once=again, replace=True, **args, **_proof(claim, worker))
-
-    def hand_back(self, task: Named, *, fields: dict[str, Any] | None = None, key: str | None = None) -> dict[str, Any]:
-        """Return a task to agents without an answer. `fields` are changed with it, as `update` does."""
-        return self._say("hand_back", key=key, task=self._task(task), fields=fields)
+        return self._move("flag", key=key, once=again, replace=True, **args, **proof_of(claim, worker))
 
 
-def unheard(asked: dict[str, Any], trouble: StoreTrouble) -> StillWaiting:
-    """A question was asked, and whether it is answered cannot be seen now."""
-    name = asked["id"]
+def answer_unreadable(question: dict[str, Any], trouble: StoreTrouble) -> StillWaiting:
+    """The error for a question that was asked while its answer cannot be read."""
+    name = question["id"]
     words, hint = f"{name} is asked, and its answer cannot be read", f"Look with: turn show {name}"
     error = StillWaiting(words, reason=str(trouble), hint=hint)
     error.question = name
@@ -393,10 +316,3 @@ def unheard(asked: dict[str, Any], trouble: StoreTrouble) -> StillWaiting:
 
 def _account(details: str, issues: Iterable[str]) -> dict[str, Any]:
     return {"details": details or None, "issues": ([issues] if isinstance(issues, str) else list(issues)) or None}
-
-
-def _proof(claim: Named | None, worker: str | None) -> dict[str, Any]:
-    """A claim's token, from the token itself or from what `claim` returned."""
-    while isinstance(claim, dict):
-        claim = claim.get("claim") or claim.get("token")
-    return {"claim": claim, "worker": worker}

@@ -1,16 +1,17 @@
-"""Data in and out: everything in one file, and the tasks of other trackers."""
+"""Export, import and backup of the client."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import IO, Any
 
-from .refs import Names
+from .refs import ClientBase, needs_database
 
 
-class Moving(Names):
+class Data(ClientBase):
+    @needs_database
     def export(self, file: str | IO[str], *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-        """Write everything but secrets, as JSON lines, to a file (packed if its name ends in .gz) or an open stream."""
+        """Write everything but secrets, as JSON lines, to a file (compressed if its name ends in .gz) or an open stream."""
         from ..data import archive
 
         path = file if isinstance(file, str) else None
@@ -18,6 +19,7 @@ class Moving(Names):
         count = archive.export(self.desk.store, self.who, stream, path, progress)
         return {"file": path, "rows": count}
 
+    @needs_database
     def import_(
         self,
         source: str,
@@ -27,15 +29,16 @@ class Moving(Names):
         dry_run: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
-        """Bring in an export, or the tasks of ticks, beehive or beads: all of it, or nothing."""
+        """Import an export, or the tasks of ticks, beehive or beads: all of it, or nothing."""
         from ..data import archive, task_import
 
         if from_ is None and archive.sort_of(source) == "export":
             return archive.bring_in(self.desk, source, dry_run, progress)
         return task_import.bring(self.desk, source, from_, project or self.project, dry_run)
 
+    @needs_database
     def backup(self, file: str, *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-        """Everything, secrets too, as it is now; others may go on writing."""
+        """Write everything, secrets included; others may go on writing."""
         from ..data import archive
 
         return archive.backup(self.desk.store, self.who, file, progress)

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from . import serialize
-from .refs import Named, Names
+from .refs import ClientBase, Named, not_served
 
 
-class Papers(Names):
+class Output(ClientBase):
     def write_output(self, claim: Named, lines: Iterable[tuple[str, str]]) -> None:
         """Add lines, (sort, text), to what the session has said. Only who holds the claim can."""
         from ..desk import agent_output
@@ -24,6 +24,7 @@ class Papers(Names):
         found = agent_output.lines(self.desk, self._task(task), -1 if after is None else after, limit)
         return [{"id": x.id, "epoch": x.epoch, "at": serialize.time(x.at), "sort": x.sort, "text": x.text} for x in found]
 
+    @not_served
     def follow(self, task: Named, after: str | None = None, line: int = 0) -> Iterator[dict[str, Any]]:
         """Events of a task and what its sessions say, as they happen. `after` is a cursor, `line` the last line that is known.
 

@@ -11,10 +11,10 @@ from ..core.fields import duration
 from ..core.model import PENDING
 from ..db.reads import Reader
 from . import serialize
-from .refs import Named, Names
+from .refs import ClientBase, Named, not_served
 
 
-class Looks(Names):
+class Queries(ClientBase):
     def list(
         self,
         *,
@@ -256,6 +256,7 @@ class Looks(Names):
         told = serialize.events([event for _, event in found], self._keys)
         return {"events": [{**e, "cursor": c} for e, (c, _) in zip(told, found, strict=True)], "cursor": cursor}
 
+    @not_served
     def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[dict[str, Any]]:
         """Events as they happen; each carries the `cursor` after which to go on."""
         for cursor, event in self.desk.watch(after, seconds):
@@ -272,6 +273,7 @@ class Looks(Names):
         """What time it is at the desk."""
         return str(serialize.time(self.desk.read(lambda r: r.now)))
 
+    @not_served
     def sleep_until_due(self, seconds: float) -> None:
         """Sleep until time makes something due, or something changes; at most so long."""
         now, next_due = self.desk.read(lambda r: (r.now, r.next_due()))

@@ -1,4 +1,4 @@
-"""What things are called: keys, numbers, questions, claims; and how an action is said."""
+"""References (keys, numbers, questions, claims) and the base of the client."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-from ..core.actions import say
-from ..core.errors import NotFound
-from ..core.fields import project_key
+from ..core.actions import VERBS, say
+from ..core.errors import Invalid, NotFound
+from ..core.fields import duration, project_key
 from ..core.model import Action, Task, Who
 from ..core.references import QUESTION
 from ..db.reads import Reader
@@ -21,6 +21,19 @@ from . import serialize
 _TOKEN = re.compile(r"([A-Z][A-Z0-9_]*-\d+)\.\d+\.\w+")
 
 Named = str | int | dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def not_served(method: F) -> F:
+    """Mark a method that HTTP does not serve by its name: a remote client has its own way to do the same."""
+    method.served = False  # type: ignore[attr-defined]
+    return method
+
+
+def needs_database(method: F) -> F:
+    """Mark a method that only a client with the database itself has."""
+    method.needs_database = True  # type: ignore[attr-defined]
+    return not_served(method)
 
 
 @cache
@@ -32,17 +45,24 @@ def key_name(method: Callable[..., Any]) -> str:
     return next((name for name in ("once", "key") if name in parameters), "")
 
 
-class Names:
+def proof_of(claim: Named | None, worker: str | None) -> dict[str, Any]:
+    """The proof of a claim: its token, from the token itself or from what `claim` returned, and the worker's name."""
+    while isinstance(claim, dict):
+        claim = claim.get("claim") or claim.get("token")
+    return {"claim": claim, "worker": worker}
+
+
+class ClientBase:
     def __init__(self, desk: Desk, project: str | None = None) -> None:
         self.desk = desk
         self._project = project_key("project", project) if project else None
         self._first: str | None = None
         self._known: frozenset[str] = frozenset()
-        self._version: int | None = None  #: what is said holds only for the task as it was at this version
-        self._beside: dict[str, Any] = {}  #: what this desk shares with the same desk for somebody else
+        self._version: int | None = None  #: moves are refused unless the task is at this version
+        self._shared: dict[str, Any] = {}  #: shared with the clients that `as_` returns
 
-    def _shut(self) -> None:
-        threads = self._beside.pop("threads", None)
+    def _close_desk(self) -> None:
+        threads = self._shared.pop("threads", None)
         if threads is not None:
             threads.close()
         self.desk.close()
@@ -64,87 +84,121 @@ class Names:
         return self._first
 
     def _within(self, project: str | None) -> str | None:
-        """The project that a list is about, if it is about one; a wrong name is no empty list."""
+        """The project that a list is limited to, if any. Raises NotFound for an unknown one."""
         key = project_key("project", project) if project else self._project
-        if key is not None and key not in self._known:  # a project is never taken away
+        if key is not None and key not in self._known:  # projects are never deleted
             self._known = frozenset(self.desk.projects())
             if key not in self._known:
                 raise NotFound(f"There is no project {key}", hint="See them with: turn project list")
         return key
 
-    # --- names ------------------------------------------------------------------------------------------------------
+    # --- references ------------------------------------------------------------------------------------------------------
 
-    def _meant(self, text: str) -> tuple[int, int | None]:
+    def _find(self, text: str) -> tuple[int, int | None]:
         return self.desk.find(text, lambda: self.project)
 
     def _task(self, named: Named) -> int:
         """A task's row id."""
         while isinstance(named, dict):
             named = named.get("key") or named.get("task") or ""
-        task, question = self._meant(str(named))
+        task, question = self._find(str(named))
         if question is not None:
             raise NotFound(f"There is no task {named}", hint=f"Q{question} is a question: turn show Q{question}")
         return task
 
     def _tasks(self, named: Named | Iterable[Named]) -> list[int]:
-        return [self._task(one) for one in ([named] if isinstance(named, (str, int, dict)) else named)]
+        return [self._task(ref) for ref in ([named] if isinstance(named, (str, int, dict)) else named)]
 
     def _question(self, named: Named) -> int | None:
-        """A question's number, if it is named as the desk prints it."""
+        """A question's number, if the reference is written like Q17."""
         text = str(named.get("id") or "") if isinstance(named, dict) else str(named).strip()
-        found = QUESTION.fullmatch(text)
-        return int(found[1]) if found and text[0] == "Q" else None
+        match = QUESTION.fullmatch(text)
+        return int(match[1]) if match and text[0] == "Q" else None
 
     def _about(self, named: Named) -> dict[str, Any]:
-        """task= and question_id= for an action about a question, or about the one that a task's key stands for."""
+        """task= and question_id= for an action about a question; a task's key stands for its open question."""
         if isinstance(named, dict):
             number = self._question(named)
             if number is None:
                 return {"task": self._task(named)}
             named = f"Q{number}"
-        task, question = self._meant(str(named))
+        task, question = self._find(str(named))
         return {"task": task} if question is None else {"task": task, "question_id": question}
 
     def _hold(self, claim: Named, worker: str | None, proof: str | None = None) -> dict[str, Any]:
-        """task= and the proof of a claim, from whatever names one."""
+        """task= and the proof of a claim, from a claim, its token, or a task."""
         if isinstance(claim, dict) and "claim" in claim and "task" in claim:
             claim = claim["claim"]
         if isinstance(claim, dict) and "token" in claim:
             return {"task": self._task(claim.get("task", "")), "claim": claim["token"], "worker": worker}
-        found = _TOKEN.fullmatch(claim) if isinstance(claim, str) else None
-        if found:
-            return {"task": self._task(found[1]), "claim": claim, "worker": worker}
+        match = _TOKEN.fullmatch(claim) if isinstance(claim, str) else None
+        if match:
+            return {"task": self._task(match[1]), "claim": claim, "worker": worker}
         return {"task": self._task(claim), "claim": proof, "worker": worker}
 
     def claim_is_for(self, token: str, task: Named) -> bool:
-        """Does this token speak of that task? One that is not a token at all does, so that it is refused."""
-        found = _TOKEN.fullmatch(token)
-        return found is None or self._task(found[1]) == self._about(task)["task"]
+        """False if this is the token of another task's claim. A malformed token passes, so that the move refuses it."""
+        match = _TOKEN.fullmatch(token)
+        return match is None or self._task(match[1]) == self._about(task)["task"]
 
-    # --- saying -----------------------------------------------------------------------------------------------------
+    def _moment(self, time: str | int | None) -> int | None:
+        """A date, in the reader's own time zone unless it names one; or a span from now, like '2d'."""
+        if time is None or isinstance(time, int):
+            return time
+        from datetime import datetime
 
+        try:
+            return int(datetime.fromisoformat(time).astimezone().timestamp() * 1_000_000)
+        except (ValueError, OverflowError):
+            pass
+        try:
+            return self.desk.read(lambda r: r.now) + duration(time)
+        except Invalid:
+            raise Invalid(f"Invalid time {time[:40]!a}", hint="Like 2d, 2026-12-24 or 2026-12-24T18:00.") from None
+
+    # --- moves ------------------------------------------------------------------------------------------------------
+
+    @not_served
     def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Action | None = None, **args: Any) -> Any:
-        """Say any verb; returns what `look` sees right after it (and after `then`), in the same transaction."""
+        """Make a move by its verb. Returns what `look` reads right after it (and after `then`), in the same transaction."""
         return self.desk.do(say(verb, self.who, key=key, version=self._version, **args), look, then)
 
-    def _may(self, operation: str) -> None:
-        """Looks that are not for everybody ask the table, like the verbs do."""
+    def _check(self, operation: str) -> None:
+        """Raises NotAllowed for a read that this actor may not make."""
         from ..core import permissions
 
         permissions.check(self.who, operation)
 
-    def _say(self, verb: str, /, **args: Any) -> dict[str, Any]:
-        """Say a verb, return the task."""
-        found: dict[str, Any] = self.do(verb, look=self._moved, **args)
-        return found
+    def _verb(
+        self, verb: str, named: Named, key: str | None, *, proof: str | None = None, claim: Named | None = None,
+        worker: str | None = None, **args: Any,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The body of the generated methods (verbs.py). A verb about a question returns the question, others the task."""
+        row = VERBS[verb]
+        subject = row.call.partition(",")[0]
+        if "until" in args:
+            args["until"] = self._moment(args["until"])
+        if subject == "claim":
+            return self._move(verb, key=key, **args, **self._hold(named, worker, proof))
+        if "claim" in row.args:
+            args |= proof_of(claim, worker)
+        if subject == "task":
+            return self._move(verb, key=key, **args, task=self._task(named))
+        move = self._question_move if subject == "question" else self._move
+        return move(verb, key=key, **args, **self._about(named))
 
-    def _ask(self, verb: str, /, **args: Any) -> dict[str, Any]:
-        """Say a verb, return the question."""
-        found: dict[str, Any] = self.do(verb, look=_closed if verb in ("answer", "withdraw") else _asked, **args)
-        return found
+    def _move(self, verb: str, /, **args: Any) -> dict[str, Any]:
+        """Make a move, return the task."""
+        reply: dict[str, Any] = self.do(verb, look=self._moved, **args)
+        return reply
+
+    def _question_move(self, verb: str, /, **args: Any) -> dict[str, Any]:
+        """Make a move, return the question."""
+        reply: dict[str, Any] = self.do(verb, look=_closed if verb in ("answer", "withdraw") else _asked, **args)
+        return reply
 
     def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
-        """What a move answers: the task, its open questions, and what the move made. The whole history is for `show`."""
+        """The reply of a move: the task, its open questions, and what the move made. `show` has the whole history."""
         assert done.task is not None
         return serialize.task(*r.reply(done.task, done.question, done.at)) | serialize.follow_ups(
             r.follow_ups(done.task, done.at)
@@ -155,10 +209,10 @@ class Names:
         return {"task": self._moved(r, done), "claim": serialize.claim(done.claim)}
 
     def show(self, named: Named) -> dict[str, Any]:
-        """A task with everything that hangs on it; or a question."""
+        """A task with its history, or a question."""
         number = self._question(named)
         if number is not None:
-            with suppress(NotFound):  # then it is an old id, or nothing
+            with suppress(NotFound):  # it may be an old id
                 return self._shown_question(number)
         about = self._about(named)
         if "question_id" in about:
@@ -169,7 +223,7 @@ class Names:
         return self.desk.read(lambda r: serialize.question(*r.question(number)))
 
     def _encode(self, r: Reader, tasks: list[Task], whole: bool = True) -> list[dict[str, Any]]:
-        """`whole`: with everything that hangs on them; else, where there may be many, with open questions and steps only."""
+        """`whole`: with their history; otherwise with open questions and steps only, as there may be many tasks."""
         details = r.details(tasks, whole)
         return [serialize.task(task, details[task.id]) for task in tasks]
 
@@ -182,5 +236,5 @@ def _asked(r: Reader, done: Done) -> dict[str, Any]:
 def _closed(r: Reader, done: Done) -> dict[str, Any]:
     """The question, and the state of its task after the move: where the answer led."""
     assert done.task is not None
-    led = {"task_state": done.state or r.task(done.task).state}
-    return {**_asked(r, done), **led, **serialize.follow_ups(r.follow_ups(done.task, done.at))}
+    state = {"task_state": done.state or r.task(done.task).state}
+    return {**_asked(r, done), **state, **serialize.follow_ups(r.follow_ups(done.task, done.at))}

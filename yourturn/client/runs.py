@@ -1,4 +1,4 @@
-"""Runs: tasks whose body is a script. What their journals say, and what a script's holder writes there."""
+"""Runs of the client: their journals and sources, and what the holder of a run records."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from ..core.canonical_json import digest
 from ..core.model import Action, Program
 from ..db.reads import Reader
 from . import serialize
-from .commands import _proof
-from .refs import Named, Names
+from .refs import ClientBase, Named, needs_database, not_served, proof_of
 
 
-class Runs(Names):
+class Runs(ClientBase):
     def record(
         self,
         claim: Named,
@@ -24,9 +23,10 @@ class Runs(Names):
         worker: str | None = None,
         key: str | None = None,
     ) -> None:
-        """Write down how far a script's calls are: `path`, `name`, `call`, `status`, `result` … of each. The holder's word."""
+        """Record steps of a script: `path`, `name`, `call`, `status`, `result` … of each. Only the holder may."""
         self.do("step", key=key, steps=list(steps) or None, program=program, **self._hold(claim, worker))
 
+    @needs_database
     def start(
         self, title: str, worker: str, *, project: str | None = None, lease: Any = None, key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
@@ -35,11 +35,12 @@ class Runs(Names):
         `fields` as in `create`, but for a parent and dependencies: a task that has to wait cannot be claimed.
         """
         then = self._claiming(worker, lease, key)
-        found: dict[str, Any] = self.do(
+        reply: dict[str, Any] = self.do(
             "create", key=key, title=title, project=project or self.project, look=self._claimed, then=then, **fields
         )
-        return found
+        return reply
 
+    @needs_database
     def answer_and_claim(
         self,
         question: Named,
@@ -54,8 +55,8 @@ class Runs(Names):
         """Answer what a task waits for and claim the task in the same commit: no other worker takes it in between."""
         then = self._claiming(worker, lease, key)
         args = {"value": value, "text": text, "verdict": verdict, **self._about(question)}
-        found: dict[str, Any] = self.do("answer", key=key, look=self._claimed, then=then, **args)
-        return found
+        reply: dict[str, Any] = self.do("answer", key=key, look=self._claimed, then=then, **args)
+        return reply
 
     def _claiming(self, worker: str, lease: Any, key: str | None) -> Action:
         own = None if key is None else digest([key, "claim"])
@@ -71,15 +72,15 @@ class Runs(Names):
         worker: str | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Let a run go on from a step, keeping what was done before it; without one, from where it was.
+        """Continue a run from a step, keeping the results before it; without one, from where it was.
 
-        `spare`: what was done from there on is laid aside, and taken over by calls that are exactly the same.
+        `spare`: later steps are set aside, and calls that are exactly the same take over their results.
         """
         where = None if to is None else str(to)
-        return self._say("rewind", key=key, task=self._task(run), to=where, spare=spare or None, **_proof(claim, worker))
+        return self._move("rewind", key=key, task=self._task(run), to=where, spare=spare or None, **proof_of(claim, worker))
 
     def steps(self, run: Named, journal: int | None = None) -> list[dict[str, Any]]:
-        """The steps of a run, in the order of the script's calls: of the journal that is being written, or of an older one."""
+        """The steps of a run, in the order of the script's calls: of the current journal, or of an older one."""
         task = self._task(run)
 
         def look(r: Reader) -> list[dict[str, Any]]:
@@ -88,12 +89,13 @@ class Runs(Names):
         return self.desk.read(look)
 
     def program(self, run: Named) -> dict[str, Any] | None:
-        """The source that a run was begun or last gone on with: `file`, `body`, `digest`."""
+        """The source of a run at its start or last continuation: `file`, `body`, `digest`."""
         task = self._task(run)
         return _program(self.desk.read_stored(lambda r: r.program(task)))
 
+    @not_served
     def journal(self, run: Named) -> dict[str, Any]:
-        """All that a script's holder needs to go on, in one read: `questions` and `steps` as in `show`, and the `program`."""
+        """What the holder of a run needs to continue, in one read: `questions` and `steps` as in `show`, and the `program`."""
         journal = self.desk.journal(self._task(run))
         return {
             "questions": [serialize.question(q, journal.key) for q in journal.questions],

@@ -8,10 +8,10 @@ from typing import Any
 from ..core import fields as f
 from ..db.reads import Reader
 from . import serialize
-from .refs import Named, Names
+from .refs import ClientBase, Named
 
 
-class Presence(Names):
+class Workers(ClientBase):
     def register_worker(
         self, worker: str, *, host: str = "", agents: Iterable[str] = (), role: str | None = None, project: str | None = None,
         epic: Named | None = None, runs: bool = False, parallel: int = 1,
@@ -22,7 +22,7 @@ class Presence(Names):
         from ..core.permissions import in_scope
         from ..desk import worker_registry
 
-        self._may("presence")
+        self._check("presence")
         takes = {
             "host": f.line(200, blank=True)("host", host), "agents": " ".join(f.names("agents", agents)),
             "role": None if role is None else f.name("role", role), "project": self._within(project),
@@ -35,14 +35,14 @@ class Presence(Names):
         """A worker is still there. False: nobody knows it any more, and it has to register again."""
         from ..desk import worker_registry
 
-        self._may("presence")
+        self._check("presence")
         return worker_registry.renew(self.desk, f.name("worker", worker))
 
     def remove_worker(self, worker: str) -> None:
         """A worker ends."""
         from ..desk import worker_registry
 
-        self._may("presence")
+        self._check("presence")
         worker_registry.remove(self.desk, f.name("worker", worker))
 
     def workers(self) -> list[dict[str, Any]]:

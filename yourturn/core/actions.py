@@ -286,7 +286,7 @@ VERBS: dict[str, Verb] = {
     "reopen": Verb("Start an ended task again.", _reason, event="reopened {key}", call="task, reason"),
     "note": Verb(
         "Add a note to a task. Informs, never moves.", {"text": f.text(blank=False)}, ("text",),
-        event="wrote a note on {key}", call="named, text",
+        event="wrote a note on {key}",
     ),
     "update": Verb("Change fields of a task.", {**_proof, "fields": _fields}, ("fields",), event="changed {it} of {key}"),
     "dep_add": Verb(
