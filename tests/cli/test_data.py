@@ -106,3 +106,14 @@ def test_a_worker_is_refused_after_a_restore(here: Turn) -> None:
     for verb in ("complete", "heartbeat", "release", "park"):
         assert here.as_agent(verb, "PROJ-1", "--claim", token, exit=4)["code"] == "claim_lost"
     assert here.state("PROJ-1") == "ready"
+
+
+def test_an_imported_question_names_no_tracker_as_the_agent_that_continues(turn: Turn, tmp_path: Path) -> None:
+    folder = tmp_path / ".tick" / "issues"
+    folder.mkdir(parents=True)
+    tick = {"id": "k7q", "title": "Reset", "status": "open", "awaiting": "approval", "created_at": "2026-01-01T00:00:00Z"}
+    (folder / "k7q.json").write_text(json.dumps(tick))
+    turn("import", str(tmp_path))
+    shown = turn.text("show", "k7q")
+    assert "an agent gets your words" in shown and "ticks gets" not in shown
+    assert "asked by ticks" in shown

@@ -13,6 +13,8 @@ from tests.core.states import everything
 from yourturn.config import connect, init
 from yourturn.core.errors import Invalid, NotAllowed, NotFound, Precondition, Usage
 from yourturn.core.model import Who
+from yourturn.core.references import TRACKERS
+from yourturn.data import trackers
 from yourturn.health.audit import verify
 from yourturn.health.doctor import examine
 from yourturn.testing import temporary_desk
@@ -434,6 +436,10 @@ def test_circles_are_refused_by_name(small, tmp_path):
         "p waits for q waits for p",
         "s waits for s",
     ]
+
+
+def test_names_of_trackers():
+    assert tuple(trackers.TRACKERS) == TRACKERS
 
 
 def test_files_that_are_no_tracker(small, tmp_path):

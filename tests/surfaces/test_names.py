@@ -72,6 +72,8 @@ def test_on_the_command_line(site, names, tmp_path):
             assert done.returncode == 6 and done.stdout == "", done.stderr
             assert names.readings in done.stderr and f"Say which: {names.key} or {names.exact}." in done.stderr
         assert f"old id {names.exact}" in turn("show", names.exact).stdout
+        listed = turn("list", "--project", names.project, "--search", names.exact).stdout
+        assert names.other in listed and names.key not in listed
         listed = turn("list", "--project", names.project, "--search", names.twice).stdout
         assert f"{names.exact}  By its old id" in listed or names.exact[:20] in listed
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import Usage
+from ..core.references import TRACKERS
 from .parser import connect
 from .parser import show as out
 
@@ -31,8 +32,7 @@ def export_(a: Namespace) -> int:
 
 def import__args(p: Any) -> None:
     p.add_argument("source", metavar="FILE|FOLDER", help="an export, or where another tracker keeps its tasks")
-    known = ("ticks", "beehive", "beads")
-    p.add_argument("--from", dest="tracker", choices=known, metavar="TRACKER", help="ticks, beehive or beads")
+    p.add_argument("--from", dest="tracker", choices=TRACKERS, metavar="TRACKER", help="ticks, beehive or beads")
     p.add_argument("--dry-run", action="store_true", help="only say what would happen")
 
 

@@ -20,6 +20,9 @@ _NUMBER = re.compile(r"[0-9]{1,15}")
 _TRACKED = re.compile(r"([a-z][a-z0-9_-]*):(.+)")
 _LONGEST, _SHOWN = 200, 60
 
+#: Trackers that tasks are imported from. Imported notes and questions name theirs as an agent.
+TRACKERS = ("ticks", "beehive", "beads")
+
 #: A question's number.
 QUESTION = re.compile(r"[qQ](0|[1-9]\d{0,14})")
 

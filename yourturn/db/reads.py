@@ -142,7 +142,7 @@ class Reader:
                 only(f"t.{name} = :{name}", **{name: value})
         if search is not None:
             words = "lower(t.title || ' ' || t.description || ' ' || t.key || ' ' || coalesce(t.external_id, ''))"
-            only(f"{words} LIKE :search ESCAPE '!'", search=f"%{_like(search.lower())}%")
+            only(f"({words} LIKE :search ESCAPE '!' OR lower(coalesce(t.external_id, '')) = :old)", **_search(search))
         if ids is not None:
             only(f"t.id {self.store.words['these']}", ids=listed(ids))
         if after is not None:
@@ -287,8 +287,8 @@ class Reader:
                 "lower(q.text || ' ' || t.title || ' ' || t.key || ' ' || q.asked_by || ' Q' || q.id || ' ' "
                 "|| coalesce(t.external_id, ''))"
             )
-            where.append(f"{words} LIKE :search ESCAPE '!'")
-            args["search"] = f"%{_like(search.lower())}%"
+            where.append(f"({words} LIKE :search ESCAPE '!' OR lower(coalesce(t.external_id, '')) = :old)")
+            args |= _search(search)
         return self.rows(
             "SELECT q.id, t.key, p.key, q.kind, q.response_type, q.blocking, q.urgency, q.timeout_at, q.on_timeout, q.reviewer, "
             "q.asked_by, (SELECT count(*) FROM deps d JOIN tasks o ON o.id = d.task_id "
@@ -378,6 +378,11 @@ def _words(words: Iterable[str]) -> str:
     names = list(words)
     assert all(name.replace("_", "").isalnum() for name in names)
     return ", ".join(f"'{name}'" for name in names)
+
+
+def _search(text: str) -> dict[str, str]:
+    """Arguments of a search: part of a text, or an old id as it is printed, like ticks:k7q."""
+    return {"search": f"%{_like(text.lower())}%", "old": text.lower().partition(":")[2] or ":"}
 
 
 def _like(text: str) -> str:

@@ -97,7 +97,10 @@ def answers(
 
 def continuing_actor(q: dict[str, Any], e: dict[str, Any] | None = None) -> str:
     """The agent that continues after an answer: the one that asked, else the holder of the task, else any."""
-    if q["asked_by"].startswith("agent:"):
+    from ..core.references import TRACKERS
+
+    role, _, name = q["asked_by"].partition(":")
+    if role == "agent" and name not in TRACKERS:
         return person(q["asked_by"])
     return safe(str(e["worker"])) if e is not None and e["worker"] else "an agent"
 

@@ -178,7 +178,7 @@ def result_text(q: Mapping[str, Any], me: str, then: bool = True) -> str:
     if "digest" in response:
         return f"{by} allowed this, changed{words}."
     end = "" if not words and answer_label(q, value).endswith((".", "!", "?")) else "."
-    return f"{by} answered “{answer_label(q, value)}”{words}{end}" + f" {actor_name(q['asked_by'])} goes on with it." * then
+    return f"{by} answered “{answer_label(q, value)}”{words}{end}" + f" {continuing_actor(dict(q))} goes on with it." * then
 
 
 def plural(count: int, one: str, many: str = "") -> str:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.model import ENDED, HUMAN, PENDING, WITHDRAWN
 from ..core.permissions import GRANTS, is_mine
-from ..display import followed
+from ..display import followed, continuing_actor
 from . import labels, layout, times, view_models
 from .inbox_summary import InboxFilter, summarize
 from .question_view import EMPTY_DRAFT, Draft, Question, article, find_question
@@ -104,9 +104,9 @@ def _outcome(client: Client, q: Question) -> str:
     if state in ENDED:
         return f"{key} is {state}."
     run = labels.script_name(task)
-    if q["status"] == WITHDRAWN or not (run or view_models.actor_view(q["asked_by"]).agent):  # no particular agent continues
+    name = run or continuing_actor(q)
+    if q["status"] == WITHDRAWN or name == "an agent":
         return f"Agents take {key} again."
-    name = run or labels.actor_name(q["asked_by"])
     return f"{name} goes on with {key}." if q["blocking"] else f"{name} is notified."
 
 
