@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.model import ENDED, HUMAN, PENDING, WITHDRAWN
 from ..core.permissions import GRANTS, is_mine
-from ..display import followed, continuing_actor
+from ..display import continuing_actor, followed
 from . import labels, layout, times, view_models
 from .inbox_summary import InboxFilter, summarize
 from .question_view import EMPTY_DRAFT, Draft, Question, article, find_question
