@@ -50,6 +50,14 @@ def test_the_list_alone(web, visit):
     page.wait_for_url(f"**/questions/{rows[0]}")
 
 
+def test_a_number_key_does_not_reach_a_hidden_pane(web, visit):
+    page = visit("ana", f"/inbox?at={web.q['choice']}", width=760)
+    pane = page.locator("[data-pane]")
+    expect(pane).to_be_hidden()
+    page.keyboard.press("1")
+    expect(pane.locator(".opt input:checked")).to_have_count(0)
+
+
 @widths
 def test_choose_and_send(web, visit, width):
     page = visit("ana", f"/questions/{web.q['choice']}", width=width)

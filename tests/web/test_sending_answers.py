@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.web.conftest import live, until, widths
@@ -182,10 +183,12 @@ def test_an_answer_whose_reply_was_lost_counts_once(web, visit, width):
     assert len(answers) == 1 and web.desk.show(q)["response"]["verdict"] == "approved"
 
 
+@pytest.mark.parametrize("in_hidden_pane", [False, True], ids=["row", "row-and-hidden-pane"])
 @widths
-def test_a_quick_answer_is_tried_again_in_its_row(web, visit, width):
+def test_a_quick_answer_is_tried_again_in_its_row(web, visit, width, in_hidden_pane):
     q = web.q["checkpoint"]
-    page = live(visit("ana", width=760 if width > 1000 else width))
+    page = live(visit("ana", f"/inbox?at={q}" if in_hidden_pane else "/inbox", width=760 if width > 1000 else width))
+    expect(page.locator(f"[data-pane] form[data-q={q}]")).to_have_count(int(in_hidden_pane))
     page.evaluate(PAUSE)
     fails(page, 1, bad_gateway)
     row = page.locator(f".row[data-id={q}]")

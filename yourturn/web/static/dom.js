@@ -2,6 +2,8 @@
 
 export const $ = (what, root = document) => root.querySelector(what);
 export const $$ = (what, root = document) => [...root.querySelectorAll(what)];
+// Takes up space on the page: the pane beside the list does not on a narrow screen.
+export const shown = (at) => Boolean(at?.getClientRects().length);
 
 const meta = $("meta[name=yourturn]");
 export const boot = meta?.content ?? "";

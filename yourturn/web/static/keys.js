@@ -1,5 +1,5 @@
 // One key chooses, Enter sends. No single key ever answers, and no key that was meant for a field chooses anything.
-import { $, $$, typing } from "./dom.js";
+import { $, $$, shown, typing } from "./dom.js";
 import { current, list, marked, move, picked } from "./list.js";
 
 const on = () => !document.documentElement.classList.contains("keyless");
@@ -12,9 +12,8 @@ function article() {
   const alone = $("dialog[open] .q") ?? $(".main > .q");
   if (alone) return alone.closest("[inert]") ? null : alone;
   const at = $(".pane:not([inert]) .q");
-  return at && at.dataset.q === marked() && at.dataset.q === (current()?.dataset.id ?? at.dataset.q) ? at : null;
+  return shown(at) && at.dataset.q === marked() && at.dataset.q === (current()?.dataset.id ?? at.dataset.q) ? at : null;
 }
-const shown = (at) => at && at.getClientRects().length > 0;
 
 function turn(step) {
   const link = $(`[data-turn=${step > 0 ? "j" : "k"}]`);

@@ -1,5 +1,5 @@
 // What has not arrived yet, where it can be seen: at its question, in its row, in the outbox above the list, in a strip.
-import { $, $$, button, el, icon, part, say, strip, toast } from "./dom.js";
+import { $, $$, button, el, icon, part, say, shown, strip, toast, wide } from "./dom.js";
 import { again, discard, drop, flush, flying, hurry, items, strays } from "./outbox.js";
 import { fill, save } from "./drafts.js";
 import { clock } from "./time.js";
@@ -19,7 +19,7 @@ function state(item) {
   return item.tries ? TRYING : "";  // nothing is wrong with one that is on its way for the first time
 }
 function box(item) {
-  const told = state(item), at = $(`form[data-q="${item.id}"]`);
+  const told = state(item), at = $$(`form[data-q="${item.id}"]`).find(shown);
   if (!told) return null;
   const acts = item.state === "late" ? [button("What now?", () => again(item), "go"), button("Drop it", () => drop(item.id), "plain")]
     : item.state === "stray" ? [...(item.restored ? [el("a", { className: "btn", href: `/questions/${item.id}` }, "Look at it")] : []), button("Drop it", () => discard(item), "plain")]
@@ -84,7 +84,7 @@ export function draw() {
     if (item?.draft && !form.hasAttribute("data-unsent") && !flying.has(item.id)) { fill(form, item.draft); form.dispatchEvent(new Event("yourturn:filled", { bubbles: true })); }
     place(bar, item && (item.state || is_open(form)) ? item : null);
     form.toggleAttribute("data-unsent", Boolean($(":scope > .unsent", bar)));
-    if (item) seen.add(item.id);
+    if (item && shown(form)) seen.add(item.id);
   }
   for (const row of $$(".list .row[data-id]")) {
     const item = waiting.find((one) => one.id === row.dataset.id);
@@ -117,8 +117,8 @@ function outbox(left) {
 }
 
 function tell(waiting) {
-  const late = waiting.filter((item) => item.state && !$(`form[data-q="${item.id}"] .unsent, [data-late="${item.id}"]`)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
-  const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$(`.unsent[data-of="${item.id}"]`)).length;
+  const late = waiting.filter((item) => item.state && !$$(`form[data-q="${item.id}"] .unsent, [data-late="${item.id}"]`).some(shown)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
+  const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$$(`.unsent[data-of="${item.id}"]`).some(shown)).length;
   const saved = n ? ` ${many(n, "answer waits", "answers wait")} on this device and ${n === 1 ? "is" : "are"} sent when you are back.` : " What you answer is kept on this device and sent when you are back.";
   if (!navigator.onLine) strip("net", `Offline.${saved}`);
   else if (open.some((item) => item.why === "door")) strip("net", "You were signed out. What waits on this device is sent when you are back.", door());
@@ -129,6 +129,7 @@ function tell(waiting) {
 }
 
 for (const sort of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(sort, draw);
+wide.addEventListener("change", draw);
 addEventListener("yourturn:settled", ({ detail: { item, ok, data, seen } }) => {
   const words = ok ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}${data.late.iso ? `, at ${clock(data.late.iso)}` : ""}.` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
   if (!seen) toast(words, data.late ? button("What now?", () => again(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
