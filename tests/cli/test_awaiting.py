@@ -128,7 +128,7 @@ def test_no_hint_offers_what_is_refused(turn: Turn) -> None:
 def test_respond_to_all_names_what_needs_a_yes_or_no(turn: Turn, kind: str) -> None:
     turn("create", "A", "--awaiting", kind)
     said = turn.text("respond", "--all", "Go on")
-    assert "1 question needs a yes or no each: Q1." in said
+    assert "1 question needs a yes or no: Q1." in said
     assert "Nothing waits" not in said
     turn("create", "B", "--awaiting", "input")
     assert "✓ Q2" in turn.text("respond", "--all", "Go on")

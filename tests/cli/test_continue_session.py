@@ -77,7 +77,7 @@ def test_where_a_verdict_is_asked_for_the_person_gives_it(floor: Floor, yes: boo
     key = floor.escalated("The diff is ready", "approval")
     keys = say(status="DONE", summary="Reviewed together") + f"exit\n{'y' if yes else 'n'}\nas we said\n"
     code, seen = floor.types("continue", "1", "--detach", keys=keys)
-    assert code == 0 and "coder says: DONE: Reviewed together" in seen and "Approve? [y/n, Enter leaves it open]" in seen
+    assert code == 0 and "coder says: DONE: Reviewed together" in seen and "Approve? [y/n, Enter skips]" in seen
     (q,) = floor.desk.show(key)["questions"]
     assert (q["response"]["verdict"], q["response"]["text"]) == ("approved" if yes else "rejected", "as we said")
     assert floor.steps(key)["2"] == ({"status": "DONE", "summary": "Reviewed together"} if yes else None)
@@ -114,7 +114,7 @@ def test_a_signal_that_cannot_be_understood(floor: Floor) -> None:
     keys = "!mkdir -p .agents/signals; echo '{' > .agents/signals/coder.json\nexit\n\n"
     code, seen = floor.types("continue", "1", keys=keys)
     assert code == 7, seen
-    assert "coder's signal cannot be understood: The signal file is not JSON" in seen
+    assert "The signal of coder cannot be read: The signal file is not JSON" in seen
     assert floor.question(key)["id"] == "Q1"
 
 
@@ -122,7 +122,7 @@ def test_another_person_answered_first(floor: Floor) -> None:
     key = floor.escalated()
     answer = f"!env -u YOURTURN_AGENT USER=ben {TURN} respond Q1 'Sessions'\n"
     code, seen = floor.types("continue", "1", "--detach", keys=answer + say(status="DONE") + "exit\n")
-    assert code == 0 and "Q1 was closed meanwhile: ben: “Sessions”" in seen
+    assert code == 0 and "Q1 was closed in the meantime: ben: “Sessions”" in seen
     assert floor.steps(key)["2"] is None and floor.desk.show(key)["questions"][0]["responded_by"] == "human:ben"
 
 
@@ -138,7 +138,7 @@ def test_no_session_to_open(floor: Floor, adapter: str, seat: dict[str, str], wo
     floor.agents(adapter)
     key = floor.escalated(**seat)
     code, seen = floor.types("continue", "1", "--detach", keys="Use PKCE\n")
-    assert code == 0 and words in seen and AUTH in seen and "Your answer (Enter leaves it open):" in seen
+    assert code == 0 and words in seen and AUTH in seen and "Your answer (Enter skips):" in seen
     assert floor.desk.show(key)["questions"][0]["response"]["value"] == "Use PKCE"
 
 
@@ -167,7 +167,7 @@ def test_an_agent_that_is_not_configured_here(floor: Floor) -> None:
 def test_a_pause_is_answered_here(floor: Floor, keys: str, verdict: str, words: str) -> None:
     key = floor.paused()
     code, seen = floor.types("continue", "1", "--detach", keys=keys)
-    assert code == 0 and "Approve deployment to production?" in seen and "Continue? [y/n, Enter leaves it open]" in seen
+    assert code == 0 and "Approve deployment to production?" in seen and "Continue? [y/n, Enter skips]" in seen
     assert "Opening" not in seen
     (q,) = floor.desk.show(key)["questions"]
     assert (q["response"]["verdict"], q["response"]["text"]) == (verdict, words)
@@ -176,7 +176,7 @@ def test_a_pause_is_answered_here(floor: Floor, keys: str, verdict: str, words: 
 def test_a_choice_is_made_here(floor: Floor) -> None:
     key = floor.changed()
     code, seen = floor.types("continue", "1", "--detach", keys="from-1\n")
-    assert code == 0 and "retry" in seen and "Your choice (Enter leaves it open):" in seen
+    assert code == 0 and "retry" in seen and "Your choice (Enter skips):" in seen
     assert floor.desk.show(key)["questions"][0]["response"]["value"] == "from-1"
 
 
@@ -189,9 +189,9 @@ def test_the_editor_comes_first(floor: Floor, tmp_path: Path) -> None:
     code, seen = floor.types("continue", "1", "--editor", keys="exit\n\n", env=env)
     assert code == 7 and seen.index(f"edits {floor.crew.folder}") < seen.index("Opening Claude session")
     code, seen = floor.types("continue", "1", "--editor", env={"VISUAL": "", "EDITOR": "", "PATH": "/nowhere"})
-    assert code == 2 and "There is no editor to open" in seen
+    assert code == 2 and "No editor is set" in seen
     code, seen = floor.types("continue", "1", "--editor", env={"VISUAL": "no-such-editor"})
-    assert code == 2 and "no-such-editor cannot be started" in seen
+    assert code == 2 and "Cannot start no-such-editor" in seen
 
 
 def test_what_does_not_wait_cannot_be_continued(floor: Floor) -> None:
@@ -201,12 +201,12 @@ def test_what_does_not_wait_cannot_be_continued(floor: Floor) -> None:
     assert found["hint"] == "Next: turn watch PROJ-1"
     floor.agent.fail(claim, "broken", journal=0)
     found = floor.crew("continue", "1", exit=4)
-    assert found["message"] == "Cannot continue PROJ-1: it is 'failed': it waits for no person"
+    assert found["message"] == "Cannot continue PROJ-1: it is 'failed': it does not wait for a person"
     assert found["hint"] == "Next: turn resume PROJ-1"
     assert floor.crew("continue", "99", exit=3)["code"] == "not_found"
     floor.escalated()
     found = floor.crew("continue", "2", exit=2)
-    assert found["message"] == "Cannot continue PROJ-2: this is no terminal" and "turn respond Q1" in found["hint"]
+    assert found["message"] == "Cannot continue PROJ-2: this is not a terminal" and "turn respond Q1" in found["hint"]
     floor.crew("respond", "Q1", "PKCE")
     assert floor.crew("continue", "Q1", exit=4)["message"] == "Cannot continue Q1: ana: “PKCE”"
 

@@ -38,7 +38,7 @@ def app(folder: Path) -> None:
 
 def _plain(text: str) -> str:
     text = re.sub(r"\([\d,…]+ bytes\)", "(BYTES)", text)
-    return re.sub(r"(?<=into )\S*yourturn\.db\.|(?<=into )…|(?<=is in ).*", "PLACE", text).strip()
+    return re.sub(r"(?<=into )\S*yourturn\.db\.|(?<=into )…|(?<=kept in ).*", "PLACE", text).strip()
 
 
 def test_the_page(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_an_answer_that_cancels_a_parent_says_what_becomes_of_its_children(turn:
 def test_a_late_answer_by_the_same_person_is_reported_as_a_note(turn: Turn) -> None:
     told(turn, "create A", "flag PROJ-1 'Which?'", "respond Q1 JWT")
     said = turn.text("respond", "Q1", "sessions", "--restart")
-    assert said.startswith("✓ too late for Q1, kept as a note on PROJ-1")
+    assert said.startswith("✓ too late for Q1, stored as a note on PROJ-1")
     assert turn("show", "PROJ-1")["notes"][-1]["text"] == "Late answer to Q1 (Which?): sessions"
 
 
@@ -120,7 +120,7 @@ def test_an_empty_list_of_some_is_not_an_empty_desk(turn: Turn) -> None:
     assert turn.text("list").splitlines() == ["No tasks.", 'Next: turn create "What is to be done"']
     told(turn, "create A")
     for filters in (("--blocked",), ("--state", "done"), ("--search", "zebra"), ("--runs",)):
-        assert turn.text("list", *filters).splitlines() == ["No task is like that.", "Next: turn list"]
+        assert turn.text("list", *filters).splitlines() == ["No tasks match.", "Next: turn list"]
 
 
 # --- how many -------------------------------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def crowded(turn: Turn, monkeypatch: pytest.MonkeyPatch) -> Turn:
 
 def test_counts_are_true_beyond_one_page(crowded: Turn) -> None:
     turn = crowded
-    assert turn.text().startswith("518 wait for you")
+    assert turn.text().startswith("518 questions wait for you")
     assert "10 of 518 shown; more: turn inbox --mine\n" in turn.text()
     assert turn()["count"] == 518
     assert "500 of 518 shown; more: --after Q" in turn.text("inbox", "--mine")
@@ -169,10 +169,10 @@ def test_a_link_is_an_address(turn: Turn) -> None:
     told(turn, "user add ana")
     address, lasts, elsewhere = turn.text("user", "link", "ana").splitlines()
     assert re.fullmatch(r"http://127\.0\.0\.1:8321/enter/yl_[0-9a-f]{48}", address)
-    assert lasts == "Lets ana in, once, within 15 minutes, while turn serve runs there."
-    assert elsewhere == "Is it elsewhere? turn user link ana --public-url https://turn.example.org"
+    assert lasts == "Signs ana in, once, within 15 minutes, while turn serve runs there."
+    assert elsewhere == "Another address? turn user link ana --public-url https://turn.example.org"
     address, lasts = turn.text("user", "link", "ana", "--public-url", "https://turn.example.org/").splitlines()
-    assert address.startswith("https://turn.example.org/enter/yl_") and lasts == "Lets ana in, once, within 15 minutes."
+    assert address.startswith("https://turn.example.org/enter/yl_") and lasts == "Signs ana in, once, within 15 minutes."
     made = turn("user", "link", "ana")
     assert made["url"] == f"http://127.0.0.1:8321/enter/{made['link']}"
     assert turn("user", "link", "ana", "--public-url", "nowhere", exit=2)["code"] == "usage"
@@ -322,8 +322,8 @@ def test_a_program_that_asks_for_leave_leaves_nothing_to_vet(turn: Turn) -> None
     shown = turn.text("show", "1")
     assert re.search("turn approve PROJ-1 +coder runs exactly this", shown)
     assert re.search("turn reject .* +coder is told no", shown)
-    assert turn.text("approve", "1") == "✓ Approved. PROJ-1 is 'created': it only carried the question.\n"
-    assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it only carried the question)"
+    assert turn.text("approve", "1") == "✓ Approved. PROJ-1 is 'created': it existed only for the question.\n"
+    assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it existed only for the question)"
 
 
 def test_an_agent_is_not_told_to_approve_and_a_person_reads_how_sure_it_is(here: Turn) -> None:

@@ -34,7 +34,7 @@ def test_a_failed_run_goes_on_where_it_was(works: Floor) -> None:
 def test_back_to_astep(works: Floor) -> None:
     works.crew.text("run", "feature.py", "Add login")
     works.crew("create", "Plain")
-    assert works.crew("resume", "2", exit=4)["message"] == "Cannot resume PROJ-2: it has no script"
+    assert works.crew("resume", "2", exit=4)["message"] == "Cannot resume PROJ-2: it is a task without a script, not a run"
     key = works.escalated()
     assert works.crew("resume", key, "--from", "7", exit=6)["message"].endswith("has no step '7': its steps are 1, 2")
     assert works.crew("resume", key, "--accept-new-code", "--from", "1", exit=2)["code"] == "usage"
@@ -52,7 +52,7 @@ def test_changed_code(works: Floor, flag: str) -> None:
     works.crew("signal", "1", "--status", "CONTINUE")
     assert "waits for a person, Q2 (recovery)" in works.crew.text("resume", "1", exit=7)
     error = works.crew("resume", "1", exit=2)
-    assert error["message"] == "Cannot resume PROJ-1 just so: feature.py was changed while PROJ-1 waited."
+    assert error["message"] == "Cannot resume PROJ-1 without an option: feature.py was changed while PROJ-1 waited."
     assert "--accept-new-code" in error["hint"] and "turn stop PROJ-1" in error["hint"]
     task = works.crew("resume", "1", flag)
     assert (task["state"], task["summary"]) == ("done", "new")
@@ -86,7 +86,7 @@ def test_what_is_in_doubt_is_told_with_the_way_out(works: Floor) -> None:
     works.crew("approve", "1")
     seen = works.crew.text("resume", "1", exit=7)
     assert "Steps 1 and 2 are all pause('Approve?'): an answer may belong to another one of them now." in seen
-    assert "to keep what is in doubt: turn respond Q3 keep; " in works.crew("resume", "1", exit=2)["hint"]
+    assert ", or turn respond Q3 keep; " in works.crew("resume", "1", exit=2)["hint"]
     works.crew("respond", "Q3", "keep")
     assert works.crew("resume", "1")["summary"] == "new"
 
@@ -128,15 +128,15 @@ def test_resume_judges_nothing(works: Floor) -> None:
     key = works.escalated("The diff is ready", "approval")
     works.signal(status="DONE")
     seen = works.crew.text("resume", "1", exit=7)
-    assert "coder says: DONE (and Q1 is for a person to judge). Next: turn continue Q1" in seen
+    assert "coder says: DONE (Q1 needs a yes or no of a person). Next: turn continue Q1" in seen
     assert works.question(key)["id"] == "Q1"
 
 
 def test_resume_of_a_ready_sleeping_or_claimed_run(works: Floor) -> None:
     key, claim = works.begun()
     error = works.crew("resume", "1", exit=4)
-    assert error["message"].startswith("Cannot resume PROJ-1: it is 'running': w1 works on it; if it is gone, others can take it")
-    assert error["hint"] == "Look on with: turn watch PROJ-1"
+    assert error["message"].startswith("Cannot resume PROJ-1: it is 'running': w1 works on it; if that worker is gone")
+    assert error["hint"] == "Follow it with: turn watch PROJ-1"
     works.agent.park(claim)
     assert works.crew("resume", "1", "--detach")["state"] == "ready"
     assert works.crew("resume", "1")["state"] == "done" and works.crew.turns(key) == 2
@@ -251,7 +251,7 @@ def test_watch_does_not_judge(works: Floor) -> None:
         line = ""
         while "coder says" not in line:
             line = process.stdout.readline()
-        assert "Q1 is for a person to judge" in line
+        assert "Q1 needs a yes or no of a person" in line
         works.desk.stop(key, "enough")
         code, seen = ended(process)
     assert code == 1 and "coder says" not in seen, "it is said once"

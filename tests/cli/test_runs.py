@@ -109,12 +109,12 @@ def test_stop(floor: Floor) -> None:
 def test_a_signal_answers_a_pause(floor: Floor, word: str, verdict: str) -> None:
     key = floor.paused()
     refused = floor.crew("signal", key, "--status", "MAYBE", exit=6)
-    assert refused["message"].startswith("There is no signal 'MAYBE' to answer with: allowed: CONTINUE, DONE, STOP, yes (")
+    assert refused["message"].startswith("Invalid signal 'MAYBE': allowed: CONTINUE, DONE, STOP, yes (")
     assert " or no (" in refused["message"]
-    assert refused["hint"] == "The question is still open. Say CONTINUE or STOP."
+    assert refused["hint"] == "The question is still open. Send CONTINUE or STOP."
     said = floor.crew.text("signal", key, "--status", word, "--message", "as agreed")
     assert said == f"✓ {word.upper()}. {key} is 'ready': a worker picks it up, or turn resume {key} does.\n" + (
-        f"The script decides what that means. To end the run: turn stop {key}\n" if word == "stop" else ""
+        f"The script receives the no and decides what to do. To end the run: turn stop {key}\n" if word == "stop" else ""
     )
     (q,) = floor.desk.show(key)["questions"]
     assert (q["response"]["verdict"], q["response"]["text"]) == (verdict, "as agreed")
@@ -165,7 +165,7 @@ def test_a_signal_that_asks_again_takes_the_place_of_the_question(both: Floor) -
     assert (new["kind"], new["text"], new["step"]) == ("approval", "Is the token format fine?", "2")
     assert (new["asked_by"], new["on_timeout"]) == (before["asked_by"], "stuck") and new["timeout_at"] > before["timeout_at"]
     assert floor.desk.show(key)["awaiting"] == "approval"
-    assert floor.crew("signal", key, "--status", "NEEDS_HUMAN", exit=6)["message"].startswith("'NEEDS_HUMAN' cannot be said")
+    assert floor.crew("signal", key, "--status", "NEEDS_HUMAN", exit=6)["message"].startswith("Invalid signal 'NEEDS_HUMAN'")
     floor.crew("signal", key, "--status", "DONE")
     assert floor.steps(key)["2"] == {"status": "DONE", "summary": ""} and "\n".join(examine(floor.desk)) == ""
 

@@ -94,7 +94,7 @@ def test_a_narrow_screen_shows_what_is_asked(waiting: Turn) -> None:
 def test_a_no_that_ends_the_task_asks_first(waiting: Turn) -> None:
     before = waiting("show", "PROJ-1")
     code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="n\n")
-    assert "This answer cancels PROJ-1. Type PROJ-1 to go on:" in seen
+    assert "This answer cancels PROJ-1. Type PROJ-1 to confirm:" in seen
     assert code == 6
     assert waiting("show", "PROJ-1") == before
     code, seen = type_in(waiting, "reject", "PROJ-1", "no way", keys="PROJ-1\n")
@@ -138,7 +138,7 @@ def test_one_after_the_other_asks_before_a_task_is_cancelled(here: Turn) -> None
     here("create", "A")
     here("ask", "PROJ-1", "Delete them?", "--response-type", "approval")
     seen = type_in(here, "respond", "--all", keys="no\nn\n")[1]
-    assert "This answer cancels PROJ-1. Type PROJ-1 to go on:" in seen and "✗ Q1: Nothing was changed" in seen
+    assert "This answer cancels PROJ-1. Type PROJ-1 to confirm:" in seen and "✗ Q1: Nothing was changed" in seen
     assert here.state("PROJ-1") == "human"
     seen = type_in(here, "respond", "--all", keys="no\nPROJ-1\n")[1]
     assert "✓ Q1 (Delete them?): " in seen and "said no. PROJ-1 is 'cancelled'" in seen

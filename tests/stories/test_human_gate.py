@@ -128,7 +128,7 @@ def test_too_late_names_the_winner_and_keeps_the_words(here: Turn) -> None:
         assert "human:ben answered “JWT” at" in error["message"]
         assert "--restart" in error["hint"]
     here("cancel", "PROJ-1")
-    assert "✓ too late for Q1, kept as a note on PROJ-1" in here.text("respond", "Q1", "Sessions", "--restart")
+    assert "✓ too late for Q1, stored as a note on PROJ-1" in here.text("respond", "Q1", "Sessions", "--restart")
     task = here("show", "PROJ-1")
     assert (task["state"], task["notes"][0]["text"]) == ("created", f"Late answer to Q1 ({ASKED}): Sessions")
 
@@ -148,7 +148,7 @@ def test_answers_kept_for_later(here: Turn) -> None:
     assert "config.toml" in here("respond", "PROJ-1", "--template", "usual", exit=3)["hint"]
     config = here.folder / ".yourturn" / "config.toml"
     config.write_text('[responses]\nusual = "Do as we always do."\n')
-    assert here("respond", "PROJ-1", "--template", "other", exit=3)["hint"] == "There is: usual."
+    assert here("respond", "PROJ-1", "--template", "other", exit=3)["hint"] == "Templates: usual."
     assert here("respond", "PROJ-1", "--template", "usual")["response"]["value"] == "Do as we always do."
     config.write_text("[responses\n")
     assert here("respond", "PROJ-1", "--template", "usual", exit=6)["code"] == "invalid"

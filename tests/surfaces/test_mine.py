@@ -55,7 +55,7 @@ def test_every_surface_means_the_same(there, name):
     overview = json.loads(turn(there, name, "--json"))
     assert {q["text"] for q in overview["waiting"]} == wanted and overview["waits"]["mine"] == len(wanted)
     said = turn(there, name)
-    assert said.startswith(f"{len(wanted)} wait for you" if wanted else "It's not your turn")
+    assert said.startswith(f"{len(wanted)} questions wait for you" if wanted else "It's not your turn")
     assert f"{len(SENT) + 3 - len(wanted)} wait for " in said, "what is sent to others is not forgotten"
     session = there.desk.use_link(there.desk.create_link(name)["link"])["session"]
     cookie = {"Cookie": f"yourturn={session}"}
@@ -86,7 +86,7 @@ def test_counts_are_true_beyond_every_page(new_address, dialect):
         for at in range(600):
             desk.ask(key, f"Which, {at}?", blocking=False, default="x", reviewer=None if at % 2 else "ben")
         assert desk.waits() == {"all": 600, "mine": 300, "soon": 0}
-        assert turn(site, "ana").startswith("300 wait for you")
+        assert turn(site, "ana").startswith("300 questions wait for you")
         cookie = {"Cookie": f"yourturn={desk.use_link(desk.create_link('ana')['link'])['session']}"}
         page = site.get("/inbox/counts", role=None, headers={**cookie, "Accept": "application/json"}).json
         assert (page["mine"], page["all"]) == (300, 600)

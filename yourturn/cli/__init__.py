@@ -1,1 +1,1 @@
-"""The command `turn`. Thin: reads words, says an action to the desk, prints what came of it."""
+"""The command `turn`: parses the arguments, calls the client, prints the result."""

@@ -1,19 +1,20 @@
-"""The desk itself on the command line: making one, projects, people, tokens, and whether all is well."""
+"""Administration: `turn init`, `project`, `user`, `token`, `reconcile`, `doctor`, `audit`, `demo`, `completion`, `help`."""
 
 from __future__ import annotations
 
 import os
+import sys
 from argparse import Namespace
 from typing import Any
 
-from ..core.errors import Invalid, Usage
+from ..core.errors import Invalid, NotFound, Usage
 from ..core.permissions import SCOPES
 from ..core.rules import ROLES
 from .parser import connect, keyed
 from .parser import show as out
 
-#: Where `turn serve` is, if nothing else was said.
-HERE = "http://127.0.0.1:8321"
+#: The default address of `turn serve`.
+DEFAULT_URL = "http://127.0.0.1:8321"
 
 
 def help__args(p: Any) -> None:
@@ -28,9 +29,9 @@ def help_(a: Namespace) -> int:
 
 
 def init_args(p: Any) -> None:
-    p.add_argument("--key", metavar="PROJ", help="the project's key (the folder's name)")
+    p.add_argument("--key", metavar="PROJ", help="the project's key (default: from the folder's name)")
     p.add_argument("--name", metavar="TEXT", help="the project's name")
-    p.add_argument("--upgrade", action="store_true", help="bring an older database up to date")
+    p.add_argument("--upgrade", action="store_true", help="migrate a database of an older version")
 
 
 def init(a: Namespace) -> int:
@@ -38,7 +39,7 @@ def init(a: Namespace) -> int:
 
     desk, about = init(a.db, a.key or a.project, a.name, os.environ, a.upgrade)
     desk.close()
-    word = "Made a desk" if about["created"] else "There is a desk"
+    word = "Created a desk" if about["created"] else "There is already a desk"
     return out(a, about, [f"{word} at {about['db']}, project {about['project']}.", 'Next: turn create "What is to be done"'])
 
 
@@ -46,7 +47,7 @@ def project_args(p: Any) -> None:
     p.add_argument("what", nargs="?", choices=("list", "create", "show", "set"), default="list", metavar="list|create|show|set")
     p.add_argument("words", nargs="*", metavar="…", help="create KEY; show [KEY]; set [KEY] SETTING VALUE")
     p.add_argument("--name", metavar="TEXT", help="for create")
-    p.add_argument("--workspace", action="store_true", help="set it for all projects")
+    p.add_argument("--workspace", action="store_true", help="change the setting for all projects")
     keyed(p)
 
 
@@ -57,27 +58,27 @@ def project(a: Namespace) -> int:
     with connect(a) as desk:
         if a.what == "create":
             if len(a.words) != 1:
-                raise Usage("turn project create: one key is wanted", hint="turn project create WEB")
-            made = desk.create_project(a.words[0], a.name, once=a.idempotency_key)
-            return out(a, made, [f"Created project {made['key']}.", f'Next: turn create "…" --project {made["key"]}'])
+                raise Usage("turn project create: exactly one key is expected", hint="turn project create WEB")
+            created = desk.create_project(a.words[0], a.name, once=a.idempotency_key)
+            return out(a, created, [f"Created project {created['key']}.", f'Next: turn create "…" --project {created["key"]}'])
         if a.what == "set":
             key = a.words[0].upper() if len(a.words) == 3 else None if a.workspace else desk.project
             if len(a.words) not in (2, 3):
-                raise Usage("turn project set: a setting and a value are wanted", hint="Settings: " + ", ".join(SETTINGS))
+                raise Usage("turn project set: a setting and a value are expected", hint="Settings: " + ", ".join(SETTINGS))
             desk.set(a.words[-2], a.words[-1], key, key=a.idempotency_key)
-            found = next((p for p in desk.projects() if key in (None, p["key"])), None)
-            return out(a, found, [f"{key or 'The workspace'}: {a.words[-2]} is {a.words[-1]} now."])
-        found = desk.projects()
+            changed = next((p for p in desk.projects() if key in (None, p["key"])), None)
+            return out(a, changed, [f"Set {a.words[-2]} of {key or 'all projects'} to {a.words[-1]}."])
+        projects = desk.projects()
         if a.what == "show":
             wanted = (a.words[0] if a.words else desk.project).upper()
-            one = next((p for p in found if p["key"] == wanted), None)
-            if one is None:
-                from ..core.errors import NotFound
-
-                raise NotFound(f"There is no project {wanted}", hint="See them with: turn project list")
-            rows = [[f"  {name}", _value(value), about.about] for name, value in one["settings"].items() if (about := row(name))]
-            return out(a, one, lambda: [f"{one['key']}  {one_line(one['name'])}, {one['open_tasks']} open", *columns(rows)])
-    return out(a, found, lambda: columns([[p["key"], one_line(p["name"]), f"{p['open_tasks']} open"] for p in found]))
+            shown = next((p for p in projects if p["key"] == wanted), None)
+            if shown is None:
+                raise NotFound(f"There is no project {wanted}", hint="List them with: turn project list")
+            head = f"{shown['key']}  {one_line(shown['name'])}, {shown['open_tasks']} open"
+            settings = shown["settings"].items()
+            rows = [[f"  {name}", _value(value), about.about] for name, value in settings if (about := row(name))]
+            return out(a, shown, lambda: [head, *columns(rows)])
+    return out(a, projects, lambda: columns([[p["key"], one_line(p["name"]), f"{p['open_tasks']} open"] for p in projects]))
 
 
 def _value(value: Any) -> str:
@@ -91,7 +92,7 @@ def _value(value: Any) -> str:
 def user_args(p: Any) -> None:
     words = ("list", "add", "set", "remove", "password", "link", "sessions", "logout")
     p.add_argument("what", nargs="?", choices=words, default="list", metavar="|".join(words))
-    p.add_argument("name", nargs="?", metavar="NAME", help="who; for logout, the number of a session")
+    p.add_argument("name", nargs="?", metavar="NAME", help="a person's name; for logout, the number of a session")
     p.add_argument(
         "--role",
         default="member",
@@ -99,30 +100,22 @@ def user_args(p: Any) -> None:
         metavar="ROLE",
         help="viewer, member, approver or admin",
     )
-    p.add_argument("--public-url", metavar="URL", default="", help=f"for link: the address of the server ({HERE})")
+    p.add_argument("--public-url", metavar="URL", default="", help=f"for link: the address of the server ({DEFAULT_URL})")
     keyed(p)
 
 
-def _address(given: str) -> str:
-    from ..server.address import server_address
-
-    return server_address(public_url=given).public_url
-
-
 def _password(name: str) -> str:
-    """Typed twice without being seen; or one line of standard input."""
-    import sys
-
+    """Prompts twice without echo; without a terminal, reads one line of standard input."""
     if sys.stdin is None:
         raise Invalid("Standard input is closed")
     if not sys.stdin.isatty():
         return sys.stdin.readline(2000).rstrip("\r\n")
     from getpass import getpass
 
-    found = getpass(f"New password of {name}: ")
-    if getpass("Again: ") != found:
-        raise Invalid("The two are not the same", hint="Nothing was changed. Try again.")
-    return found
+    password = getpass(f"New password of {name}: ")
+    if getpass("Repeat it: ") != password:
+        raise Invalid("The two passwords differ", hint="Nothing was changed. Try again.")
+    return password
 
 
 def user(a: Namespace) -> int:
@@ -130,44 +123,47 @@ def user(a: Namespace) -> int:
 
     with connect(a) as desk:
         if a.what == "list":
-            found = desk.users()
-            return out(
-                a,
-                found,
-                lambda: (
-                    columns([[u["name"], u["role"]] for u in found])
-                    or ["Nobody is named yet: whoever opens this database is its admin."]
-                ),
-            )
+            users = desk.users()
+            none = ["No users yet: everyone who can open this database is an admin."]
+            return out(a, users, lambda: columns([[u["name"], u["role"]] for u in users]) or none)
         if a.what == "sessions":
-            there = [s for s in desk.sessions() if a.name in (None, s["actor"].partition(":")[2])]
-            rows = [[str(s["id"]), s["actor"], one_line(s["about"]), f"until {s['expires_at'][:10]}"] for s in there]
-            return out(a, there, lambda: columns(rows) or ["Nobody is logged in."])
+            sessions = [s for s in desk.sessions() if a.name in (None, s["actor"].partition(":")[2])]
+            rows = [[str(s["id"]), s["actor"], one_line(s["about"]), f"until {s['expires_at'][:10]}"] for s in sessions]
+            return out(a, sessions, lambda: columns(rows) or ["No sessions."])
         if a.name is None:
-            raise Usage(f"turn user {a.what}: who?", hint=f"turn user {a.what} ana")
+            raise Usage(f"turn user {a.what}: no name given", hint=f"turn user {a.what} ana")
+        if a.what == "link":
+            return _link(a, desk)
         if a.what == "password":
             desk.set_password(a.name, _password(a.name), key=a.idempotency_key)
-            return out(a, {"user": a.name}, [f"{a.name} has a new password. Whoever was logged in as them is out."])
-        if a.what == "link":
-            given, server = a.public_url, getattr(desk, "url", "")
-            where = _address(given) if given else server or HERE
-            made = desk.create_link(a.name, key=a.idempotency_key)
-            made["url"] = f"{where}/enter/{made['link']}"
-            here = "" if given or server else ", while turn serve runs there"
-            lines = [made["url"], f"Lets {made['actor'].partition(':')[2]} in, once, within 15 minutes{here}."]
-            if here:
-                lines.append(f"Is it elsewhere? turn user link {a.name} --public-url https://turn.example.org")
-            return out(a, made, lines)
+            return out(a, {"user": a.name}, [f"Changed the password of {a.name} and ended their sessions."])
         if a.what == "logout":
             if not a.name.isdigit():
-                raise Usage("turn user logout: which session?", hint="See them with: turn user sessions")
+                raise Usage("turn user logout: no session number given", hint="List them with: turn user sessions")
             desk.end_session(int(a.name[:18]), key=a.idempotency_key)
-            return out(a, {"ended": int(a.name[:18])}, [f"Session {a.name} is over."])
+            return out(a, {"ended": int(a.name[:18])}, [f"Ended session {a.name}."])
         if a.what == "remove":
             desk.remove_user(a.name, key=a.idempotency_key)
             return out(a, {"removed": a.name}, [f"Removed {a.name} and their tokens."])
-        made = desk.set_user(a.name, a.role, key=a.idempotency_key)
-    return out(a, made, [f"{made['name']} has the role {made['role']} now."])
+        row = desk.set_user(a.name, a.role, key=a.idempotency_key)
+    return out(a, row, [f"{row['name']} has the role {row['role']} now."])
+
+
+def _link(a: Namespace, desk: Any) -> int:
+    from ..server.address import server_address
+
+    server = getattr(desk, "url", "")
+    url = server_address(public_url=a.public_url).public_url if a.public_url else server or DEFAULT_URL
+    link = desk.create_link(a.name, key=a.idempotency_key)
+    link["url"] = f"{url}/enter/{link['link']}"
+    assumed = not a.public_url and not server
+    lines = [
+        link["url"],
+        f"Signs {link['actor'].partition(':')[2]} in, once, within 15 minutes{', while turn serve runs there' * assumed}.",
+    ]
+    if assumed:
+        lines.append(f"Another address? turn user link {a.name} --public-url https://turn.example.org")
+    return out(a, link, lines)
 
 
 def token_args(p: Any) -> None:
@@ -180,9 +176,9 @@ def token_args(p: Any) -> None:
         metavar="ROLE",
         help="agent, viewer, member, approver or admin",
     )
-    p.add_argument("--actor", metavar="WHO", help="whom it speaks for (agent:NAME or human:NAME)")
-    p.add_argument("--scope", metavar="SCOPES", help=f"good for these only: {', '.join(SCOPES)} (an agent's usual one is work)")
-    p.add_argument("--expires", metavar="TIME", help="worthless after so long: 30d")
+    p.add_argument("--actor", metavar="WHO", help="the actor of its requests (agent:NAME or human:NAME)")
+    p.add_argument("--scope", metavar="SCOPES", help=f"what it allows: {', '.join(SCOPES)} (agents usually need work)")
+    p.add_argument("--expires", metavar="TIME", help="how long it is valid: 30d")
     keyed(p)
 
 
@@ -191,26 +187,29 @@ def token(a: Namespace) -> int:
 
     with connect(a) as desk:
         if a.what == "list":
-            found = desk.tokens()
-            state = [
-                ("revoked" if t["revoked_at"] else f"until {t['expires_at'][:10]}" if t["expires_at"] else "") for t in found
-            ]
-            rows = [[t["name"], t["actor"], t["role"], ", ".join(t["scopes"]), s] for t, s in zip(found, state, strict=True)]
-            return out(a, found, lambda: columns(rows) or ["There are no tokens."])
+            tokens = desk.tokens()
+            rows = [[t["name"], t["actor"], t["role"], ", ".join(t["scopes"]), _validity(t)] for t in tokens]
+            return out(a, tokens, lambda: columns(rows) or ["No tokens."])
         if a.name is None:
-            raise Usage(f"turn token {a.what}: which name?", hint=f"turn token {a.what} coder")
+            raise Usage(f"turn token {a.what}: no name given", hint=f"turn token {a.what} coder")
         if a.what == "revoke":
             desk.revoke_token(a.name, key=a.idempotency_key)
-            return out(a, {"revoked": a.name}, [f"{a.name} is worthless now."])
+            return out(a, {"revoked": a.name}, [f"Revoked {a.name}."])
         scopes = a.scope.replace(" ", ",").split(",") if a.scope else None
-        made = desk.create_token(a.name, a.role, actor=a.actor, scopes=scopes, expires=a.expires, key=a.idempotency_key)
-    good = f", for {', '.join(made['scopes'])}" if made["scopes"] else ""
-    return out(a, made, [made["token"], f"For {made['actor']}, role {made['role']}{good}. It is shown this once."])
+        row = desk.create_token(a.name, a.role, actor=a.actor, scopes=scopes, expires=a.expires, key=a.idempotency_key)
+    allows = f", for {', '.join(row['scopes'])}" if row["scopes"] else ""
+    return out(a, row, [row["token"], f"For {row['actor']}, role {row['role']}{allows}. It is shown only once."])
+
+
+def _validity(token: dict[str, Any]) -> str:
+    if token["revoked_at"]:
+        return "revoked"
+    return f"until {token['expires_at'][:10]}" if token["expires_at"] else ""
 
 
 def reconcile_args(p: Any) -> None:
-    p.add_argument("--watch", action="store_true", help="go on, as things become due")
-    p.add_argument("--every", default="60s", metavar="TIME", help="at most so long between two looks (60s)")
+    p.add_argument("--watch", action="store_true", help="keep running")
+    p.add_argument("--every", default="60s", metavar="TIME", help="with --watch: the longest pause (60s)")
 
 
 def reconcile(a: Namespace) -> int:
@@ -218,28 +217,29 @@ def reconcile(a: Namespace) -> int:
 
     with connect(a) as desk:
         if not a.watch:
-            found = desk.reconcile()
-            return out(a, found, [_reconciled(found)])
+            counts = desk.reconcile()
+            return out(a, counts, [_reconciled(counts)])
         import json
 
-        every = span("--every", a.every) / 1_000_000
+        pause = span("--every", a.every) / 1_000_000
         try:
             while True:
-                found = desk.reconcile()
-                if found["moved"] or found["failed"]:
-                    print(json.dumps(found) if a.json else _reconciled(found), flush=True)
-                desk.sleep_until_due(every)
+                counts = desk.reconcile()
+                if counts["moved"] or counts["failed"]:
+                    print(json.dumps(counts) if a.json else _reconciled(counts), flush=True)
+                desk.sleep_until_due(pause)
         except KeyboardInterrupt:
             return 0
 
 
-def _reconciled(found: dict[str, int]) -> str:
-    words = f"{found['moved']} {'task' if found['moved'] == 1 else 'tasks'} moved." if found["moved"] else "Nothing was due."
-    return words + (f" {found['failed']} could not: see turn doctor." if found["failed"] else "")
+def _reconciled(counts: dict[str, int]) -> str:
+    moved, failed = counts["moved"], counts["failed"]
+    line = f"Moved {moved} {'task' if moved == 1 else 'tasks'}." if moved else "Nothing was due."
+    return line + (f" {failed} failed: see turn doctor." if failed else "")
 
 
 def doctor_args(p: Any) -> None:
-    p.add_argument("--strict", action="store_true", help="judge every event too; warnings count as trouble")
+    p.add_argument("--strict", action="store_true", help="also check every event against the rules; warnings count as failures")
 
 
 def doctor(a: Namespace) -> int:
@@ -247,17 +247,17 @@ def doctor(a: Namespace) -> int:
     from ..health.doctor import examine
 
     with connect(a) as desk:
-        found = examine(desk, a.strict)
-    bad = [c for c in found if c["status"] == "bad" or (a.strict and c["status"] == "warn")]
+        checks = examine(desk, a.strict)
+    failed = [c for c in checks if c["status"] == "bad" or (a.strict and c["status"] == "warn")]
     marks = {"ok": "✓", "warn": "!", "bad": "✗"}
-    hints = [f"  {safe(c['check'])}: {safe(c['hint'])}" for c in found if c["status"] != "ok" and c["hint"]]
-    out(a, found, lambda: [*columns([[marks[c["status"]], c["check"], safe(c["words"])] for c in found]), *hints])
-    return 1 if bad else 0
+    hints = [f"  {safe(c['check'])}: {safe(c['hint'])}" for c in checks if c["status"] != "ok" and c["hint"]]
+    out(a, checks, lambda: [*columns([[marks[c["status"]], c["check"], safe(c["words"])] for c in checks]), *hints])
+    return 1 if failed else 0
 
 
 def audit_args(p: Any) -> None:
     p.add_argument("what", nargs="?", choices=("verify", "anchor"), default="verify", metavar="verify|anchor")
-    p.add_argument("--anchor", metavar="FILE", help="compare with an anchor written before")
+    p.add_argument("--anchor", metavar="FILE", help="compare with an anchor from an earlier turn audit anchor")
 
 
 def audit(a: Namespace) -> int:
@@ -269,18 +269,15 @@ def audit(a: Namespace) -> int:
         if a.what == "anchor":
             print(json.dumps(anchor(desk)))
             return 0
-        found = verify(desk, _read_anchor(a.anchor) if a.anchor else None)
-
-    def lines() -> list[str]:
-        if found["ok"]:
-            return [f"✓ {found['events']} events in {found['chains']} chains: nothing was changed."]
-        return [
-            f"✗ {len(found['problems'])} problems",
-            *(f"  {p['chain']} #{p['n']}: {p['what']}" for p in found["problems"][:50]),
-        ]
-
-    out(a, found, lines)
-    return 0 if found["ok"] else 1
+        result = verify(desk, _read_anchor(a.anchor) if a.anchor else None)
+    problems = result["problems"]
+    if result["ok"]:
+        lines = [f"✓ {result['events']} events in {result['chains']} chains: nothing was changed."]
+    else:
+        lines = [f"✗ {len(problems)} {'problem' if len(problems) == 1 else 'problems'}"]
+        lines += [f"  {p['chain']} #{p['n']}: {p['what']}" for p in problems[:50]]
+    out(a, result, lines)
+    return 0 if result["ok"] else 1
 
 
 def _read_anchor(path: str) -> Any:
@@ -288,16 +285,16 @@ def _read_anchor(path: str) -> Any:
 
     try:
         with open(path, encoding="utf-8") as file:  # noqa: PTH123
-            found = loads(file.read(), path)
+            anchor = loads(file.read(), path)
     except (OSError, UnicodeDecodeError) as error:
-        raise Invalid(f"{path} cannot be read", reason=str(error)) from None
-    if not isinstance(found, dict) or not isinstance(found.get("heads"), dict):
-        raise Invalid(f"{path} is no anchor", hint="Write one with: turn audit anchor > anchor.json")
-    return found
+        raise Invalid(f"Cannot read {path}", reason=str(error)) from None
+    if not isinstance(anchor, dict) or not isinstance(anchor.get("heads"), dict):
+        raise Invalid(f"{path} is not an anchor", hint="Write one with: turn audit anchor > anchor.json")
+    return anchor
 
 
 def demo_args(p: Any) -> None:
-    p.add_argument("--text", action="store_true", help="tell it in this terminal, without a browser")
+    p.add_argument("--text", action="store_true", help="run it in this terminal, without a browser")
 
 
 def demo(a: Namespace) -> int:

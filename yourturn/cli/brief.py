@@ -1,4 +1,4 @@
-"""What an agent is told, on the command line."""
+"""`turn brief`: prints the prompt with which an agent starts a task."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .parser import show as out
 
 def brief_args(p: Any) -> None:
     p.add_argument("task", metavar="KEY", help="a task, or a question about it")
-    p.add_argument("--agent", metavar="NAME", help="for this agent (the task's role), with its role text from here upward")
+    p.add_argument("--agent", metavar="NAME", help="the agent (default: the task's role); its role text is read from here upward")
 
 
 def brief(a: Namespace) -> int:
@@ -24,10 +24,10 @@ def brief(a: Namespace) -> int:
     from ..worker.prompt import brief as briefs
 
     with connect(a) as desk:
-        found = desk.show(a.task)
-        task = briefs.informed(desk.show(found["task"]) if "status" in found else found, desk.show, desk.history)
+        row = desk.show(a.task)
+        task = briefs.informed(desk.show(row["task"]) if "status" in row else row, desk.show, desk.history)
     agent = (a.agent or os.environ.get("YOURTURN_AGENT") or task["role"] or "agent").removeprefix("agent:")
     if not NAME.fullmatch(agent):
-        raise Invalid(f"{agent[:40]!a} is no agent's name", hint="Letters, digits and . _ - @ + / are fine.")
+        raise Invalid(f"Invalid agent name {agent[:40]!a}", hint="Letters, digits and . _ - @ + / are allowed.")
     text = briefs.brief(task, agent=agent, role=briefs.role_text(agent, Path.cwd()))
     return out(a, {"task": task["key"], "agent": agent, "brief": text}, lambda: [safe(text).rstrip("\n")])

@@ -21,18 +21,18 @@ _T, _C, _Q, _A, _W, _D = "Tasks", "Claims", "Questions", "Agents", "Workflows", 
 GROUPS = (_Q, _T, _C, _A, _W, _D)
 
 COMMANDS: dict[str, Command] = {
-    "overview": Command("questions", "overview", "", "Whose turn is it?"),
+    "overview": Command("overview", "overview", "", "Whose turn is it?"),
     # questions
     "inbox": Command("inbox", "inbox", _Q, "what waits for a person: list, show, send, respond", ("turn inbox", "turn inbox --mine", 'turn inbox send PROJ-1 --type question "REST or GraphQL?"', 'turn inbox respond 42 "Use REST."')),
     "ask": Command("questions", "ask", _Q, "ask a person about a task", ('turn ask PROJ-1 "JWT or sessions?" --option jwt --option sessions', 'turn ask PROJ-1 "Verbose logs?" --non-blocking --default no --response-type boolean', 'turn ask PROJ-1 "Run the migration?" --kind permission --wait 60')),
     "flag": Command("questions", "flag", _Q, "stop and hand a task to a person", ('turn flag PROJ-1 --reason decision_needed "Two libraries fit. Which?"',)),
-    "respond": Command("questions", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond PROJ-1 --template lgtm", "turn respond --all")),
-    "answer": Command("questions", "answer", _Q, "answer a question, with value, text and verdict", ("turn answer Q17 jwt", 'turn answer Q17 --verdict rejected --text "Not now"')),
-    "approve": Command("questions", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"', 'turn approve Q17 --edit-input \'{"command": "git push --dry-run"}\'')),
-    "reject": Command("questions", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
-    "withdraw": Command("questions", "withdraw", _Q, "take a question off the desk", ("turn withdraw Q17",)),
-    "assign": Command("questions", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
-    "hand-back": Command("questions", "hand_back", _Q, "return a task to agents without an answer", ("turn hand-back PROJ-1",)),
+    "respond": Command("answers", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond PROJ-1 --template lgtm", "turn respond --all")),
+    "answer": Command("answers", "answer", _Q, "answer a question, with value, text and verdict", ("turn answer Q17 jwt", 'turn answer Q17 --verdict rejected --text "Not now"')),
+    "approve": Command("answers", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"', 'turn approve Q17 --edit-input \'{"command": "git push --dry-run"}\'')),
+    "reject": Command("answers", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
+    "withdraw": Command("answers", "withdraw", _Q, "take a question off the desk", ("turn withdraw Q17",)),
+    "assign": Command("answers", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
+    "hand-back": Command("answers", "hand_back", _Q, "return a task to agents without an answer", ("turn hand-back PROJ-1",)),
     "use": Command("questions", "use", _Q, "a permission is used now, by one call and no other", ("turn use Q17 --by deploy-7 --action '{\"tool\": \"deploy\", \"input\": {}, \"folder\": \"/srv\"}'",)),
     # tasks
     "create": Command("tasks", "create", _T, "write a task down", ('turn create "Add login" --priority 1 --requires approval', 'turn create "Rotate the keys" --awaiting work', 'turn create "Tests" --depends-on PROJ-1 --parent PROJ-7')),

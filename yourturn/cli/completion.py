@@ -1,4 +1,4 @@
-"""Completion: the shells ask `turn __complete …` what could come next; the answer is drawn from the table."""
+"""Shell completion: prints the shells' scripts and answers their calls of `turn __complete …` from the command table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _SCRIPTS = {
 complete -o default -F _turn turn""",
     "zsh": """#compdef turn
 _turn() {
-    local -a found
-    found=("${(@f)$(turn __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    compadd -a found
+    local -a candidates
+    candidates=("${(@f)$(turn __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    compadd -a candidates
 }
 compdef _turn turn""",
     "fish": """complete -c turn -f -a '(turn __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'""",
@@ -34,7 +34,7 @@ def script(shell: str) -> str:
 
 
 def suggest(words: list[str]) -> list[str]:
-    """What could stand in the place of the last word."""
+    """Candidates for the last word."""
     words = words or [""]
     *before, last = words
     while before and before[0] in ("ticket", "task"):
@@ -47,18 +47,18 @@ def suggest(words: list[str]) -> list[str]:
         return []
     module = import_module(command.home)
     parser = parser_for(before[0], command, getattr(module, f"{command.function}_args", None))
-    found: list[str] = []
+    candidates: list[str] = []
     previous = before[-1]
     for action in parser._actions:
         if previous in action.option_strings and action.nargs != 0:
             return [str(choice) for choice in action.choices or _VALUES.get(previous, ()) if str(choice).startswith(last)]
-        found += action.option_strings
+        candidates += action.option_strings
         if not action.option_strings and action.choices:
-            found += [str(choice) for choice in action.choices]
+            candidates += [str(choice) for choice in action.choices]
     if not last.startswith("-"):
         files = any(action.metavar == "FILE" for action in parser._actions if not action.option_strings)
-        found = [word for word in found if not word.startswith("-")] + (_files(last) if files else _keys(last))
-    return sorted({word for word in found if word.startswith(last)})
+        candidates = [word for word in candidates if not word.startswith("-")] + (_files(last) if files else _keys(last))
+    return sorted({word for word in candidates if word.startswith(last)})
 
 
 _VALUES = {"--awaiting": tuple(KINDS), "--state": tuple(STATE_WORDS), "--role": tuple(ROLES), "--kind": tuple(KINDS)}
@@ -67,16 +67,16 @@ _VALUES = {"--awaiting": tuple(KINDS), "--state": tuple(STATE_WORDS), "--role": 
 def _files(last: str) -> list[str]:
     folder, _, name = last.rpartition("/")
     try:
-        found = [path for path in Path(folder or ("/" if last.startswith("/") else ".")).iterdir() if path.name.startswith(name)]
+        paths = [path for path in Path(folder or ("/" if last.startswith("/") else ".")).iterdir() if path.name.startswith(name)]
     except OSError:
         return []
     lead = last[: len(last) - len(name)]
-    shown = [path for path in found if name.startswith(".") or not path.name.startswith(".")]
+    shown = [path for path in paths if name.startswith(".") or not path.name.startswith(".")]
     return [f"{lead}{path.name}{'/' * path.is_dir()}" for path in shown[:200]]
 
 
 def _keys(last: str) -> list[str]:
-    """Open tasks and questions; nothing when there is no desk."""
+    """Keys of open tasks and questions; empty without a desk."""
     try:
         from ..config import connect
 

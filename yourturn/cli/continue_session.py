@@ -1,4 +1,4 @@
-"""`turn continue`: a person helps an agent that waits, in the agent's own session; or answers here, where there is none."""
+"""`turn continue`: opens the session of a waiting agent, or asks for the answer in this terminal if there is no session."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .terminal import Terminal, open_editor
 def continue__args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
     p.add_argument("-e", "--editor", action="store_true", help="first open its folder in $VISUAL, $EDITOR, code or cursor")
-    onward_args(p)
+    continue_run_args(p)
 
 
-def onward_args(p: Any) -> None:
+def continue_run_args(p: Any) -> None:
     from .work import agent_args
 
-    p.add_argument("--detach", action="store_true", help="leave what comes then to workers (turn work)")
+    p.add_argument("--detach", action="store_true", help="leave the rest of the run to workers (turn work)")
     agent_args(p)
 
 
@@ -32,66 +32,59 @@ def continue_(a: Namespace) -> int:
 
     with connect(a) as desk:
         people_only(desk)
-        task, q = waiting(desk, a.what)
+        task, q = waiting_question(desk, a.what)
         term = Terminal(a)
         if not term.there:
             raise Usage(
-                f"Cannot continue {task['key']}: this is no terminal",
+                f"Cannot continue {task['key']}: this is not a terminal",
                 hint=f'Answer with: turn respond {q["id"]} "…", turn approve {q["id"]} or turn signal {task["key"]} --status …',
             )
         location = location_of(task, q)
         if a.editor:
             open_editor(term, location.folder if location.folder and location.folder.is_dir() else Path.cwd())
-        closed = _visit(a, term, desk, location)
-        return after(a, term, desk, task, q, closed)
+        closed = _open_session(a, term, desk, location)
+        return report(a, term, desk, task, q, closed)
 
 
 def people_only(desk: Any) -> None:
-    """Before anything is opened or read: an agent is told that only people answer."""
+    """Raises NotAllowed for an agent, before anything is opened or read."""
     from ..core.decide import may_ever
 
     may_ever("answer", desk.who)
 
 
-def waiting(desk: Any, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The task and the question that it waits with."""
+def waiting_question(desk: Any, what: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A task and its one open question, by the name of either."""
     from ..display.run_facts import open_questions
     from ..display.runs import status
 
-    found = desk.show(what)
-    if "status" in found:
-        if found["status"] != "pending":
+    row = desk.show(what)
+    if "status" in row:
+        if row["status"] != "pending":
             from ..display import result
 
-            raise Precondition(f"Cannot continue {found['id']}", reason=result(found), hint=f"turn status {found['task']}")
-        return desk.show(found["task"]), found
-    asked = open_questions(found)
+            raise Precondition(f"Cannot continue {row['id']}", reason=result(row), hint=f"turn status {row['task']}")
+        return desk.show(row["task"]), row
+    asked = open_questions(row)
     if not asked:
-        word = status(found) if found["workflow"] else found["state"]
-        raise Precondition(f"Cannot continue {found['key']}: it is '{word}'", reason=_why(found), hint=_instead(found))
+        from ..display import next_steps
+
+        word = status(row) if row["workflow"] else row["state"]
+        reason = f"{row['claim']['worker']} works on it" if row["claim"] else "it does not wait for a person"
+        raise Precondition(f"Cannot continue {row['key']}: it is '{word}'", reason=reason, hint=next_steps(row)[0])
     if len(asked) > 1:
         names = ", ".join(f"{q['id']} ({q['kind']})" for q in asked[:8])
         raise Invalid(
-            f"{found['key']} has {len(asked)} open questions", reason=names, hint=f"Name one: turn continue {asked[0]['id']}"
+            f"{row['key']} has {len(asked)} open questions", reason=names, hint=f"Name one: turn continue {asked[0]['id']}"
         )
-    return found, asked[0]
+    return row, asked[0]
 
 
-def _why(task: dict[str, Any]) -> str:
-    return f"{task['claim']['worker']} works on it" if task["claim"] else "it waits for no person"
+# --- the session ----------------------------------------------------------------------------------------------------
 
 
-def _instead(task: dict[str, Any]) -> str:
-    from ..display import next_steps
-
-    return next_steps(task)[0]
-
-
-# --- the visit ------------------------------------------------------------------------------------------------------
-
-
-def _visit(a: Namespace, term: Terminal, desk: Any, location: Any) -> dict[str, Any] | None:
-    """Returns the question as it was closed, or None: it is still open."""
+def _open_session(a: Namespace, term: Terminal, desk: Any, location: Any) -> dict[str, Any] | None:
+    """Returns the closed question, or None if it is still open."""
     from .. import display
     from ..config import file, locate
     from ..display import terminal
@@ -101,44 +94,44 @@ def _visit(a: Namespace, term: Terminal, desk: Any, location: Any) -> dict[str, 
     if not location.agent:
         term.say(*display.question(q, ""))
         return term.answer(desk, q)
-    opens = continue_session.command(location, file())
-    if isinstance(opens, str):
-        term.say(terminal.safe(opens), "", *display.question(q, ""))
-        return _heard(term, desk, location)
-    name, words, more = opens
+    command = continue_session.command(location, file())
+    if isinstance(command, str):
+        term.say(terminal.safe(command), "", *display.question(q, ""))
+        return _settle(term, desk, location)
+    name, words, env = command
     term.say(f"Opening {name} session for: {terminal.safe(location.agent)}", f"Reason: {terminal.one_line(q['text'])}")
     term.say(f"Folder: {terminal.safe(str(location.folder))}", f"Exit {name} to come back to turn.", "")
     address = locate(a.db, os.environ)
     address = address if "://" in address else str(Path(address).resolve())
     with suppress(OSError):
         continue_session.signal_file(location).parent.mkdir(parents=True, exist_ok=True)
-    rc = term.run(words, continue_session.environment(location, address, os.environ, more), location.folder)
-    if rc:
-        term.say("", f"The session ended with exit code {rc}. It may be gone, or open elsewhere.")
-    return _heard(term, desk, location, opened=True)
+    exit_code = term.run(words, continue_session.environment(location, address, os.environ, env), location.folder)
+    if exit_code:
+        term.say("", f"The session ended with exit code {exit_code}. It may be gone, or open elsewhere.")
+    return _settle(term, desk, location, opened=True)
 
 
-def _heard(term: Terminal, desk: Any, location: Any, *, opened: bool = False) -> dict[str, Any] | None:
-    """What the agent says now, and what the person says to that."""
+def _settle(term: Terminal, desk: Any, location: Any, *, opened: bool = False) -> dict[str, Any] | None:
+    """Closes the question by the agent's new signal, which the person may have to judge; without one, asks the person."""
     from ..display import terminal
     from ..worker import continue_session
 
     signal = continue_session.NewSignal(location)
-    said, q = signal.read(), desk.show(location.question["id"])
+    outcome, q = signal.read(), desk.show(location.question["id"])
     if q["status"] != "pending":
         return dict(q)
-    broken = said.what == "broken"
+    broken = outcome.what == "broken"
     if broken:
-        term.say("", f"{location.agent}'s signal cannot be understood: {terminal.one_line(said.text)}")
-        said = said._replace(what="nothing", status="")
+        term.say("", f"The signal of {location.agent} cannot be read: {terminal.one_line(outcome.text)}")
+        outcome = outcome._replace(what="nothing", status="")
         signal.remove()
-    if not continue_session.is_new(said):
+    if not continue_session.is_new(outcome):
         if opened and not broken:
             term.say("", f"{terminal.safe(location.agent)} left no new signal. Answer here, or later.")
         return term.answer(desk, q)
-    term.say("", f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(said))}")
+    term.say("", f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(outcome))}")
     verdict, words = "approved", ""
-    if location.needs_verdict and said.what != "ask":
+    if location.needs_verdict and outcome.what != "ask":
         judged = term.verdict(q)
         if judged is None:
             return None
@@ -146,35 +139,37 @@ def _heard(term: Terminal, desk: Any, location: Any, *, opened: bool = False) ->
     if verdict == "rejected":
         closed = desk.answer(q["id"], None, words, verdict)
     else:
-        closed = continue_session.settle(desk, location, said, words, verdict)
+        closed = continue_session.settle(desk, location, outcome, words, verdict)
     signal.remove()
     return dict(closed)
 
 
-# --- and then -------------------------------------------------------------------------------------------------------
+# --- afterwards -----------------------------------------------------------------------------------------------------
 
 
-def after(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any], closed: dict[str, Any] | None) -> int:
-    """Say where that leads, and go on with it."""
+def report(
+    a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any], closed: dict[str, Any] | None
+) -> int:
+    """Prints how the question ended, and continues the run. `closed` is None if it is still open."""
     from .. import display
     from ..display.run_facts import open_questions
 
     now = desk.show(task["key"])
     if closed is None:
-        return still(a, term, now, q)
+        return report_waiting(a, term, now, q)
     if closed["status"] != "pending" and closed["responded_by"] != desk.who.name:
-        term.say("", f"{q['id']} was closed meanwhile: {display.result(closed)}")
+        term.say("", f"{q['id']} was closed in the meantime: {display.result(closed)}")
     elif closed["status"] == "cancelled":
-        term.say("", f"{q['id']} is off the desk: {closed['close_reason']}.")
+        term.say("", f"{q['id']} was withdrawn: {closed['close_reason']}.")
     else:
         term.say("", f"✓ {q['id']}: {display.result(closed)}")
-    again = open_questions(now)
-    if again:
-        return still(a, term, now, again[0])
-    return onward(a, term, desk, now)
+    asked = open_questions(now)
+    if asked:
+        return report_waiting(a, term, now, asked[0])
+    return continue_run(a, term, desk, now)
 
 
-def still(a: Namespace, term: Terminal, task: dict[str, Any], q: dict[str, Any]) -> int:
+def report_waiting(a: Namespace, term: Terminal, task: dict[str, Any], q: dict[str, Any]) -> int:
     from ..display.terminal import one_line
 
     key, asked = task["key"], one_line(q["text"])
@@ -184,12 +179,12 @@ def still(a: Namespace, term: Terminal, task: dict[str, Any], q: dict[str, Any])
     return StillWaiting.exit_code
 
 
-def onward(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any]) -> int:
-    """A run goes on here; a task is the workers'."""
-    from .questions import after as where
+def continue_run(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any]) -> int:
+    """Works on a run here; leaves a task to workers."""
+    from .answers import state_line
 
     if not task["workflow"] or a.detach or task["ended_at"] or task["claim"]:
-        term.say(f"  {where(task)}", *(f"  {line}" for line in parser.unattended(a, desk, task)))
+        term.say(f"  {state_line(task)}", *(f"  {line}" for line in parser.unattended(a, desk, task)))
         return parser.show(a, task, []) if a.json else 0
     from .run import go
 

@@ -1,4 +1,4 @@
-"""`respond --edit`: the question as a template in $EDITOR, the answer below the line."""
+"""`turn respond --edit`: opens the question in $EDITOR and reads the answer from below a line."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ LINE = "## Your answer (write below this line)"
 
 
 def compose(desk: Any, what: str) -> str:
-    """Open the editor on what is asked; return what was written."""
-    found = desk.show(what)
-    task = desk.show(found["task"]) if "status" in found else found
-    asked = [found] if "status" in found else [q for q in task["questions"] if q["status"] == "pending"]
+    row = desk.show(what)
+    task = desk.show(row["task"]) if "status" in row else row
+    asked = [row] if "status" in row else [q for q in task["questions"] if q["status"] == "pending"]
     if len(asked) != 1:
         raise Invalid(f"{task['key']} has {len(asked) or 'no'} open questions", hint="Name one, like Q17: turn inbox")
     return edit(template(task, asked[0]))
@@ -41,18 +40,18 @@ def template(task: dict[str, Any], q: dict[str, Any]) -> str:
 
 
 def edit(text: str) -> str:
-    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
     with tempfile.TemporaryDirectory(prefix="turn-") as folder:
         path = Path(folder) / "answer.md"
         path.write_text(text, encoding="utf-8")
         try:
-            done = subprocess.run([*command, str(path)], check=False)
+            process = subprocess.run([*editor, str(path)], check=False)
         except OSError as error:
             raise Usage(
-                f"The editor {command[0]} cannot be started", reason=error.strerror or str(error), hint="Set EDITOR."
+                f"Cannot start the editor {editor[0]}", reason=error.strerror or str(error), hint="Set EDITOR."
             ) from None
-        if done.returncode != 0:
-            raise Invalid("The editor ended with an error", reason=f"exit {done.returncode}", hint="Nothing was sent.")
+        if process.returncode != 0:
+            raise Invalid("The editor failed", reason=f"exit code {process.returncode}", hint="Nothing was sent.")
         try:
             written = path.read_text(encoding="utf-8")
         except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""`turn hook claude`: run by Claude Code before a tool call. Reads one JSON object, prints one or none; never a traceback.
+"""`turn hook claude`: Claude Code runs it before a tool call. It reads one JSON object and prints one or none, never a traceback.
 
-It runs for every gated call, so it imports only what it needs: first whether the call concerns anybody, then the worker's
-socket, and the desk itself only if there is none.
+It runs for every tool call, so imports are late: the patterns first (most calls end there), then the worker's socket, and the
+client only without a worker.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..core.errors import NotAllowed, YourturnError
 
 
 def hook_args(p: Any) -> None:
-    p.add_argument("agent", choices=("claude",), metavar="claude", help="whose hook this is")
+    p.add_argument("agent", choices=("claude",), metavar="claude", help="the agent program that runs it")
 
 
 def hook(a: Namespace) -> int:
     try:
-        said = _decide(a)
-    except Exception as trouble:  # whatever it is: an answer that Claude Code understands, and not a yes
-        said = _deny(trouble)
-    if said is not None:
-        print(json.dumps(said))
+        reply = _decide(a)
+    except Exception as error:  # every failure becomes a denial in Claude Code's format
+        reply = _deny(error)
+    if reply is not None:
+        print(json.dumps(reply))
     return 0
 
 
@@ -33,10 +33,10 @@ def _decide(a: Namespace) -> dict[str, Any] | None:
     from ..worker.claude.patterns import concerns, gated
 
     if a.as_:
-        raise NotAllowed(f"A hook cannot act as {a.as_}", reason="it is always an agent")
-    payload = json.loads(sys.stdin.buffer.read(_most() + 1)[: _most()])
+        raise NotAllowed(f"A hook cannot act as {a.as_}", reason="it always acts as an agent")
+    payload = json.loads(sys.stdin.buffer.read(_limit()))
     if not isinstance(payload, dict):
-        raise ValueError("an object is wanted")
+        raise ValueError("not a JSON object")
     if not concerns(payload.get("tool_name"), payload.get("tool_input"), gated(os.environ.get("YOURTURN_GATED"))):
         return None
     path = os.environ.get("YOURTURN_GATE")
@@ -46,18 +46,18 @@ def _decide(a: Namespace) -> dict[str, Any] | None:
 
         try:
             return call(path, payload, ask_wait(os.environ) + 30)
-        except OSError:  # the worker is gone; the desk is still there
+        except OSError:  # the worker is gone: ask the desk directly
             pass
-    return _directly(a, payload)
+    return _ask_desk(a, payload)
 
 
-def _most() -> int:
+def _limit() -> int:
     from ..worker.claude.hook_socket import LIMIT
 
     return LIMIT
 
 
-def _directly(a: Namespace, payload: dict[str, Any]) -> dict[str, Any] | None:
+def _ask_desk(a: Namespace, payload: dict[str, Any]) -> dict[str, Any] | None:
     from ..worker.claude import permission_gate
 
     flags = {"YOURTURN_DB": a.db, "YOURTURN_PROJECT": a.project}
@@ -66,13 +66,13 @@ def _directly(a: Namespace, payload: dict[str, Any]) -> dict[str, Any] | None:
         return permission_gate.hook(desk, payload, env)
 
 
-def _deny(trouble: Exception) -> dict[str, Any]:
+def _deny(error: Exception) -> dict[str, Any]:
     from ..worker.claude.patterns import deny
 
-    if isinstance(trouble, YourturnError):
-        why = f"{trouble}. {trouble.hint}".strip()
-    elif isinstance(trouble, (ValueError, RecursionError)):
-        why = "the hook was not called with a JSON object"
+    if isinstance(error, YourturnError):
+        reason = f"{error}. {error.hint}".strip()
+    elif isinstance(error, (ValueError, RecursionError)):
+        reason = "the hook was not called with a JSON object"
     else:
-        why = f"{type(trouble).__name__} {trouble}".strip()
-    return deny(f"This was not allowed, because no person could be asked: {why}")
+        reason = f"{type(error).__name__} {error}".strip()
+    return deny(f"This was not allowed, because no person could be asked: {reason}")

@@ -1,4 +1,4 @@
-"""`turn inbox`: what waits for a person. Under inbox, a bare number is a question."""
+"""`turn inbox`: lists, shows, sends and answers questions. A bare number is a question here, not a task."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def inbox_args(p: Any) -> None:
         choices=tuple(MESSAGE_TYPES),
         default="question",
         metavar="TYPE",
-        help="of a message to send: " + ", ".join(MESSAGE_TYPES),
+        help="for send: " + ", ".join(MESSAGE_TYPES),
     )
-    p.add_argument("-k", "--kind", metavar="KINDS", help="only these: " + ", ".join(KINDS))
-    p.add_argument("--reviewer", metavar="WHO", help="only what is for this person or role")
-    p.add_argument("--mine", action="store_true", help="only what is sent to you, to a role of yours, or to nobody in particular")
+    p.add_argument("-k", "--kind", metavar="KINDS", help="only these kinds: " + ", ".join(KINDS))
+    p.add_argument("--reviewer", metavar="WHO", help="only questions for this person or role")
+    p.add_argument("--mine", action="store_true", help="only questions for you, for one of your roles, or without a reviewer")
     p.add_argument("--urgency", choices=("low", "normal", "high"))
     p.add_argument("--status", choices=("pending", "answered", "timeout", "cancelled", "all"), default="pending")
     parser.paging(p)
@@ -46,23 +46,24 @@ def _list(a: Namespace) -> int:
 
     with connect(a) as desk:
         filters = {"reviewer": a.reviewer, "urgency": a.urgency}
-        found = desk.inbox(
+        questions = desk.inbox(
             kind=a.kind, project=a.project, task=a.name, status=a.status, after=a.after, limit=a.limit, mine=a.mine,
             **{name: value for name, value in filters.items() if value is not None},
         )  # fmt: skip
-        pending, whole = a.status == "pending", len(found) < a.limit
-        total = _counted(desk, a, filters) if pending and not whole and not a.json and a.name is None else None
+        pending, complete = a.status == "pending", len(questions) < a.limit
+        total = _count(desk, a, filters) if pending and not complete and not a.json and a.name is None else None
 
     def lines() -> list[str]:
-        shown = display.inbox(found) if pending else [line for q in found for line in display.question(q)]
-        last = [] if whole or len(found) == total else [display.more(len(found), total, f"--after {found[-1]['id']}")]
-        return [*shown, *last]
+        shown = display.inbox(questions) if pending else [line for q in questions for line in display.question(q)]
+        if complete or len(questions) == total:
+            return shown
+        return [*shown, display.more(len(questions), total, f"--after {questions[-1]['id']}")]
 
-    return out(a, found, lines)
+    return out(a, questions, lines)
 
 
-def _counted(desk: Any, a: Namespace, filters: dict[str, Any]) -> int:
-    """How many wait, of those that are asked for."""
+def _count(desk: Any, a: Namespace, filters: dict[str, Any]) -> int:
+    """The number of open questions that the filters match."""
     wanted = {name: value for name, value in filters.items() if value is not None}
     kinds = [word.strip() for word in a.kind.split(",")] if a.kind else []
     rows = [q for q in desk.waiting(project=a.project) if not a.mine or is_mine(desk.who, q["reviewer"])]
@@ -71,7 +72,7 @@ def _counted(desk: Any, a: Namespace, filters: dict[str, Any]) -> int:
 
 def _number(name: str | None, what: str) -> str:
     if name is None:
-        raise Usage(f"turn inbox {what}: which one?", hint="See them with: turn inbox")
+        raise Usage(f"turn inbox {what}: no question given", hint="List them with: turn inbox")
     return f"Q{name}" if name.isascii() and name.isdigit() else name
 
 
@@ -83,7 +84,7 @@ def _show(a: Namespace) -> int:
 
 
 def _respond(a: Namespace) -> int:
-    from .questions import respond
+    from .answers import respond
 
     a.what, a.value = _number(a.name, "respond"), a.text
     a.all = a.edit = a.restart = False
@@ -93,18 +94,19 @@ def _respond(a: Namespace) -> int:
 
 def _send(a: Namespace) -> int:
     if a.name is None or a.text is None:
-        raise Usage("turn inbox send: about which task, and what?", hint='turn inbox send PROJ-1 --type question "…"')
-    sort = MESSAGE_TYPES[a.type]
+        raise Usage("turn inbox send: no task or no text given", hint='turn inbox send PROJ-1 --type question "…"')
+    message = MESSAGE_TYPES[a.type]
     with connect(a) as desk:
-        if sort is None:
+        if message is None:
             task = desk.note(a.name, parser.given(a.text), key=a.idempotency_key)
             return out(a, task, [f"Noted on {task['key']}."])
+        kind, reason = message
         mine = parser.held(desk, a.name, a)
         task = desk.flag(
             a.name,
             parser.given(a.text),
-            sort[1],
-            sort[0],
+            reason,
+            kind,
             claim=mine["proof"],
             worker=mine["worker"],
             key=a.idempotency_key,

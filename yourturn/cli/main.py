@@ -1,18 +1,20 @@
-"""From a command line to an exit code.
+"""Entry point of `turn`: finds the command, runs it, prints errors, returns the exit code.
 
-`turn` is called by agents and hooks all day, so it starts fast: one table of commands, one parser for the command that is
-meant, and imports only of what it needs. Errors are one object on stderr with --json, plain lines otherwise; never a
-traceback.
+Agents and hooks call `turn` all day, so start-up time matters (see "a cold command" in docs/benchmarks.md). Each command is a row
+of the command table; only the module of the called command is imported, and inside it display, worker and JSON are imported where
+they are used. Errors go to stderr: one JSON object with --json, plain lines otherwise, never a traceback.
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import Any, NoReturn
+from importlib import import_module
+from typing import NoReturn
 
 from ..core.errors import Invalid, StoreTrouble, Usage, YourturnError
 from .command_table import COMMANDS, GROUPS, Command
+from .parser import but_done, parser_for, split
 
 
 def run() -> NoReturn:
@@ -28,14 +30,14 @@ def run() -> NoReturn:
             _replied()
     except BrokenPipeError:
         code = 0
-    except OSError as error:  # what was said was done; only the report is lost
-        print(f"Error: The output could not be written\nReason: {error.strerror}", file=sys.stderr or None)
+    except OSError as error:  # the command has finished; only its output is lost
+        print(f"Error: Cannot write the output\nReason: {error.strerror}", file=sys.stderr or None)
         code = 1
     except KeyboardInterrupt:
         code = 130
     if sys.stderr is not None:
         sys.stderr.flush()
-    os._exit(code)  # nothing is left to do: connections are closed, output is flushed
+    os._exit(code)  # skip the interpreter's shutdown: connections are closed and the output is flushed
 
 
 def _replied() -> None:
@@ -52,16 +54,16 @@ def main(argv: list[str]) -> int:
         report(error, as_json)
         return error.exit_code
     except UnicodeEncodeError:
-        report(Invalid("That is not valid UTF-8", hint="Send it as UTF-8 text."), as_json)
+        report(Invalid("The input is not valid UTF-8"), as_json)
         return Invalid.exit_code
     except OSError:
         raise
     except Exception as bug:
         if os.environ.get("YOURTURN_DEBUG"):
             raise
-        what = f"{type(bug).__name__}: {bug}".splitlines()[0]
+        reason = f"{type(bug).__name__}: {bug}".splitlines()[0]
         hint = "YOURTURN_DEBUG=1 shows where; turn doctor --strict shows whether the database is damaged."
-        report(YourturnError("This is a bug in turn", reason=what, hint=hint), as_json)
+        report(YourturnError("This is a bug in turn", reason=reason, hint=hint), as_json)
         return YourturnError.exit_code
 
 
@@ -78,11 +80,9 @@ def report(error: YourturnError, as_json: bool) -> None:
 
 
 def _dispatch(argv: list[str]) -> int:
-    from .parser import parser_for, split
-
     before, words = split(argv)
     if not words:
-        return _overview(before)
+        return _run(COMMANDS["overview"], "overview", before)
     name, rest = words[0], words[1:]
     if name == "__complete":
         from .completion import suggest
@@ -93,7 +93,7 @@ def _dispatch(argv: list[str]) -> int:
         more, rest = split(rest)
         before += more
         if not rest:
-            raise Usage("turn ticket: which command?", hint="See all with: turn help")
+            raise Usage("turn ticket: no command given", hint="List all with: turn help")
         name, rest = rest[0], rest[1:]
         if name == "next":
             rest = [*rest, "--claim"]
@@ -110,37 +110,26 @@ def _dispatch(argv: list[str]) -> int:
     command = COMMANDS.get(name)
     if command is None:
         raise Usage(f"There is no command {name!a}", hint=_did_you_mean(name))
-    return _run(command, name, before + rest, parser_for)
+    return _run(command, name, before + rest)
 
 
-def _run(command: Command, name: str, argv: list[str], parser_for: Any = None) -> int:
-    from importlib import import_module
-
-    if parser_for is None:
-        from .parser import parser_for
+def _run(command: Command, name: str, argv: list[str]) -> int:
     module = import_module(command.home)
     parser = parser_for(name, command, getattr(module, f"{command.function}_args", None))
     args = parser.read(argv)
     try:
         code: int = getattr(module, command.function)(args) or 0
     except StoreTrouble as error:
-        from .parser import but_done
-
         but_done(args, error)
         raise
     return code
-
-
-def _overview(before: list[str]) -> int:
-    """`turn` alone: whose turn is it?"""
-    return _run(COMMANDS["overview"], "overview", before)
 
 
 def _did_you_mean(word: str) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(word, [name for name in COMMANDS if name != "overview"], 3)
-    return f"Did you mean: {', '.join(close)}?" if close else "See all with: turn help"
+    return f"Did you mean: {', '.join(close)}?" if close else "List all with: turn help"
 
 
 def help_text() -> str:
@@ -154,7 +143,7 @@ def help_text() -> str:
         members = {name: c for name, c in COMMANDS.items() if c.group == group}
         wide = max(map(len, members))
         lines += [f"  {name.ljust(wide)}  {command.about}" for name, command in members.items()]
-    lines += ["", "turn COMMAND --help shows examples. turn alone shows whose turn it is."]
+    lines += ["", "turn COMMAND --help shows options and examples. turn without a command shows whose turn it is."]
     return "\n".join(lines)
 
 

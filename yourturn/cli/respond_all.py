@@ -1,4 +1,4 @@
-"""`respond --all`: one question after the other; or one answer for all that it fits, never for what needs a yes or no."""
+"""`turn respond --all`: prompts for one answer after the other, or gives one text to all questions that need no yes or no."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from .parser import show as out
 def respond_to_all(a: Namespace) -> int:
     text = parser.given(a.value if a.value is not None else a.what)
     if text is None and not sys.stdin.isatty():
-        raise Usage("turn respond --all: what is the answer?", hint='turn respond --all "…", or run it in a terminal')
+        raise Usage("turn respond --all: no answer given", hint='turn respond --all "…", or run it in a terminal')
     with connect(a) as desk:
         inbox = _open_questions(desk, a.project)
-        left = [q for q in inbox if text is not None and q["response_type"] in VERDICT_FORMS]
-        fitting = [q for q in inbox if q not in left]
+        verdicts = [q for q in inbox if text is not None and q["response_type"] in VERDICT_FORMS]
+        others = [q for q in inbox if q not in verdicts]
         if text is not None:
-            _confirm(a, fitting)
-        done = [_one(desk, a, q, text) for q in fitting]
-        results = [item for item in done if item is not None]
-        lines = [_line(desk, item) for item in results]
-    wrong = [item for item in results if "error" in item]
-    if left:
-        many = "1 question needs" if len(left) == 1 else f"{len(left)} questions need"
-        lines += [f"{many} a yes or no each: {', '.join(q['id'] for q in left)}.", f"Next: turn approve {left[0]['id']}"]
+            _confirm(a, others)
+        replies = [_respond(desk, a, q, text) for q in others]
+        results = [reply for reply in replies if reply is not None]
+        lines = [_line(desk, result) for result in results]
+    errors = [result for result in results if "error" in result]
+    if verdicts:
+        count = "1 question needs a yes or no" if len(verdicts) == 1 else f"{len(verdicts)} questions need a yes or no each"
+        names = ", ".join(q["id"] for q in verdicts)
+        lines += [f"{count}: {names}.", f"Next: turn approve {verdicts[0]['id']}"]
     out(a, results, lines or ["Nothing waits for an answer."])
-    return YourturnError.exit_code if wrong and len(wrong) == len(results) else 0
+    return YourturnError.exit_code if errors and len(errors) == len(results) else 0
 
 
 def _open_questions(desk: Any, project: str | None) -> list[dict[str, Any]]:
     """All open questions, page by page."""
-    found: list[dict[str, Any]] = []
-    while page := desk.inbox(project=project, after=found[-1]["id"] if found else None):
-        found += page
-    return found
+    questions: list[dict[str, Any]] = []
+    while page := desk.inbox(project=project, after=questions[-1]["id"] if questions else None):
+        questions += page
+    return questions
 
 
 def _confirm(a: Namespace, questions: list[dict[str, Any]]) -> None:
-    """List what one answer goes to, where a person can read it."""
+    """Lists the questions that one answer goes to and asks for confirmation, where a person can read it."""
     from ..display.terminal import cut, one_line
 
     if a.yes or a.json or len(questions) < 2 or not sys.stdin.isatty() or not sys.stderr.isatty():
@@ -54,9 +55,10 @@ def _confirm(a: Namespace, questions: list[dict[str, Any]]) -> None:
         raise Invalid("Nothing was sent", hint="All questions are still open.")
 
 
-def _one(desk: Any, a: Namespace, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:
+def _respond(desk: Any, a: Namespace, q: dict[str, Any], text: str | None) -> dict[str, Any] | None:
+    """The closed question, or its error; None if the person skipped it."""
     from .. import display
-    from .questions import warn
+    from .answers import warn
 
     answer = text
     if answer is None:
@@ -71,13 +73,13 @@ def _one(desk: Any, a: Namespace, q: dict[str, Any], text: str | None) -> dict[s
         return {"id": q["id"], "task": q["task"], **error.as_json()}
 
 
-def _line(desk: Any, item: dict[str, Any]) -> str:
+def _line(desk: Any, result: dict[str, Any]) -> str:
     from .. import display
     from ..display import terminal
-    from .questions import after
+    from .answers import state_line
 
-    if "error" in item:
-        return f"✗ {item['id']}: {item['error']['message']}"
-    asked = terminal.cut(terminal.one_line(item["text"]), 60)
-    came = " ".join([after(desk.show(item["task"])), *display.followed(item)])
-    return f"✓ {item['id']} ({asked}): {display.result(item)}. {came}"
+    if "error" in result:
+        return f"✗ {result['id']}: {result['error']['message']}"
+    question = terminal.cut(terminal.one_line(result["text"]), 60)
+    after = " ".join([state_line(desk.show(result["task"])), *display.followed(result)])
+    return f"✓ {result['id']} ({question}): {display.result(result)}. {after}"

@@ -1,4 +1,4 @@
-"""`turn run`: a script, in this terminal until it waits or ends, or left to workers."""
+"""`turn run`: creates a run of a script and works on it here until it waits or ends, or leaves it to workers."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from ..core.errors import StillWaiting
 from . import parser
 from .parser import connect
 from .tasks import result_lines, text_fields
-from .work import agent_args, stop_when_told, worker_for
+from .work import agent_args, stop_on_signal, worker_for
 
 
 def run_args(p: Any) -> None:
     p.add_argument("script", metavar="FILE", help="feature.py, feature.py:FUNCTION, feature.lua or package.module:FUNCTION")
-    p.add_argument("prompt", nargs="?", metavar="PROMPT", help="what it is to do; - reads standard input")
+    p.add_argument("prompt", nargs="?", metavar="PROMPT", help="the task for the script; - reads standard input")
     p.add_argument("--detach", action="store_true", help="leave it to workers (turn work)")
-    p.add_argument("--title", metavar="TEXT", help="its title (the first line of the prompt)")
+    p.add_argument("--title", metavar="TEXT", help="its title (default: the first line of the prompt)")
     p.add_argument("-P", "--priority", metavar="0-4", help="0 is the most urgent (2)")
-    p.add_argument("--parent", "--epic", metavar="KEY", help="the task that this is a part of")
+    p.add_argument("--parent", "--epic", metavar="KEY", help="its parent task")
     p.add_argument("-l", "--label", action="append", metavar="WORD", help="a label (again for more)")
     p.add_argument("--max-retries", metavar="N", help="tries before a person is asked (3)")
     p.add_argument("--branch", metavar="NAME", help="its branch")
@@ -30,11 +30,11 @@ def run_args(p: Any) -> None:
 
 
 def run(a: Namespace) -> int:
-    from ..flow import script as program
+    from ..flow import script
 
-    root = program.root(Path.cwd())
-    ref = _named(a.script, root)
-    source = program.must_read(ref, root)
+    root = script.root(Path.cwd())
+    ref = _script_ref(a.script, root)
+    source = script.must_read(ref, root)
     prompt = (parser.given(a.prompt) or "").strip()
     with connect(a) as desk:
         fields = text_fields(a, "priority", "max_retries", "branch")
@@ -48,15 +48,15 @@ def run(a: Namespace) -> int:
         return go(a, desk, task["key"])
 
 
-def _named(script: str, root: Path) -> str:
-    """As every worker of the project finds it: from the root, if it lies there."""
+def _script_ref(name: str, root: Path) -> str:
+    """The name by which every worker finds the script: relative to the project's root if the file is below it."""
     from ..flow.script import split
 
-    head, function = split(script)
+    head, function = split(name)
     if (Path.cwd() / head).is_file():
-        found = (Path.cwd() / head).resolve()
-        inside = found.is_relative_to(root.resolve())
-        head = os.path.relpath(found, root.resolve()) if inside else str(found)
+        path = (Path.cwd() / head).resolve()
+        below = path.is_relative_to(root.resolve())
+        head = os.path.relpath(path, root.resolve()) if below else str(path)
     return f"{head}:{function}" if function else head
 
 
@@ -66,23 +66,23 @@ def _title(prompt: str) -> str:
 
 
 def go(a: Namespace, desk: Any, key: str) -> int:
-    """Work on a run here until it waits or ends. Says each step, what waits and how to answer it; returns the exit code."""
-    task = worked_on(a, desk, key)
-    asked = [q["id"] for q in task["questions"] if q["status"] == "pending"]
-    effects = desk.effects(*asked) if asked and not a.json else {}
+    """Works on a run here until it waits or ends, and prints what it waits for. Returns the exit code."""
+    task = work_on(a, desk, key)
+    pending = [q["id"] for q in task["questions"] if q["status"] == "pending"]
+    effects = desk.effects(*pending) if pending and not a.json else {}
     parser.show(a, task, lambda: _ended(task, effects))
     if task["state"] == "done":
         return 0
     return 1 if task["ended_at"] else StillWaiting.exit_code
 
 
-def worked_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
-    """The run, after it was worked on here as far as it goes now. A worker that was faster has it."""
+def work_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
+    """Works on a run here until it waits or ends, unless another worker claims it first. Returns the run."""
     from ..flow.script import called
 
     worker = worker_for(a, desk, {}, only=key, drain=True, default=called(desk.show(key)["workflow"]))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    stop_when_told(worker)
+    stop_on_signal(worker)
     try:
         worker.run()
     finally:
@@ -95,18 +95,18 @@ def _ended(task: dict[str, Any], effects: dict[str, Any]) -> list[str]:
     from ..display import next_steps, option_lines, terminal
     from ..display.runs import status
 
-    key, words = task["key"], terminal.one_line(task["reason"] or "")
+    key, reason = task["key"], terminal.one_line(task["reason"] or "")
     if task["state"] == "done":
         summary = terminal.one_line(task["summary"] or "")
         return [f"✓ {key} is done{': ' if summary else ''}{summary}"]
     if task["ended_at"]:
-        return [f"✗ {key} is {status(task)}{': ' if words else ''}{words}", *next_steps(task)]
+        return [f"✗ {key} is {status(task)}{': ' if reason else ''}{reason}", *next_steps(task)]
     lines = [f"{key} sleeps until {terminal.clock(task['wake_at'])}."] if task["wake_at"] else []
     for q in task["questions"]:
         if q["status"] == "pending":
-            asked = terminal.safe(q["text"]).splitlines()
+            text = terminal.safe(q["text"]).splitlines()
             mark = "✗" if q["reason"] == "run_failed" else "⏸"
-            lines += [f"{mark} {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in asked)]
+            lines += [f"{mark} {key} waits for a person, {q['id']} ({q['kind']}):", *(f"  {line}" for line in text)]
             lines += [f"  {line}" for line in option_lines(q)]
             lines += [f"  {line}" for line in terminal.safe(str((q["context"] or {}).get("traceback") or "")).splitlines()]
     if task["claim"] and not lines:

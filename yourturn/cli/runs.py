@@ -1,4 +1,4 @@
-"""Runs on the command line: how far they are, what they are told, and how they go on."""
+"""`turn status`, `signal` and `resume`: shows, answers and continues runs."""
 
 from __future__ import annotations
 
@@ -8,33 +8,33 @@ from typing import Any
 from ..core.answers import allowed, signalled
 from ..core.errors import IllegalMove, Invalid, Precondition, Usage
 from . import parser
-from .continue_session import after, onward, onward_args, people_only, still
+from .continue_session import continue_run, continue_run_args, people_only, report, report_waiting
 from .parser import connect
 from .parser import show as out
 from .terminal import Terminal
 
 
 def status_args(p: Any) -> None:
-    p.add_argument("what", nargs="?", metavar="KEY", help="a run or a task; without it, whose turn it is")
+    p.add_argument("what", nargs="?", metavar="KEY", help="a run or a task (default: whose turn it is)")
 
 
 def status(a: Namespace) -> int:
     if a.what is None:
-        from .questions import overview
+        from .overview import overview
 
         return overview(a)
     with connect(a) as desk:
-        found = desk.show(a.what)
-        task = desk.show(found["task"]) if "status" in found else found
+        row = desk.show(a.what)
+        task = desk.show(row["task"]) if "status" in row else row
         worker = parser.unattended(a, desk, task)
     from ..display.runs import run_page
 
-    typed = a.what if task is found else task["key"]
+    typed = a.what if task is row else task["key"]
     return out(a, task, lambda: run_page(task, typed, _adapter(task), worker))
 
 
 def _adapter(task: dict[str, Any]) -> str:
-    """By which program the agent runs that asks, as far as it is known here."""
+    """The adapter of the agent that asks, as this folder configures it; '' if it is not configured here."""
     from ..display.run_facts import open_questions
 
     asked = open_questions(task)
@@ -53,74 +53,76 @@ def _adapter(task: dict[str, Any]) -> str:
 
 def signal_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run or a task that waits, or its question (Q17)")
-    words = "CONTINUE or STOP (which ends a run whose agent asks, as turn stop does); for an agent's step any word, like DONE"
+    words = "CONTINUE or STOP (STOP ends a run whose agent asks, like turn stop); for an agent's step any word, like DONE"
     p.add_argument("--status", required=True, metavar="WORD", help=words)
-    p.add_argument("--message", default="", metavar="TEXT", help="words beside it; - reads standard input")
+    p.add_argument("--message", default="", metavar="TEXT", help="a text for the agent or the script; - reads standard input")
     parser.keyed(p)
 
 
 def signal(a: Namespace) -> int:
     from ..display.run_facts import about_run, open_questions
     from ..worker.continue_session import location_of
-    from .questions import after as where
+    from .answers import state_line
 
     word, message = a.status.strip().upper(), parser.given(a.message) or ""
     with connect(a) as desk:
         people_only(desk)
-        found = desk.show(a.what)
-        task = desk.show(found["task"]) if "status" in found else found
-        asked = [found] if "status" in found else open_questions(task)
+        row = desk.show(a.what)
+        task = desk.show(row["task"]) if "status" in row else row
+        asked = [row] if "status" in row else open_questions(task)
         q = asked[0] if len(asked) == 1 else None
-        if word == "STOP" and task["workflow"] and asked and not (q and (about_run(q) or _checkpoint(task, q))):
+        if word == "STOP" and task["workflow"] and asked and not (q and (about_run(q) or _is_checkpoint(task, q))):
             desk.stop(task["key"], message, key=a.idempotency_key)
         elif q is not None and task["workflow"] and q["response_type"] == "choice":
             _choose(desk, task, q, word.lower() if word in ("CONTINUE", "STOP") else a.status, message, a.idempotency_key)
         elif q is not None and word not in ("CONTINUE", "STOP") and location_of(task, q).accepts_signal:
-            _settle(desk, q, a.status.strip(), message, a.idempotency_key)
+            _set_result(desk, q, a.status.strip(), message, a.idempotency_key)
         elif (yes := signalled(word)) is not None:
             (desk.approve if yes else desk.reject)(a.what, message, key=a.idempotency_key)
         else:
             raise Invalid(
-                f"There is no signal {a.status[:40]!a} to answer with",
+                f"Invalid signal {a.status[:40]!a}",
                 reason=f"allowed: CONTINUE, DONE, STOP, {allowed()}",
-                hint="The question is still open. Say CONTINUE or STOP.",
+                hint="The question is still open. Send CONTINUE or STOP.",
             )
         task = desk.show(task["key"])
-    more = [f"The script decides what that means. To end the run: turn stop {task['key']}"]
-    told = word == "STOP" and task["workflow"] and not task["ended_at"] and q is not None and not about_run(q)
-    return out(a, task, lambda: [f"✓ {word[:40]}. {where(task)}", *(more if told else [])])
+    lines = [f"✓ {word[:40]}. {state_line(task)}"]
+    if word == "STOP" and task["workflow"] and not task["ended_at"] and q is not None and not about_run(q):
+        lines.append(f"The script receives the no and decides what to do. To end the run: turn stop {task['key']}")
+    return out(a, task, lines)
 
 
 def _choose(desk: Any, task: dict[str, Any], q: dict[str, Any], word: str, message: str, key: str | None) -> None:
-    """One of the options; STOP may be meant for the run."""
+    """Answers with one of the options. If STOP is not one, the error names `turn stop`."""
     try:
         desk.answer(q["id"], word, message, key=key)
-    except Invalid as no:
+    except Invalid as error:
         if word != "stop":
             raise
-        raise Invalid(no.message, reason=no.reason, hint=f"{no.hint} To end the run: turn stop {task['key']}") from None
+        hint = f"{error.hint} To end the run: turn stop {task['key']}"
+        raise Invalid(error.message, reason=error.reason, hint=hint) from None
 
 
-def _checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
-    """The script asks by itself, and hears the no."""
+def _is_checkpoint(task: dict[str, Any], q: dict[str, Any]) -> bool:
+    """True if the script itself asks, so that it receives a no as the result of its call."""
     from ..display.run_facts import asking
 
     step = asking(task, q)
     return step is not None and step["name"] in ("pause", "ask")
 
 
-def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | None) -> None:
-    """The step's outcome, said by a person. An action that was only asked for is not allowed by that."""
+def _set_result(desk: Any, q: dict[str, Any], word: str, message: str, key: str | None) -> None:
+    """Answers with the result of the agent's step. It never approves a permission."""
     import json
 
     from ..worker import continue_session
     from ..worker.signals import outcomes
 
-    said = outcomes.from_file(json.dumps({"status": word, **({"message": message} if message else {})}).encode())
-    if said.what == "broken":
-        raise Invalid(f"{word[:40]!a} cannot be said like that", reason=said.text, hint="Say it with --message TEXT.")
+    outcome = outcomes.from_file(json.dumps({"status": word, **({"message": message} if message else {})}).encode())
+    if outcome.what == "broken":
+        raise Invalid(f"Invalid signal {word[:40]!a}", reason=outcome.text, hint="Send the text with --message TEXT.")
     verdict = "rejected" if q["kind"] == "permission" else "approved"
-    desk.answer(q["id"], text=message, verdict=verdict, signal=continue_session.as_result(said), key=key)
+    desk.answer(q["id"], text=message, verdict=verdict, signal=continue_session.as_result(outcome), key=key)
 
 
 # --- resume ---------------------------------------------------------------------------------------------------------
@@ -129,10 +131,11 @@ def _settle(desk: Any, q: dict[str, Any], word: str, message: str, key: str | No
 def resume_args(p: Any) -> None:
     p.add_argument("what", metavar="KEY", help="a run")
     which = p.add_mutually_exclusive_group()
-    which.add_argument("--accept-new-code", action="store_true", help="go on with the script as it is, keeping what is the same")
-    which.add_argument("--from", dest="from_", metavar="STEP", help="go back to this step; what was done before it is kept")
+    accept = "continue with the changed script; unchanged steps keep their results"
+    which.add_argument("--accept-new-code", action="store_true", help=accept)
+    which.add_argument("--from", dest="from_", metavar="STEP", help="go back to this step; earlier steps keep their results")
     parser.keyed(p)
-    onward_args(p)
+    continue_run_args(p)
 
 
 def resume(a: Namespace) -> int:
@@ -142,103 +145,104 @@ def resume(a: Namespace) -> int:
 
     with connect(a) as desk:
         people_only(desk)
-        found, term = desk.show(a.what), Terminal(a)
-        task = desk.show(found["task"]) if "status" in found else found
+        row, term = desk.show(a.what), Terminal(a)
+        task = desk.show(row["task"]) if "status" in row else row
         key = task["key"]
         if not task["workflow"]:
-            hint = f"A run has a script. To start a task again: turn reopen {key}; to bring a deferred one back: turn wake {key}"
-            raise Precondition(f"Cannot resume {key}", reason="it has no script", hint=hint)
+            hint = f"To start an ended task again: turn reopen {key}; a deferred task: turn wake {key}"
+            raise Precondition(f"Cannot resume {key}", reason="it is a task without a script, not a run", hint=hint)
         if task["claim"] and not task["awaiting"]:
-            why = f"{task['claim']['worker']} works on it; if it is gone, others can take it over when its lease ends"
-            why += f" ({left(task['claim']['expires_at'])})"
-            raise Precondition(f"Cannot resume {key}: it is '{status(task)}'", reason=why, hint=f"Look on with: turn watch {key}")
+            reason = f"{task['claim']['worker']} works on it; if that worker is gone, another can claim it when the lease ends"
+            reason += f" ({left(task['claim']['expires_at'])})"
+            hint = f"Follow it with: turn watch {key}"
+            raise Precondition(f"Cannot resume {key}: it is '{status(task)}'", reason=reason, hint=hint)
         if a.from_ is not None:
-            _known(task, a.from_)
+            _check_step(task, a.from_)
         asked = open_questions(task)
         recovery = next((q for q in asked if about_run(q)), None)
         if recovery is not None and not offers(recovery, "continue") and not a.accept_new_code:
             word = "retry" if a.from_ is None else f"from-{a.from_.removeprefix('#')}"
-            return after(a, term, desk, task, recovery, desk.answer(recovery["id"], word, key=a.idempotency_key))
+            return report(a, term, desk, task, recovery, desk.answer(recovery["id"], word, key=a.idempotency_key))
         if recovery is not None:
             return _recover(a, term, desk, task, recovery)
         if asked and a.from_ is None:
-            return _waits(a, term, desk, task, asked)
-        task = _rewound(a, desk, task)
-        return onward(a, term, desk, task)
+            return _apply_signals(a, term, desk, task, asked)
+        return continue_run(a, term, desk, _rewind(a, desk, task))
 
 
-def _known(task: dict[str, Any], step: str) -> None:
-    found = [s["index"] for s in task["steps"] if not s["spare"] and s["index"].isdigit()]
-    if step.removeprefix("#") not in found:
-        named = f"its steps are {', '.join(found[:20])}{' …' * (len(found) > 20)}" if found else "it has none yet"
-        raise Invalid(f"{task['key']} has no step {step[:40]!a}", reason=named, hint=f"See them with: turn status {task['key']}")
+def _check_step(task: dict[str, Any], step: str) -> None:
+    steps = [s["index"] for s in task["steps"] if not s["spare"] and s["index"].isdigit()]
+    if step.removeprefix("#") not in steps:
+        reason = f"its steps are {', '.join(steps[:20])}{' …' * (len(steps) > 20)}" if steps else "it has no steps yet"
+        hint = f"List them with: turn status {task['key']}"
+        raise Invalid(f"{task['key']} has no step {step[:40]!a}", reason=reason, hint=hint)
 
 
 def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: dict[str, Any]) -> int:
-    """What was asked about changed code."""
+    """Answers the question about changed code."""
     from .. import display
     from ..display.run_facts import offers
 
     if a.accept_new_code or a.from_ is not None:
         word = "continue" if a.accept_new_code else f"from-{a.from_.removeprefix('#')}"
-        return after(a, term, desk, task, q, desk.answer(q["id"], word, key=a.idempotency_key))
+        return report(a, term, desk, task, q, desk.answer(q["id"], word, key=a.idempotency_key))
     if not term.there:
-        keep = f"; to keep what is in doubt: turn respond {q['id']} keep" if offers(q, "keep") else ""
-        hint = f"Say how: turn resume {task['key']} --accept-new-code, or --from STEP{keep}; to end it: turn stop {task['key']}"
-        raise Usage(f"Cannot resume {task['key']} just so", reason=q["text"].splitlines()[0], hint=hint)
+        keep = f", or turn respond {q['id']} keep" if offers(q, "keep") else ""
+        hint = f"turn resume {task['key']} --accept-new-code, or --from STEP{keep}; to end the run: turn stop {task['key']}"
+        raise Usage(f"Cannot resume {task['key']} without an option", reason=q["text"].splitlines()[0], hint=hint)
     term.say(*display.question(q, ""))
-    return after(a, term, desk, task, q, term.answer(desk, q))
+    return report(a, term, desk, task, q, term.answer(desk, q))
 
 
-def _waits(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked: list[dict[str, Any]]) -> int:
-    """Has the agent said something new since? Else it waits on."""
+def _apply_signals(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], asked: list[dict[str, Any]]) -> int:
+    """Closes the first question whose agent has left a new signal, and continues the run; else the run keeps waiting."""
     from ..worker import continue_session
 
     if a.accept_new_code:
-        why = f"it waits for a person, and nobody asked about its script ({asked[0]['id']})"
-        raise Precondition(f"Cannot resume {task['key']} like that", reason=why, hint=f"turn continue {task['key']}")
+        reason = f"it waits for a person, but not because of a changed script ({asked[0]['id']})"
+        raise Precondition(
+            f"Cannot resume {task['key']} with --accept-new-code", reason=reason, hint=f"turn continue {task['key']}"
+        )
     for q in asked:
-        closed = heard(term, desk, continue_session.location_of(task, q))
+        closed = apply_signal(term, desk, continue_session.location_of(task, q))
         if closed is not None:
-            return after(a, term, desk, task, q, closed)
-    return still(a, term, task, asked[0])
+            return report(a, term, desk, task, q, closed)
+    return report_waiting(a, term, task, asked[0])
 
 
-def heard(term: Terminal, desk: Any, location: Any) -> dict[str, Any] | None:
-    """The agent finished with a person somewhere else on this machine: the question as it was closed by that, or None."""
+def apply_signal(term: Terminal, desk: Any, location: Any) -> dict[str, Any] | None:
+    """Closes the question by the signal that its agent has left since, in a session on this machine. None without one."""
     from ..display import terminal
     from ..worker import continue_session
 
     signal = continue_session.NewSignal(location)
-    said = signal.read()
-    if not continue_session.is_new(said) or not location.accepts_signal:
+    outcome = signal.read()
+    if not continue_session.is_new(outcome) or not location.accepts_signal:
         return None
-    words = f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(said) or said.text)}"
-    if said.what == "broken" or (location.needs_verdict and said.what != "ask"):
-        name = location.question["id"]
-        reason = "which cannot be understood" if said.what == "broken" else f"and {name} is for a person to judge"
-        term.say(f"{words} ({reason}). Next: turn continue {name}")
+    line = f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(outcome) or outcome.text)}"
+    name = location.question["id"]
+    if outcome.what == "broken" or (location.needs_verdict and outcome.what != "ask"):
+        reason = "which cannot be read" if outcome.what == "broken" else f"{name} needs a yes or no of a person"
+        term.say(f"{line} ({reason}). Next: turn continue {name}")
         return None
-    term.say(words)
-    closed = continue_session.settle(desk, location, said)
+    term.say(line)
+    closed = continue_session.settle(desk, location, outcome)
     signal.remove()
     return dict(closed)
 
 
-def _rewound(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
-    """Where nothing is asked: back to a step, or on from where it was."""
+def _rewind(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
+    """Makes the run ready again, from the step that the options name. Returns it unchanged if it is ready already."""
+    key = task["key"]
     try:
-        return _back(a, desk, task)
-    except IllegalMove as no:
-        hint = f"{no.hint}. To run it again from its first line: turn reopen {task['key']}"
-        raise IllegalMove(no.message.replace("Cannot rewind", "Cannot resume", 1), reason=no.reason, hint=hint) from None
-
-
-def _back(a: Namespace, desk: Any, task: dict[str, Any]) -> dict[str, Any]:
-    if a.from_ is not None:
-        return dict(desk.rewind(task["key"], a.from_.removeprefix("#"), key=a.idempotency_key))
-    if a.accept_new_code:
-        return dict(desk.rewind(task["key"], 1, spare=True, key=a.idempotency_key))
-    if task["ended_at"] or task["wake_at"]:
-        return dict(desk.rewind(task["key"], key=a.idempotency_key))
+        if a.from_ is not None:
+            return dict(desk.rewind(key, a.from_.removeprefix("#"), key=a.idempotency_key))
+        if a.accept_new_code:
+            return dict(desk.rewind(key, 1, spare=True, key=a.idempotency_key))
+        if task["ended_at"] or task["wake_at"]:
+            return dict(desk.rewind(key, key=a.idempotency_key))
+    except IllegalMove as error:
+        hint = f"{error.hint}. To run it again from its first line: turn reopen {key}"
+        message = error.message.replace("Cannot rewind", "Cannot resume", 1)
+        raise IllegalMove(message, reason=error.reason, hint=hint) from None
     return task

@@ -125,7 +125,7 @@ def update(a: Namespace) -> int:
     asked = _asked(a, "update")
     if a.verdict is not None and (fields or a.awaiting is not None):
         raise Usage("turn update: --verdict answers a question and changes nothing else", hint="Say the rest in a second update.")
-    from .questions import warn
+    from .answers import warn
 
     with connect(a) as desk:
         said: list[str] = []

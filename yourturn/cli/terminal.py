@@ -1,6 +1,6 @@
-"""A person at a terminal: lines for them, questions that they answer here, and programs that take the terminal over.
+"""Interactive terminal: prints lines, prompts for answers, runs programs such as an editor or an agent's session.
 
-With --json standard output is the program's, so everything for the person goes to standard error.
+With --json standard output carries JSON, so text for the person goes to standard error.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Terminal:
 
     @property
     def there(self) -> bool:
-        """Is somebody there to read and to type?"""
+        """True if input and output are a terminal."""
         return bool(sys.stdin and sys.stdin.isatty() and self.out and self.out.isatty())
 
     def say(self, *lines: str) -> None:
@@ -33,7 +33,7 @@ class Terminal:
         print(*lines, sep="\n", file=self.out, flush=True)
 
     def line(self, prompt: str) -> str:
-        """What was typed; '' also at the end of the input."""
+        """The typed line, stripped; '' at the end of the input."""
         print(prompt, end="", file=self.out, flush=True)
         typed = sys.stdin.readline()
         if not typed.endswith("\n"):
@@ -41,16 +41,16 @@ class Terminal:
         return typed.strip()
 
     def yes(self, prompt: str) -> bool | None:
-        """None leaves it open."""
+        """None if the person skips it."""
         while True:
-            word = self.line(f"{prompt} [y/n, Enter leaves it open] ")
-            found = verdict_of(word)
-            if not word or found is not None:
-                return found
+            word = self.line(f"{prompt} [y/n, Enter skips] ")
+            verdict = verdict_of(word)
+            if not word or verdict is not None:
+                return verdict
             self.say("Type y or n.")
 
     def run(self, words: Sequence[str], env: Mapping[str, str] | None = None, folder: Path | None = None) -> int:
-        """Let a program have the terminal. Ctrl+C is for it alone, and however it leaves the terminal, it is put right."""
+        """Runs a program in the foreground. Ctrl+C reaches only the program, and the terminal's mode is restored afterwards."""
         import signal
         import subprocess
         import termios
@@ -60,34 +60,32 @@ class Terminal:
         try:
             process = subprocess.Popen([*words], env=env, cwd=folder, stdout=self.out)
         except OSError as error:
-            raise Usage(f"{words[0]} cannot be started", reason=error.strerror or str(error)) from None
+            raise Usage(f"Cannot start {words[0]}", reason=error.strerror or str(error)) from None
         else:
             return process.wait()
         finally:
             signal.signal(signal.SIGINT, before)
             termios.tcsetattr(sys.stdin, termios.TCSADRAIN, kept)
 
-    # --- a question -----------------------------------------------------------------------------------------------------
-
     def verdict(self, q: dict[str, Any]) -> tuple[str, str] | None:
-        """Yes or no, and words; None leaves it open."""
+        """Verdict and text; None if the person skips it."""
         from ..core.answers import LABELS
 
         yes = self.yes(LABELS[q["kind"]].prompt)
         if yes is None:
             return None
-        words = self.line("Anything to say? (Enter for nothing) " if yes else "What should change, or why not? ")
+        words = self.line("Comment (Enter for none): " if yes else "What should change, or why not? ")
         return ("approved" if yes else "rejected"), words
 
     def answer(self, desk: Any, q: dict[str, Any]) -> dict[str, Any] | None:
-        """The question, answered here; None leaves it open."""
+        """Prompts until the desk accepts the answer. Returns the closed question; None if the person skips it."""
         while True:
             try:
                 if q["response_type"] == "approval":
-                    said = self.verdict(q)
-                    return None if said is None else dict(desk.answer(q["id"], None, said[1], said[0]))
+                    judged = self.verdict(q)
+                    return None if judged is None else dict(desk.answer(q["id"], None, judged[1], judged[0]))
                 word = "Your choice" if q["options"] else "Yes or no" if q["response_type"] == "boolean" else "Your answer"
-                typed = self.line(f"{word} (Enter leaves it open): ")
+                typed = self.line(f"{word} (Enter skips): ")
                 return dict(desk.answer(q["id"], typed)) if typed else None
             except Invalid as error:
                 from ..display.terminal import safe
@@ -96,15 +94,15 @@ class Terminal:
 
 
 def open_editor(term: Terminal, folder: Path) -> None:
-    """$VISUAL, $EDITOR, or a known one, on a folder."""
+    """Opens a folder with $VISUAL, $EDITOR, code or cursor."""
     import shlex
     import shutil
 
-    known = next((name for name in ("code", "cursor") if shutil.which(name)), None)
-    chosen = os.environ.get("VISUAL") or os.environ.get("EDITOR") or known
-    if not chosen:
-        raise Usage("There is no editor to open", hint="Set VISUAL or EDITOR, like: export VISUAL=code")
-    term.say(f"Opening {folder} with {chosen}")
-    code = term.run([*shlex.split(chosen), str(folder)])
-    if code:
-        term.say(f"The editor ended with exit code {code}.")
+    installed = next((name for name in ("code", "cursor") if shutil.which(name)), None)
+    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or installed
+    if not editor:
+        raise Usage("No editor is set", hint="Set VISUAL or EDITOR, like: export VISUAL=code")
+    term.say(f"Opening {folder} with {editor}")
+    exit_code = term.run([*shlex.split(editor), str(folder)])
+    if exit_code:
+        term.say(f"The editor ended with exit code {exit_code}.")

@@ -1,4 +1,4 @@
-"""`turn watch`: a run as it happens. When its agent has finished with a person somewhere on this machine, it goes on here."""
+"""`turn watch`: prints a run's events, applies new signals of its agents, and continues the run if no worker does."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 from .parser import connect
 from .terminal import Terminal
 
-LOOK = 0.5  #: seconds between two looks at the agent's signal, which has to stand still for one
-PATIENCE = 1.0  #: seconds that a ready run is left to the workers
+POLL_INTERVAL = 0.5  #: seconds; a signal file counts when it did not change for one interval
+WORKER_HEAD_START = 1.0  #: seconds for which a ready run is left to other workers
 
 
 def watch_args(p: Any) -> None:
     from .work import agent_args
 
-    p.add_argument("what", nargs="?", metavar="KEY", help="a run or a task; without it, everything")
-    p.add_argument("--only-look", action="store_true", help="read no signals, and work on nothing")
+    p.add_argument("what", nargs="?", metavar="KEY", help="a run or a task (default: all)")
+    p.add_argument("--only-look", action="store_true", help="only print: apply no signals, continue nothing")
     agent_args(p)
 
 
 def watch(a: Namespace) -> int:
     with connect(a) as desk:
         if a.what is None:
-            return _everything(a, desk)
-        found = desk.show(a.what)
-        return Watch(a, desk, found["task"] if "status" in found else found["key"]).go()
+            return _watch_all(a, desk)
+        row = desk.show(a.what)
+        return Watch(a, desk, row["task"] if "status" in row else row["key"]).run()
 
 
-def _everything(a: Namespace, desk: Any) -> int:
+def _watch_all(a: Namespace, desk: Any) -> int:
     from .. import display
 
     for event in desk.watch(desk.desk_cursor()):
@@ -44,28 +44,28 @@ class Watch:
         self.a, self.desk, self.key = a, desk, key
         self.term = Terminal(a)
         self.cursor = desk.desk_cursor()
-        self.seen: dict[str, Any] = {}  #: question -> how its agent's signal looked
-        self.told: set[Any] = set()
+        self.marks: dict[str, Any] = {}  #: question -> the mark of its agent's signal file at the last poll
+        self.reported: set[Any] = set()  #: marks of signals that close nothing
         self.ready_since: float | None = None
-        self.worked = -1  #: the version that was worked on here, and is still the same: it was told to stop
+        self.worked = -1  #: the version of the run when work on it here ended
 
-    def go(self) -> int:
+    def run(self) -> int:
         from ..display.runs import run_page
 
         task = self.desk.show(self.key)
         if not self.a.json:
             self.term.say(*run_page(task, self.key)[:-2])
         while True:
-            self._events()
+            self._print_events()
             task = self.desk.show(self.key)
             if task["ended_at"]:
-                return self._ended(task)
+                return self._finish(task)
             if not self.a.only_look and self.desk.who.is_person and task["workflow"]:
-                self._look(task)
-                self._work(task)
-            self.desk.sleep_until_due(LOOK)
+                self._apply_signals(task)
+                self._continue(task)
+            self.desk.sleep_until_due(POLL_INTERVAL)
 
-    def _events(self) -> None:
+    def _print_events(self) -> None:
         from ..display.runs import event_lines
 
         for event in self.desk.watch(self.cursor, 0.0):
@@ -77,50 +77,50 @@ class Watch:
             elif lines := event_lines(event):
                 self.term.say(*lines)
 
-    def _ended(self, task: dict[str, Any]) -> int:
+    def _finish(self, task: dict[str, Any]) -> int:
         from ..core.model import COUNTS
         from ..display.runs import run_page
 
-        self._events()
+        self._print_events()
         if not self.a.json:
             self.term.say("", *run_page(task, self.key))
         return 0 if task["state"] in COUNTS else 1
 
-    def _look(self, task: dict[str, Any]) -> None:
-        """Who writes a signal may not be through with it: it counts when it has stood still for a moment."""
+    def _apply_signals(self, task: dict[str, Any]) -> None:
+        """A signal file may still be being written, so it counts only if it is the same at two polls."""
         from ..core.errors import AlreadyClosed
         from ..display.run_facts import open_questions
         from ..worker import continue_session
-        from .runs import heard
+        from .runs import apply_signal
 
         for q in open_questions(task):
             location = continue_session.location_of(task, q)
             mark = continue_session.NewSignal(location).mark()
-            before, self.seen[q["id"]] = self.seen.get(q["id"]), mark
-            if mark is None or mark != before or mark in self.told:
+            before, self.marks[q["id"]] = self.marks.get(q["id"]), mark
+            if mark is None or mark != before or mark in self.reported:
                 continue
             try:
-                if heard(self.term, self.desk, location) is None:
-                    self.told.add(mark)
+                if apply_signal(self.term, self.desk, location) is None:
+                    self.reported.add(mark)
             except AlreadyClosed:
                 continue
 
-    def _work(self, task: dict[str, Any]) -> None:
-        """A run that can go on is the workers'; if none takes it, and its script is here, it goes on here."""
-        if task["version"] == self.worked or not self._could(task):
+    def _continue(self, task: dict[str, Any]) -> None:
+        """Works on the run here if it is ready, its script is here, and no worker has claimed it in the meantime."""
+        if task["version"] == self.worked or not self._can_continue(task):
             self.ready_since = None
             return
         now = time.monotonic()
         self.ready_since = self.ready_since or now
-        if now - self.ready_since < PATIENCE:
+        if now - self.ready_since < WORKER_HEAD_START:
             return
-        from .run import worked_on
+        from .run import work_on
 
-        self.ready_since, self.worked = None, worked_on(self.a, self.desk, self.key)["version"]
+        self.ready_since, self.worked = None, work_on(self.a, self.desk, self.key)["version"]
         if not self.a.json:
-            self.cursor = self.desk.desk_cursor()  # it was said while it happened
+            self.cursor = self.desk.desk_cursor()  # the worker has printed these events already
 
-    def _could(self, task: dict[str, Any]) -> bool:
+    def _can_continue(self, task: dict[str, Any]) -> bool:
         from ..flow import script
 
         if task["claim"] or task["awaiting"] or task["wake_at"] or task["blocked_by"]:

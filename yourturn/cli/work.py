@@ -1,4 +1,4 @@
-"""`turn work`: agents at work, in this terminal or in a log."""
+"""`turn work`: starts a worker that lets agents work on ready tasks."""
 
 from __future__ import annotations
 
@@ -17,56 +17,56 @@ from .parser import connect
 
 def _money(text: str) -> float:
     try:
-        found = float(text.removeprefix("$"))
+        amount = float(text.removeprefix("$"))
     except ValueError:
-        found = -1
-    if not 0 < found < 10**9:
-        raise ArgumentTypeError("an amount like 2.50 is wanted")
-    return found
+        amount = -1
+    if not 0 < amount < 10**9:
+        raise ArgumentTypeError(f"invalid amount {text[:20]!a}: a number like 2.50 is expected")
+    return amount
 
 
 def _count(text: str) -> int:
     digits = text.replace("_", "").lower().removesuffix("k")
     if not digits.isascii() or not digits.isdigit() or len(digits) > 12 or int(digits) == 0:
-        raise ArgumentTypeError("a whole number is wanted, 1 or more (500k is 500000)")
+        raise ArgumentTypeError(f"invalid number {text[:20]!a}: a whole number from 1 is expected (500k is 500000)")
     return int(digits) * (1000 if text.lower().endswith("k") else 1)
 
 
 def _time(option: str) -> Callable[[str], float]:
-    def read(text: str) -> float:
+    def parse(text: str) -> float:
         from ..core.fields import duration
 
-        found = duration(text, option) / 1_000_000
-        if not found:
-            raise ArgumentTypeError("a time like 90s, 30m or 2h is wanted, more than none")
-        return found
+        seconds = duration(text, option) / 1_000_000
+        if not seconds:
+            raise ArgumentTypeError(f"invalid time {text[:20]!a}: a time above zero like 90s, 30m or 2h is expected")
+        return seconds
 
-    return read
+    return parse
 
 
 def agent_args(p: Any) -> None:
-    """How agents are run."""
+    """Options about how agents run."""
     p.add_argument(
-        "--exec", metavar="CMD", dest="command", help="any command as the agent: brief on stdin, its output is the message"
+        "--exec", metavar="CMD", dest="command", help="use a command as the agent: it reads the brief and prints its message"
     )
     p.add_argument("--in-place", action="store_true", help="work in this checkout, not in a worktree; one task at a time")
     p.add_argument("--turns", type=_count, default=5, metavar="N", help="turns without a signal before a person is asked (5)")
-    p.add_argument("--timeout", type=_time("--timeout"), default=3600.0, metavar="TIME", help="for one turn of an agent (1h)")
-    p.add_argument("--silence", type=_time("--silence"), default=900.0, metavar="TIME", help="without a word from it (15m)")
+    p.add_argument("--timeout", type=_time("--timeout"), default=3600.0, metavar="TIME", help="time limit of one turn (1h)")
+    p.add_argument("--silence", type=_time("--silence"), default=900.0, metavar="TIME", help="time limit without output (15m)")
 
 
 def work_args(p: Any) -> None:
-    p.add_argument("--agent", metavar="NAME", help="only this one of [agents.NAME] (else the task's role says which)")
+    p.add_argument("--agent", metavar="NAME", help="only this agent of [agents.NAME] (default: as the task's role says)")
     agent_args(p)
     p.add_argument("--epic", metavar="KEY", help="only tasks of this epic")
-    p.add_argument("--parallel", type=_count, default=1, metavar="N", help="so many agents at a time (1)")
-    p.add_argument("--drain", action="store_true", help="end when nothing is left to take")
-    p.add_argument("--watch", action="store_true", help="wait for more work (what it does anyway without --drain)")
+    p.add_argument("--parallel", type=_count, default=1, metavar="N", help="how many agents run at the same time (1)")
+    p.add_argument("--drain", action="store_true", help="end when no task is ready")
+    p.add_argument("--watch", action="store_true", help="wait for more work (the default)")
     p.add_argument("--worker-id", metavar="W", help="this worker's name")
-    budget = p.add_argument_group("budgets: spent, it takes no more work and ends")
+    budget = p.add_argument_group("budgets (the worker claims nothing more and ends when one is spent)")
     budget.add_argument("--budget-tasks", type=_count, metavar="N")
     budget.add_argument("--budget-iterations", type=_count, metavar="N", help="turns of agents")
-    budget.add_argument("--budget-time", type=_time("--budget-time"), metavar="TIME", help="also ends what is under way")
+    budget.add_argument("--budget-time", type=_time("--budget-time"), metavar="TIME", help="also ends the agents that run then")
     budget.add_argument("--budget-tokens", type=_count, metavar="N")
     budget.add_argument("--budget-cost", type=_money, metavar="USD")
 
@@ -78,27 +78,27 @@ def work(a: Namespace) -> int:
     only = a.agent if a.command is None else None
     with connect(a) as desk:
         if a.drain and a.watch:
-            raise Usage("--drain ends when nothing is left, --watch does not", hint="Say one of them.")
+            raise Usage("turn work: --drain and --watch exclude each other")
         worker = worker_for(
             a, desk, agents, agent=only, default=default, epic=a.epic, parallel=a.parallel, drain=a.drain,
             budget=Budget(a.budget_tasks, a.budget_iterations, a.budget_time, a.budget_tokens, a.budget_cost),
             **({"name": a.worker_id} if a.worker_id else {}),
         )  # fmt: skip
         who = ", ".join(agents) or _only_runs(desk)
-        stop_when_told(worker)
+        stop_on_signal(worker)
         if a.epic:
-            desk.show(a.epic)  # before anything is promised
+            desk.show(a.epic)  # raises NotFound before the worker's first line
         if not a.json:
             print(f"Worker {worker.name}: {who}. Ctrl+C stops it.", flush=True)
-        why = worker.run()
-        done = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
-        said = {"ended": why, "ended_code": worker.ended_code, "results": done, "spent": worker.budget.spent}
-        parser.show(a, said, lambda: _goodbye(why, worker))
+        reason = worker.run()
+        results = [{"task": key, "outcome": result.what, "words": result.words} for key, result in worker.results]
+        report = {"ended": reason, "ended_code": worker.ended_code, "results": results, "spent": worker.budget.spent}
+        parser.show(a, report, lambda: _summary(reason, worker))
         return YourturnError.exit_code if worker.trouble else 0
 
 
 def _agents(a: Namespace) -> tuple[dict[str, Any], str]:
-    """Those that take tasks, and the one for tasks that name none."""
+    """Agents by name, and the name of the default one, which takes tasks without a role."""
     from ..config import file
     from ..worker.agents import agent_for, exec_agent
 
@@ -106,15 +106,15 @@ def _agents(a: Namespace) -> tuple[dict[str, Any], str]:
         name = a.agent or "exec"
         return {name: exec_agent(a.command, name, Path.cwd())}, name
     config = file()
-    named = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
-    agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else named)}
+    configured = list(config.get("agents", {})) if isinstance(config.get("agents"), dict) else []
+    agents = {name: agent_for(name, config, Path.cwd()) for name in ([a.agent] if a.agent else configured)}
     if not agents:
         return {}, "worker"
     return agents, a.agent or (next(iter(agents)) if len(agents) == 1 or "coder" not in agents else "coder")
 
 
 def _only_runs(desk: Any) -> str:
-    """Without any agent a worker takes runs only, if there are some: their scripts may call none. What is said of that."""
+    """A worker without agents takes only runs, whose scripts may need none. Raises if there are no runs either."""
     from ..config import file
     from ..worker.agents import agent_for
 
@@ -125,7 +125,7 @@ def _only_runs(desk: Any) -> str:
 
 
 def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> Any:
-    """A worker as the options say. What they leave open, other commands have the same."""
+    """A worker with the options of the command line."""
     from ..config import file, where
     from ..worker.agents import agent_for, exec_agent
     from ..worker.progress import ProgressDisplay
@@ -136,21 +136,21 @@ def worker_for(a: Namespace, desk: Any, agents: dict[str, Any], **more: Any) -> 
         address = str(Path(address).resolve())
     live = sys.stdout.isatty() and not a.json and os.environ.get("TERM") != "dumb"
     command, here = getattr(a, "command", None), Path.cwd()
-    chosen = {"in_place": "in_place", "turns": "turns", "time_limit": "timeout", "silence_limit": "silence"}
+    options = {"in_place": "in_place", "turns": "turns", "time_limit": "timeout", "silence_limit": "silence"}
     return Worker(
         desk, agents, ProgressDisplay(sys.stderr if a.json else sys.stdout, live), address, root=here, logs=_logs(address),
         find=lambda name: exec_agent(command, name, here) if command else agent_for(name, file(), here),
-        **{name: getattr(a, option) for name, option in chosen.items() if hasattr(a, option)}, **more,
+        **{name: getattr(a, option) for name, option in options.items() if hasattr(a, option)}, **more,
     )  # fmt: skip
 
 
-def _goodbye(why: str, worker: Any) -> list[str]:
+def _summary(reason: str, worker: Any) -> list[str]:
     from ..worker.budget import dollars
 
     counts = worker.counts
-    told = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
+    tasks = ", ".join(f"{count} {what}" for what, count in counts.items()) or "no task"
     cost = f", {dollars(worker.budget.spent['cost'])}" if worker.budget.spent["cost"] else ""
-    lines = [f"Ended: {why}. {told}{cost}."]
+    lines = [f"Ended: {reason}. {tasks}{cost}."]
     if "waiting" in counts:
         lines.append("Next: turn inbox")
     elif worker.next:
@@ -165,19 +165,19 @@ def _logs(address: str) -> Path:
     return Path(home, "yourturn", "logs")
 
 
-def stop_when_told(worker: Any) -> None:
-    """The first time gently, the second time at once: agents die with their worker."""
+def stop_on_signal(worker: Any) -> None:
+    """The first SIGINT or SIGTERM lets agents end their turns; the second ends the process, and agents die with it."""
     import threading
     from queue import SimpleQueue
 
-    told: SimpleQueue[int] = SimpleQueue()  # the only thing that a handler may touch: whoever it interrupts may hold a lock
+    signals: SimpleQueue[int] = SimpleQueue()  # reentrant: a handler may interrupt code that holds a lock
 
-    def listen() -> None:
-        told.get()
-        worker.progress.report("", "Stopping: agents may end their turn. Once more ends it at once.")
+    def stop() -> None:
+        signals.get()
+        worker.progress.report("", "Stopping: agents may end their turn. Ctrl+C again stops at once.")
         worker.stop()
-        os._exit(128 + told.get())
+        os._exit(128 + signals.get())
 
-    threading.Thread(target=listen, daemon=True).start()
+    threading.Thread(target=stop, daemon=True).start()
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda number, _: told.put(number))
+        signal.signal(number, lambda number, _: signals.put(number))

@@ -49,7 +49,7 @@ def next_steps(t: dict[str, Any], effects: dict[str, list[dict[str, Any]]] | Non
 #: The command of each verb; and the command to suggest where no verb is possible, by state.
 _COMMANDS = {
     "vet": "turn vet {key}", "claim": "turn claim {key}", "resolve": "turn resolve {key}",
-    "reopen": "turn reopen {key}", "wake": "turn wake {key}", "close": "turn close {key} (it only carried the question)",
+    "reopen": "turn reopen {key}", "wake": "turn wake {key}", "close": "turn close {key} (it existed only for the question)",
     "create": 'turn create "…" --parent {key}', "decompose": 'turn decompose {key} --child "…" --child "…"',
 }  # fmt: skip
 _WITHOUT_VERB = {"blocked": "turn tree {key}", "working": "turn log {key}", "review": "turn show {key}", "done": "turn log {key}"}
