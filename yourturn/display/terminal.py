@@ -47,9 +47,9 @@ def dim(text: str) -> str:
 
 
 def width() -> int:
-    """Columns of the terminal; 10,000 if the output is not a terminal."""
+    """Columns of the terminal, 80 if it reports no size (a container, a script); 10,000 if the output is not a terminal."""
     try:
-        return os.get_terminal_size(sys.stdout.fileno()).columns
+        return os.get_terminal_size(sys.stdout.fileno()).columns or 80
     except (OSError, ValueError):
         return 10_000
 
