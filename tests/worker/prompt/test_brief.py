@@ -17,7 +17,7 @@ from yourturn.core.rules import KINDS, SIGNALS
 from yourturn.testing import FakeClock
 from yourturn.worker import read_marks
 from yourturn.worker.prompt.brief import TOTAL, answers, brief, informed, role_text
-from yourturn.worker.prompt.quoting import inline, plain, quote, say, size
+from yourturn.worker.prompt.quoting import inline, is_plain, labelled, quoted, size
 from yourturn.worker.signals import outcomes
 
 SECTIONS = ("## The task", "## Handoff Signals", "## Ask or assume")
@@ -398,11 +398,11 @@ def test_whatever_is_written_is_no_signal(text: str) -> None:
 
 @given(TEXTS)
 def test_a_plain_text_is_one_harmless_line(text: str) -> None:
-    said = say("label:", text)
+    said = labelled("label:", text)
     first, *rest = said.split("\n")
     assert first.startswith("label:")
     assert all(line == "" or line.startswith(">") for line in rest)
-    if plain(text):
+    if is_plain(text):
         assert said == f"label: {text.strip()}"
     assert len(inline(text).splitlines()) <= 1
 
@@ -435,7 +435,7 @@ def test_the_newest_are_kept() -> None:
 
 @given(st.text(min_size=1, max_size=3000), st.integers(200, 2000))
 def test_a_cut_is_in_the_middle_and_says_so(text: str, room: int) -> None:
-    shown = quote(text, room, "PROJ-1")
+    shown = quoted(text, room, "PROJ-1")
     assert size(shown) <= room + 120
     own = [line for line in shown.split("\n") if not line.startswith(">")]
     if own:
@@ -446,9 +446,9 @@ def test_a_cut_is_in_the_middle_and_says_so(text: str, room: int) -> None:
 
 def test_a_cut_keeps_both_ends() -> None:
     lines = [f"line {n}" for n in range(1000)]
-    shown = quote("\n".join(lines), 500, "PROJ-1")
+    shown = quoted("\n".join(lines), 500, "PROJ-1")
     assert shown.startswith("> line 0\n> line 1\n") and shown.endswith("> line 999")
-    assert quote("a" * 5000 + "END", 500).endswith("aEND")
+    assert quoted("a" * 5000 + "END", 500).endswith("aEND")
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------

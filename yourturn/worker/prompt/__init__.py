@@ -1,1 +1,1 @@
-"""What an agent is told: brief, instructions, quoted text."""
+"""The prompts of agents: brief, instructions, quoted texts."""

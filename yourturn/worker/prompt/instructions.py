@@ -1,6 +1,6 @@
-"""What every agent is told: how to end a turn, and when to ask. The rows of the signal table come from the rules.
+"""The instructions for every agent: how to end a turn, and when to ask. The rows of the signal table come from the rules.
 
-Tags stand in backticks and the JSON has no real status, so that an agent that repeats this page has said nothing.
+Tags are in backticks and the JSON has no real status, so that an agent that repeats this page gives no signal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from .quoting import inline
 
 WAYS = ("promise", "json", "file", "cli", "mcp")
 
-#: kind -> (what stands behind the colon, when to use it)
+#: kind -> (the text after the colon, when to use it)
 _WHEN = {
     "approval": ("what to sign off", "it is finished and a person should sign it off: security, migrations, public interfaces"),
     "input": ("your question", "you need a fact or a decision that only a person has"),
@@ -22,7 +22,7 @@ _WHEN = {
 }  # fmt: skip
 
 _THEN = {"done": "the task is done", "back": "back to you", "cancelled": "the task is cancelled", "refused": "not possible"}
-#: In a step of a run: what does not come back to the agent goes to the script.
+#: The same in a step of a run, where the script decides.
 _THEN_IN_A_RUN = {
     "done": "your step is done", "back": "back to you", "cancelled": "your step ends as REJECTED, and the script decides",
     "refused": "back to you",
@@ -40,7 +40,7 @@ Write the tag as plain text: inside backticks, a code block or a quote it does n
 that this page is not taken for your word.) The text may have several lines. Instead of words it may be a JSON object with the
 fields of a question, as below."""
 
-#: The fields of a question, in a result, a signal file or a tag: (names, what they say).
+#: The fields of a question, in a result, a signal file or a tag: (names, meaning).
 _FIELDS = (
     (("question",), "what you ask; `question_context`: what the person has to know for it"),
     (("options",), 'words, or `{"id", "label", "description"}`; `allow_other`: or other words; `multi`: several'),

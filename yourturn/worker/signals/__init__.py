@@ -1,1 +1,1 @@
-"""What an agent's last message means."""
+"""Signals: how an agent ends its turn, in a message or a file."""

@@ -1,112 +1,112 @@
-"""The questions in a result: what an object whose status asks says to the person, and how it wants to be asked.
+"""The questions in a result whose status asks: their texts, options and context.
 
     {"status": "needs_input", "question": "JWT or sessions?", "options": ["jwt", "sessions"], "reviewer": "ana"}
     {"status": "needs_input", "summary": "The model is there.", "questions": ["Which port?", {"question": "Which region?", …}]}
 
-camelCase and snake_case mean the same. What is no field of a question is context. What does not fit raises Invalid.
+camelCase and snake_case are the same. Fields that do not belong to a question become context. Invalid values raise Invalid.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.actions import MANY, VERBS
+from ...core.actions import VERBS
 from ...core.canonical_json import dumps
 from ...core.errors import Invalid
 from ...core.field_text import snake
 from ...core.rules import REASONS
 
-#: How a question may be asked, beside its text, kind and context: of one question, and of all in a result.
+#: The fields of a question beside text, kind and context: of one question, and of all questions in a result.
 OWN = ("options", "default", "response_type", "multi", "allow_other")
 COMMON = ("reviewer", "confidence", "timeout", "on_timeout", "urgency")
 FIELDS = (*OWN, *COMMON)
 _CONTEXT = ("question_context", "context")
 _TOOLS = {"timeout_minutes": "timeout", "default_response": "default"}
 _KNOWN = {*FIELDS, *_CONTEXT, "questions"}
-#: Up to here what a result says about all of its questions goes with each of them.
+#: Longest context of a result, in characters of JSON, that is copied to each of its questions.
 _SHORT = 10_000
 
 Question = dict[str, Any]
 
 
-def asked(found: dict[str, Any], kind: str, reason: str | None, texts: tuple[str, ...]) -> list[Question]:
-    """All questions, as arguments of `flag`. The text of the first is empty where nothing is asked in words."""
-    given = _snake(found)
-    listed = given.pop("questions", None)
+def read_questions(result: dict[str, Any], kind: str, reason: str | None, texts: tuple[str, ...]) -> list[Question]:
+    """All questions, as arguments of `flag`. The text of the first is empty if the result has none."""
+    fields = _snake(result)
+    listed = fields.pop("questions", None)
     if listed is not None and not isinstance(listed, list):
         raise Invalid("questions must be a list")
-    code = given.get("reason") if given.get("reason") in REASONS else None
-    used = [name for name in texts if isinstance(given.get(name), str) and given[name].strip()]
-    if code and len(used) > 1:
-        used.remove("reason")
+    code = fields.get("reason") if fields.get("reason") in REASONS else None
+    names = [name for name in texts if isinstance(fields.get(name), str) and fields[name].strip()]
+    if code and len(names) > 1:
+        names.remove("reason")
     if listed:
-        used = [name for name in used if name == "question"]
-    text = given.pop(used[0]).strip() if used else ""
-    fields = _taken(given, FIELDS)
-    context = _context(given, ("status", *(("reason",) if code else ())))
-    common = {"kind": kind, "reason": code or reason, **{n: fields.pop(n) for n in COMMON if n in fields}}
+        names = [name for name in names if name == "question"]
+    text = fields.pop(names[0]).strip() if names else ""
+    options = _pop(fields, FIELDS)
+    context = _context(fields, ("status", *(("reason",) if code else ())))
+    common = {"kind": kind, "reason": code or reason, **{n: options.pop(n) for n in COMMON if n in options}}
     entries = [_entry(entry) for entry in listed or ()]
     if text or not entries:
-        entries = [{"text": text, **fields}, *(entry for entry in entries if entry["text"] != text)]
-    elif fields and len(entries) > 1:
-        raise Invalid(f"{' and '.join(fields)} beside several questions: which is meant?", hint="Write it into that question.")
+        entries = [{"text": text, **options}, *(entry for entry in entries if entry["text"] != text)]
+    elif options and len(entries) > 1:
+        raise Invalid(f"{' and '.join(options)} beside several questions: which is meant?", hint="Write it into that question.")
     else:
-        entries[0] = {**fields, **entries[0]}
+        entries[0] = {**options, **entries[0]}
     shared = [context if n == 0 or len(dumps(context)) <= _SHORT else {} for n in range(len(entries))]
-    return [_checked({**common, **entry}, more) for entry, more in zip(entries, shared, strict=True)]
+    return [_check({**common, **entry}, more) for entry, more in zip(entries, shared, strict=True)]
 
 
-def _snake(found: dict[str, Any]) -> dict[str, Any]:
-    """With the names of known fields as we write them, and without what is empty."""
-    found = _renamed(found)
-    names = {name: snake(name) if snake(name) in _KNOWN and snake(name) not in found else name for name in found}
-    return {names[name]: value for name, value in found.items() if value not in (None, "", [], {})}
+def _snake(result: dict[str, Any]) -> dict[str, Any]:
+    """The fields that are not empty, with the known names in snake_case."""
+    result = _renamed(result)
+    names = {name: snake(name) if snake(name) in _KNOWN and snake(name) not in result else name for name in result}
+    return {names[name]: value for name, value in result.items() if value not in (None, "", [], {})}
 
 
-def _renamed(found: dict[str, Any]) -> dict[str, Any]:
-    """A result may call its fields as the tool `ask_question` does."""
-    given = dict(found)
-    for name, value in found.items():
-        ours = _TOOLS.get(snake(name))
-        if ours and ours not in found:
-            del given[name]
-            minutes = ours == "timeout" and isinstance(value, int | float) and not isinstance(value, bool)
-            given[ours] = value * 60 if minutes else value
-    return given
+def _renamed(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with the argument names of the tool `ask_question` replaced."""
+    renamed = dict(result)
+    for name, value in result.items():
+        field = _TOOLS.get(snake(name))
+        if field and field not in result:
+            del renamed[name]
+            minutes = field == "timeout" and isinstance(value, int | float) and not isinstance(value, bool)
+            renamed[field] = value * 60 if minutes else value
+    return renamed
 
 
-def _taken(given: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
-    return {name: given.pop(name) for name in names if name in given}
+def _pop(fields: dict[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: fields.pop(name) for name in names if name in fields}
 
 
-def _context(given: dict[str, Any], without: tuple[str, ...]) -> dict[str, Any]:
-    """What the person has to know for it, first; then everything else that was said."""
-    found: dict[str, Any] = {}
-    for value in _taken(given, _CONTEXT).values():
+def _context(fields: dict[str, Any], excluded: tuple[str, ...]) -> dict[str, Any]:
+    """The context: the given one first, then all other fields."""
+    context: dict[str, Any] = {}
+    for value in _pop(fields, _CONTEXT).values():
         if isinstance(value, dict):
-            found |= value
+            context |= value
         else:
-            found["text"] = f"{found['text']}\n{value}" if "text" in found else value
-    return {**found, **{name: value for name, value in given.items() if name not in without}}
+            context["text"] = f"{context['text']}\n{value}" if "text" in context else value
+    return {**context, **{name: value for name, value in fields.items() if name not in excluded}}
 
 
 def _entry(entry: Any) -> Question:
-    """One of `questions`: words, or an object like a result of its own."""
+    """One of `questions`: a text, or an object like a result."""
     if isinstance(entry, str):
         entry = {"question": entry}
     if not isinstance(entry, dict):
         raise Invalid("questions must be texts or objects")
-    given = _snake(entry)
-    text = given.pop("question", None) or given.pop("text", None)
+    fields = _snake(entry)
+    text = fields.pop("question", None) or fields.pop("text", None)
     if not isinstance(text, str) or not text.strip():
         raise Invalid("One of the questions has no text")
-    named = {"kind": given.pop("kind")} if "kind" in given else {}
-    if given.get("reason") in REASONS:
-        named["reason"] = given.pop("reason")
-    return {"text": text.strip(), **named, **_taken(given, FIELDS), "context": _context(given, ())}
+    codes = {"kind": fields.pop("kind")} if "kind" in fields else {}
+    if fields.get("reason") in REASONS:
+        codes["reason"] = fields.pop("reason")
+    return {"text": text.strip(), **codes, **_pop(fields, FIELDS), "context": _context(fields, ())}
 
 
-def _checked(question: Question, shared: dict[str, Any]) -> Question:
+def _check(question: Question, shared: dict[str, Any]) -> Question:
     own = question.pop("context", None) or {}
     more = {name: value for name, value in shared.items() if name not in own}
     if "text" in own and "text" in shared:
@@ -116,6 +116,3 @@ def _checked(question: Question, shared: dict[str, Any]) -> Question:
         if value is not None and (name != "text" or value):
             VERBS["flag"].args[name](name, value)
     return {name: value for name, value in question.items() if value is not None}
-
-
-__all__ = ["COMMON", "FIELDS", "MANY", "OWN", "asked"]

@@ -1,7 +1,7 @@
-"""The signal file of one turn: what an agent wrote during it, read once.
+"""The signal file of a turn: what the agent wrote during the turn, read once.
 
-The agent can put anything there, so it is only opened if it is a file, without waiting, and never read further than a signal
-can be long.
+The agent can put anything at the path, so it is read only if it is a regular file, without blocking, and up to the longest
+signal.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from .outcomes import LIMIT
 
 class SignalFile:
     def __init__(self, path: Path, *, new: bool = False) -> None:
-        """`new`: what lies there already counts, too."""
+        """`new`: an existing file counts, too."""
         self.path = path
         self._before = None if new else self.mark()
 
     def read(self, *, keep: bool = False) -> bytes | None:
-        """What was written since; None if nothing was."""
+        """The content, if the file was written since; else None."""
         if self.mark() == self._before:
             return None
         try:
@@ -47,7 +47,7 @@ class SignalFile:
 
     def mark(self) -> tuple[int, int] | None:
         try:
-            found = self.path.stat()
+            status = self.path.stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size
+        return status.st_mtime_ns, status.st_size
