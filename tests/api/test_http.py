@@ -10,7 +10,7 @@ import pytest
 
 from tests.fixtures.server import other_workspace
 from yourturn.api import examples
-from yourturn.api.handlers import DEEDS
+from yourturn.api.handlers import VERB_ROUTES
 from yourturn.api.openapi import document
 
 
@@ -289,7 +289,7 @@ def test_the_document_is_complete(site):
     for route in (
         "/api/tasks", "/api/tasks/{key}", "/api/tasks/{key}/questions", "/api/questions", "/api/questions/pending", "/api/questions/{id}",
         "/api/questions/{id}/answer", "/api/questions/{id}/cancel", "/api/events", "/api/stats", "/metrics", "/api/jobs/{id}/questions",
-        *(f"/api/tasks/{{key}}/{verb}" for verb in DEEDS),
+        *(f"/api/tasks/{{key}}/{verb}" for verb in VERB_ROUTES),
     ):  # fmt: skip
         assert route in paths, route
     for path, methods in paths.items():

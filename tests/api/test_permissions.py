@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fixtures.server import ROLES, other_workspace
-from yourturn.api.handlers import DEEDS
+from yourturn.api.handlers import VERB_ROUTES
 from yourturn.api.route_table import rows
 from yourturn.api.rpc import HERE, methods
 from yourturn.client import Client
@@ -54,8 +54,8 @@ def test_every_route_has_a_row(sqlite_site):
     for row in table.values():
         if not row.operation.startswith("{"):
             assert row.operation in permissions.NEEDS, row.path
-    assert {verb for _, verb in TRANSITIONS if permissions.NEEDS[verb] != "system"} - {"create", "import"} <= set(DEEDS)
-    assert set(DEEDS) <= set(permissions.NEEDS)
+    assert {verb for _, verb in TRANSITIONS if permissions.NEEDS[verb] != "system"} - {"create", "import"} <= set(VERB_ROUTES)
+    assert set(VERB_ROUTES) <= set(permissions.NEEDS)
 
 
 def test_a_route_without_a_row_fails(tmp_path):
@@ -100,11 +100,11 @@ def requests(key: str, question: str):
         if row.path in ("/api/events", "/api/changes"):
             path += "?seconds=0" if "changes" in path else "?task=" + key
         if "{action}" in row.path:
-            for verb in DEEDS:
+            for verb in VERB_ROUTES:
                 body = _DEED.get(verb, {})
-                if "text" in DEEDS[verb].takes:
+                if "text" in VERB_ROUTES[verb].takes:
                     body = {"text": "x", **body}
-                if "needs" in DEEDS[verb].takes:
+                if "needs" in VERB_ROUTES[verb].takes:
                     body = {"needs": [key]}
                 yield verb, "POST", path.replace("{action}", verb), body
         elif "{method}" in row.path:

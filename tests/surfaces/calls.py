@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from tests import forked_commands
 from tests.fixtures.server import Site
 from tests.surfaces.argument_values import ACTION, CODER, TASK, Scene
-from yourturn.api.handlers import DEEDS
+from yourturn.api.handlers import VERB_ROUTES
 from yourturn.cli.command_table import COMMANDS
 from yourturn.client import Client
 from yourturn.client.remote import RemoteClient
@@ -270,7 +270,7 @@ SAID = frozenset(VERBS) - NOWHERE.keys()
 SURFACES: dict[str, tuple[Say, frozenset[str]]] = {
     "python": (python, SAID),
     "remote": (remote, SAID),
-    "http": (http, frozenset({"create", *DEEDS})),
+    "http": (http, frozenset({"create", *VERB_ROUTES})),
     "jobs": (jobs, frozenset({"ask", "answer"})),
     "command": (command, frozenset(v for v in SAID if v.replace("_", "-") in COMMANDS or v.partition("_")[0] in ("dep", "project", "user", "token"))),
     "mcp": (mcp, frozenset({"ask", *_TOOLS})),

@@ -1,4 +1,4 @@
-"""Tasks, questions and what is around them. Each handler says one thing to the client and shows what came of it."""
+"""Handlers of tasks, questions and administration: each calls one method of the client and returns its reply."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from ..core import fields as f
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.model import PENDING
+from ..core.permissions import GRANTS, NEEDS
 from ..core.references import QUESTION
-from ..core.task_fields import UPDATES
+from ..core.rules import ADMIN_VERBS
+from ..core.task_fields import TASK_FIELDS, UPDATES
 from . import jobs
 from .request import CLAIM, Answer, Call, page
 from .route_table import ALIASES
@@ -49,8 +51,8 @@ def list_tasks(call: Call) -> Answer:
         filters["priority"] = call.number("priority", 0, 4, 2)
     if call.query.get("ready") in ("", "1", "true", "yes"):
         filters["workable"] = True
-    found = call.client.list(after=call.text("cursor"), limit=limit, **filters)
-    return Answer(page(found, limit, "tasks", "key"))
+    tasks = call.client.list(after=call.text("cursor"), limit=limit, **filters)
+    return Answer(page(tasks, limit, "tasks", "key"))
 
 
 def create_task(call: Call) -> Answer:
@@ -62,8 +64,8 @@ def create_task(call: Call) -> Answer:
     for name in ("parent", "project"):
         if name in body and not isinstance(body[name], str):
             raise Invalid(f"{name} must be text")
-    made = call.client.create(title, depends_on=needs, key=call.key, **body)
-    return Answer(made, 201, (("Location", f"/api/tasks/{made['key']}"),))
+    task = call.client.create(title, depends_on=needs, key=call.key, **body)
+    return Answer(task, 201, (("Location", f"/api/tasks/{task['key']}"),))
 
 
 def show_task(call: Call) -> Answer:
@@ -71,124 +73,121 @@ def show_task(call: Call) -> Answer:
 
 
 def _task(call: Call) -> dict[str, Any]:
-    """A task, not a question: their names differ, and so do their routes."""
-    found = call.client.show(call.path["key"])
-    if "key" not in found:
+    """The task of the path. A question has another route."""
+    task = call.client.show(call.path["key"])
+    if "key" not in task:
         raise NotFound(f"There is no task {call.path['key'][:60]}", hint="A question is at /api/questions/…")
-    return found
+    return task
 
 
 def task_events(call: Call) -> Answer:
     call.only("cursor", "limit")
     limit = call.limit()
-    found = call.client.history(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
-    return Answer(page(found, limit, "events", "seq"))
+    events = call.client.history(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
+    return Answer(page(events, limit, "events", "seq"))
 
 
 def task_output(call: Call) -> Answer:
     call.only("cursor", "limit")
     limit = call.limit()
-    found = call.client.output(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
-    return Answer(page(found, limit, "lines", "id"))
+    lines = call.client.output(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
+    return Answer(page(lines, limit, "lines", "id"))
 
 
 # --- every verb -------------------------------------------------------------------------------------------------------
 
 
-class Deed(NamedTuple):
-    """How a verb is said: the client's method, the names of what it takes, and under which the claim's token goes."""
+class VerbRoute(NamedTuple):
+    """How a verb in a path is called: the client's method, the fields of the body, and the parameter of the claim's token."""
 
     method: str
-    takes: tuple[str, ...] = ()
+    takes: dict[str, f.Checker[Any]]
+    needs: tuple[str, ...]
     claim: str = ""
-    shows: str = "task"  #: task, question or both (a task and a claim)
 
 
-def _deed(verb: str, method: str = "", shows: str = "task", more: tuple[str, ...] = ()) -> Deed:
-    """Everything that the verb takes and the client's method can be told; a field that a task gets is one here, too."""
-    params = signature(getattr(Client, method or verb)).parameters
-    anything = any(p.kind is p.VAR_KEYWORD for p in params.values())
-    known = UPDATES if verb == "update" else VERBS[verb].args
-    names = [name for name in known if (anything or name in params) and name not in ("claim", "secret")]
-    names += [name for name in ("worker",) if name in params and name not in names]
-    claim = next((name for name in ("proof", "claim") if name in params and "claim" in VERBS[verb].args), "")
-    return Deed(method or verb, (*names, *more), claim, shows)
+def _route(verb: str) -> VerbRoute:
+    """A body has what both the verb and the client's method take; where the method takes any field, all that the verb takes."""
+    row = VERBS[verb]
+    method = row.method or verb
+    own = signature(getattr(Client, method)).parameters
+    parameters = list(own.values())[2:]  # without self and the task
+    names = {p.name for p in parameters}
+    is_open = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    args = {name: check for name in UPDATES if (check := TASK_FIELDS[name].check)} if verb == "update" else row.args
+    takes = {name: check for name, check in args.items() if (is_open or name in names) and name not in ("claim", "secret")}
+    takes |= {name: check for name, check in _ALSO.items() if name in names and name not in takes}
+    claim = next((name for name in ("proof", "claim") if name in own and "claim" in row.args), "")
+    needs = tuple(p.name for p in parameters if p.default is p.empty and p.kind in (p.POSITIONAL_OR_KEYWORD, p.VAR_POSITIONAL))
+    return VerbRoute(method, takes, needs, claim)
 
 
-_OTHER_NAMES = {"dep_add": "depend", "dep_remove": "undepend", "step": "record"}
-_SHOWS = {"claim": "both", **dict.fromkeys(("ask", "answer", "withdraw", "use", "assign"), "question")}
-_MORE = {"use": ("action",), "dep_add": ("needs",), "dep_remove": ("needs",)}
+#: Parameters of methods that the verb calls otherwise.
+_ALSO = {"worker": f.name, "action": f.anything}
 
-#: A task's verb in the path, how it is said.
-DEEDS: dict[str, Deed] = {
-    verb: _deed(verb, _OTHER_NAMES.get(verb, ""), _SHOWS.get(verb, "task"), _MORE.get(verb, ()))
-    for verb in (
-        "vet", "claim", "heartbeat", "release", "park", "complete", "fail", "decompose", "ask", "flag", "answer", "approve", "reject",
-        "withdraw", "use", "assign", "hand_back", "resolve", "accept", "stop", "cancel", "close", "defer", "wake", "reopen", "note",
-        "update", "dep_add", "dep_remove", "step", "rewind",
-    )
-}  # fmt: skip
-
-#: What a method wants as text; everything else is checked where the verb is said.
-_TEXTS = ("reason", "text", "summary", "details", "reviewer", "by", "digest", "worker", "claim", "verdict", "failure", "kind")
-_NEEDED = {
-    "claim": ("worker",), "decompose": ("children",), "ask": ("text",), "flag": ("text",), "use": ("by",), "assign": ("reviewer",),
-    "note": ("text",), "dep_add": ("needs",), "dep_remove": ("needs",),
-}  # fmt: skip
+#: By the name in the path: every verb about an existing task that people or agents may use.
+VERB_ROUTES: dict[str, VerbRoute] = {
+    verb: _route(verb) for verb in VERBS if NEEDS[verb] != "system" and verb not in ADMIN_VERBS and verb not in ("create", "import")
+}
 
 
 def act(call: Call) -> Answer:
     action = ALIASES.get(call.path["action"], call.path["action"]).replace("-", "_")
-    deed = DEEDS.get(action)
-    if deed is None:
-        raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(DEEDS)}.")
-    return Answer(said(call, action, call.path["key"], of="task"))
+    if action not in VERB_ROUTES:
+        raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(VERB_ROUTES)}.")
+    return Answer(call_verb(call, action, call.path["key"], subject="task"))
 
 
-def said(call: Call, action: str, named: str, of: str = "question") -> Any:
-    """Say a verb with what stands in the body. A question was compared with If-Match before."""
-    deed = DEEDS[action]
-    body = call.body(*deed.takes, *(["claim"] if deed.claim else []))
-    if deed.claim and CLAIM in call.headers:
+def call_verb(call: Call, action: str, named: str, subject: str = "question") -> Any:
+    """Call a verb with the fields of the body. The caller compares a question with If-Match."""
+    route = VERB_ROUTES[action]
+    body = call.body(*route.takes, *(["claim"] if route.claim else []))
+    if route.claim and CLAIM in call.headers:
         body.setdefault("claim", call.headers[CLAIM])
-    for name in _TEXTS:
-        if name in body and not isinstance(body[name], str):
+    _check_body(action, route, body)
+    args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
+    target: Any = named
+    if action == "step":
+        target = {"task": named, "token": body.pop("claim", "")}
+    elif "claim" in body:
+        body[route.claim] = body.pop("claim")
+    client = call.expecting() if subject == "task" else call.client
+    reply = getattr(client, route.method)(target, *args, key=call.key, **body)
+    return call.client.show(named) if reply is None else reply
+
+
+def _check_body(action: str, route: VerbRoute, body: dict[str, Any]) -> None:
+    """What the client would convert before the verb's own checks."""
+    for name, value in body.items():
+        schema = route.takes[name].schema if name in route.takes else {"type": "string"}
+        if name == "until" and not isinstance(value, str):
+            raise Invalid("until must be a time", hint="Like 2d or 2026-12-24T18:00Z.")
+        if schema.get("type") == "string" and name != "to" and not isinstance(value, str):
             raise Invalid(f"{name} must be text")
-    for name in _NEEDED.get(action, ()):
+        if schema.get("type") == "array" and name not in ("labels", "needs") and not isinstance(value, list):
+            raise Invalid(f"{name} must be a list")
+    for name in route.needs:
         if name not in body:
             raise Invalid(f"{action} needs {'an' if name[0] in 'aeiou' else 'a'} {name}")
-    for name in ("steps", "children", "options", "issues", "also"):
-        if name in body and not isinstance(body[name], list):
-            raise Invalid(f"{name} must be a list")
     if action == "answer" and not body.keys() & {"value", "text", "verdict", "signal"}:
         raise Invalid("An answer needs a value, a text or a verdict")
     if action == "answer" and body.keys() <= {"text", "restart"} and not body["text"].strip():
         raise Invalid("text must not be empty", hint="The question is still open.")
     if action == "update" and not body.keys() - {"claim"}:
-        raise Invalid("Nothing to update was given", hint=f"Give one of: {', '.join(deed.takes)}.")
-    if "until" in body and not isinstance(body["until"], str):
-        raise Invalid("until must be a time", hint="Like 2d or 2026-12-24T18:00Z.")
+        raise Invalid("Nothing to update was given", hint=f"Give one of: {', '.join(route.takes)}.")
     if "to" in body:
         body["to"] = str(body["to"])
-    args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
-    if action == "step":
-        args, named = [], {"task": named, "token": body.pop("claim", "")}  # type: ignore[assignment]
-    elif "claim" in body:
-        body[deed.claim] = body.pop("claim")
-    key, client = named, call.expecting() if of == "task" else call.client
-    found = getattr(client, deed.method)(named, *args, key=call.key, **body)
-    return call.client.show(key) if found is None else found
 
 
 def _names(value: Any, field: str) -> list[str]:
-    found = [value] if isinstance(value, str) else value
-    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+    keys = [value] if isinstance(value, str) else value
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
         raise Invalid(f"{field} must be keys of tasks")
-    return found
+    return keys
 
 
 def claim_next(call: Call) -> Answer:
-    """The next task and a claim on it; null where there is nothing to do."""
+    """Claim the next task; null if there is none."""
     body = call.body("worker", "project", "epic", "role", "host", "lease")
     for name in ("worker", "project", "epic", "role", "host"):
         if name in body and not isinstance(body[name], str):
@@ -208,11 +207,11 @@ def list_questions(call: Call) -> Answer:
     if status not in ("pending", "answered", "timeout", "cancelled", "all"):
         raise Invalid(f"There is no status {status[:40]!a}", hint="Choose one of: pending, answered, timeout, cancelled, all.")
     filters = {name: call.text(name) for name in ("reviewer", "urgency") if call.text(name) is not None}
-    found = call.client.inbox(
+    questions = call.client.inbox(
         status=status, kind=call.text("kind"), project=call.text("project"), task=call.text("task"), after=call.text("cursor"),
         limit=limit, mine=_flag(call, "mine"), **filters,
     )  # fmt: skip
-    return Answer(page(found, limit, "questions", "id"))
+    return Answer(page(questions, limit, "questions", "id"))
 
 
 def _flag(call: Call, name: str) -> bool:
@@ -225,8 +224,8 @@ def task_questions(call: Call) -> Answer:
 
 
 def ask_about(call: Call) -> Answer:
-    made = said(call, "ask", call.path["key"], of="task")
-    return Answer(made, 201, (("Location", f"/api/questions/{made['id']}"),))
+    asked = call_verb(call, "ask", call.path["key"], subject="task")
+    return Answer(asked, 201, (("Location", f"/api/questions/{asked['id']}"),))
 
 
 def show_question(call: Call) -> Answer:
@@ -235,55 +234,52 @@ def show_question(call: Call) -> Answer:
 
 def question(call: Call) -> dict[str, Any]:
     """A question by its id; a task's key stands for its one open question."""
-    named = call.path["id"]
-    found = call.client.show(named)
-    if "key" not in found:
-        return found
-    waiting = call.client.inbox(task=found["key"])
+    reply = call.client.show(call.path["id"])
+    if "key" not in reply:
+        return reply
+    waiting = call.client.inbox(task=reply["key"])
     if len(waiting) != 1:
-        raise NotFound(f"{found['key']} has {len(waiting)} open questions", hint="A question is named like Q17.")
+        raise NotFound(f"{reply['key']} has {len(waiting)} open questions", hint="A question is named like Q17.")
     return waiting[0]
 
 
 def answer_question(call: Call) -> Answer:
-    """In our words, or as a job's question is answered: then it is told whether the job goes on."""
+    """An answer as the verb takes it, or in the form of the job API, whose reply says whether the job is resumed."""
     body = call.body(anything=True)
     if QUESTION.fullmatch(call.path["id"]) and "response" not in body and "if-match" not in call.headers:
-        return Answer(said(call, "answer", call.path["id"]))
+        return Answer(call_verb(call, "answer", call.path["id"]))
     before = question(call)
     call.unchanged(before)
     if "response" in body:
         return jobs.answer(call, before)
-    return Answer(said(call, "answer", before["id"]))
+    return Answer(call_verb(call, "answer", before["id"]))
 
 
 def question_answers(call: Call) -> Answer:
-    found = question(call)
-    ways = call.client.effects(found["id"]).get(found["id"], [])
-    return Answer({"answers": [{**way, "command": way["command"].format(q=found["id"])} for way in ways]})
+    name = question(call)["id"]
+    ways = call.client.effects(name).get(name, [])
+    return Answer({"answers": [{**way, "command": way["command"].format(q=name)} for way in ways]})
 
 
 def cancel_question(call: Call) -> Answer:
     before = question(call)
     call.unchanged(before)
-    return Answer({**said(call, "withdraw", before["id"]), "success": True})
+    return Answer({**call_verb(call, "withdraw", before["id"]), "success": True})
 
 
 def assign_question(call: Call) -> Answer:
     before = question(call)
     call.unchanged(before)
-    return Answer(said(call, "assign", before["id"]))
+    return Answer(call_verb(call, "assign", before["id"]))
 
 
 # --- around -----------------------------------------------------------------------------------------------------------
 
 
 def me(call: Call) -> Answer:
-    from ..core.permissions import GRANTS
-
     who = call.client.who
-    found = {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": call.client.desk.workspace_name}
-    return Answer({**found, "scopes": None if who.scopes is None else sorted(who.scopes)})
+    account = {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": call.client.desk.workspace_name}
+    return Answer({**account, "scopes": None if who.scopes is None else sorted(who.scopes)})
 
 
 def projects(call: Call) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..core.rules import KINDS, REASONS, TIMEOUT_POLICIES
 from ..core.task_fields import TASK_FIELDS
 from ..version import __version__
 from . import examples, jobs, rpc
-from .handlers import DEEDS
+from .handlers import VERB_ROUTES
 from .request import MOST, USUAL, Answer, Call
 from .route_table import ALIASES, Row, rows
 
@@ -68,12 +69,11 @@ def _page(name: str, of: str) -> Schema:
 _ALSO: dict[str, Schema] = {"epic": _text, "worker": _text, "claim": _text, "journal": _whole, "on_timeout": _words(*TIMEOUT_POLICIES)}
 
 
-def _body(names: tuple[str, ...], required: tuple[str, ...] = (), verb: str = "", **own: Schema) -> Schema:
-    takes = VERBS[verb].args if verb else {}
-    if verb == "update":
-        takes = {**{name: field.check for name, field in TASK_FIELDS.items() if field.check is not None}, **takes}
-    found = {name: own.get(name) or _ALSO.get(name) or (takes[name].schema if name in takes else _any) for name in names}
-    return _s("object", properties=found, additionalProperties=False, **({"required": list(required)} if required else {}))
+def _body(names: Iterable[str], required: tuple[str, ...] = (), verb: str = "", **own: Schema) -> Schema:
+    """A request's object. `verb`: whose arguments the fields are."""
+    takes = {} if not verb else VERBS[verb].args if verb == "create" else VERB_ROUTES[verb].takes
+    fields = {name: own.get(name) or _ALSO.get(name) or (takes[name].schema if name in takes else _any) for name in names}
+    return _s("object", properties=fields, additionalProperties=False, **({"required": list(required)} if required else {}))
 
 
 def _schemas() -> dict[str, Schema]:
@@ -119,20 +119,20 @@ def _schemas() -> dict[str, Schema]:
         "Events": _page("events", "Event"),
         "Lines": _record({"lines": _s("array", items=_object), "next_cursor": _or_null(_whole)}),
         "NewTask": _body(tuple(n for n in VERBS["create"].args if n != "program"), ("title",), "create"),
-        "NewQuestion": _body((*DEEDS["ask"].takes, "claim"), ("text",), "ask", reason=_words(*REASONS)),
+        "NewQuestion": _body((*VERB_ROUTES["ask"].takes, "claim"), ("text",), "ask", reason=_words(*REASONS)),
         "Claimed": _or_null(claimed),
         "Moved": {"anyOf": [_ref("Task"), _ref("Question"), claimed]},
         "NextClaim": _body(("worker", "project", "epic", "role", "host", "lease"), ("worker",), "create", host=_text),
         "NewAnswer": {
             "anyOf": [
-                _body(DEEDS["answer"].takes, verb="answer"),
+                _body(VERB_ROUTES["answer"].takes, verb="answer"),
                 _s("object", properties={"response": response, "restart": _flag}, required=["response"], additionalProperties=False),
             ]
         },
         "Answered": {"anyOf": [_ref("Question"), _record({"success": _flag, "jobResumed": _flag}, jobStatus=status)]},
         "Answers": _record({"answers": _s("array", items=_object)}),
-        "Cancel": _body((*DEEDS["withdraw"].takes, "claim"), verb="withdraw"),
-        "Assign": _body(DEEDS["assign"].takes, ("reviewer",), "assign"),
+        "Cancel": _body((*VERB_ROUTES["withdraw"].takes, "claim"), verb="withdraw"),
+        "Assign": _body(VERB_ROUTES["assign"].takes, ("reviewer",), "assign"),
         "Job": _record({"id": _text, "status": status, "projectId": _text}),
         "JobQuestion": job_question,
         "JobQuestions": _record({"questions": _s("array", items=_ref("JobQuestion"))}, nextCursor=_or_null(_text)),
@@ -200,7 +200,7 @@ def _json(name: str, example: Any = None) -> Schema:
 def _operation(row: Row) -> list[tuple[str, str, Schema]]:
     """(path, method, operation): one for each verb where the path names one."""
     if "{action}" in row.path:
-        return [(row.path.replace("{action}", name), "post", _one(row, name)) for name in (*DEEDS, *ALIASES)]
+        return [(row.path.replace("{action}", name), "post", _one(row, name)) for name in (*VERB_ROUTES, *ALIASES)]
     if "{method}" in row.path:
         return [(row.path.replace("{method}", name), "post", _one(row, name)) for name in rpc.methods()]
     return [(row.path, row.method.lower(), _one(row, ""))]
@@ -229,9 +229,9 @@ def _one(row: Row, what: str) -> Schema:
 def _request(row: Row, what: str) -> Schema:
     example = examples.SENT.get(what if "{action}" in row.path else f"{row.method} {row.path}")
     if "{action}" in row.path:
-        deed = DEEDS[what]
+        route = VERB_ROUTES[what]
         own = {"reason": _words(*REASONS)} if what in ("ask", "flag") else {"to": {"type": ["string", "integer"]}}
-        schema = _body((*deed.takes, *(["claim"] if deed.claim else [])), (), what, **own)
+        schema = _body((*route.takes, *(["claim"] if route.claim else [])), (), what, **own)
         content: Schema = {"application/json": {"schema": schema, "example": example or {}}}
     else:
         content = _json(row.body, example if example is not None else {})
