@@ -190,8 +190,8 @@ def test_a_dry_run_changes_nothing(desk, clock, opened, dialect, tmp_path):
 
 BROKEN = {
     "an edit": (lambda s: s.replace("Child 1", "Child X"), "was changed after it was written"),
-    "a broken line": (lambda s: "".join([*_lines(s)[:4], "{" + _lines(s)[4], *_lines(s)[5:]]), "written: line 5 is no JSON"),
-    "a line without a bottom": (lambda s: s.replace("\n", "\n" + "[" * 100_000 + "\n", 1), "written: line 2 is no JSON"),
+    "a broken line": (lambda s: "".join([*_lines(s)[:4], "{" + _lines(s)[4], *_lines(s)[5:]]), "written: line 5 is not JSON"),
+    "a line without a bottom": (lambda s: s.replace("\n", "\n" + "[" * 100_000 + "\n", 1), "written: line 2 is not JSON"),
     "a missing line": (lambda s: "".join(_lines(s)[:5] + _lines(s)[6:]), "was changed after it was written"),
     "a missing end": (lambda s: "".join(_lines(s)[:-1]), "was cut off"),
     "half a line": (lambda s: s[:-40], "was cut off"),

@@ -133,7 +133,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a revoked token opens", _LOOKOUT, "if revoked is not None:", "if False:", on(_HANDOFFS, "test_a_token_is_an_identity")),
     Mutant("a removed person answers", _LOOKOUT, 'return role if removed is None else "viewer"', "return role", on(_TICKETS, "test_a_removed_person_can_only_look", "")),
     # --- people over a network
-    Mutant("any password opens", "yourturn/desk/passwords.py", "return compare_digest(found, b64decode(wanted)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
+    Mutant("any password opens", "yourturn/desk/passwords.py", "return compare_digest(derived, b64decode(expected)) and stored is not None", "return stored is not None", on(_PEOPLE, "test_a_password_proves_itself_and_nothing_else", "")),
     Mutant("an unknown name costs nothing", "yourturn/client/admin.py", "if not passwords.proves(password, proof) or row is None:", "if row is None or not passwords.proves(password, proof):", on(_PEOPLE, "test_an_unknown_name_takes_as_long")),
     Mutant("an old password lets in", _OFFICE, 'if row is None or row[0] != a["proof"]:', "if row is None:", on(_PEOPLE, "test_a_password_that_changed_meanwhile_is_refused")),
     Mutant("everybody owns everything", "yourturn/core/permissions.py", 'return who == SYSTEM or who.role == "admin" or (who.is_person and who.name == actor)', "return True", on(_PEOPLE, "test_sessions_of_others_are_not_shown")),

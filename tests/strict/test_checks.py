@@ -263,16 +263,16 @@ DAMAGE: dict[str, tuple[str, str]] = {
     ),
     "another journal": ("tasks", "UPDATE tasks SET journal = 0 WHERE id = 15"),
     "asked by another step": ("asked", "UPDATE questions SET step = '0/000001' WHERE task_id = 16"),
-    "a role": ("office", "UPDATE users SET role = 'admin' WHERE name = 'bob'"),
-    "a person is gone": ("office", "DELETE FROM users"),
+    "a role": ("accounts", "UPDATE users SET role = 'admin' WHERE name = 'bob'"),
+    "a person is gone": ("accounts", "DELETE FROM users"),
     "a token appears": (
-        "office",
+        "accounts",
         "INSERT INTO tokens (workspace_id, name, actor, role, hash, created_at) VALUES (1, 'x', 'human:eve', 'admin', 'x', 1)",
     ),
-    "a token lives again": ("office", "UPDATE tokens SET revoked_at = NULL WHERE name = 'old'"),
-    "a token of another": ("office", "UPDATE tokens SET role = 'admin'"),
-    "a project is renamed": ("office", "UPDATE projects SET name = 'Z'"),
-    "an agent is an admin": ("office", "UPDATE events SET actor = 'agent:coder' WHERE action = 'user_set'"),
+    "a token lives again": ("accounts", "UPDATE tokens SET revoked_at = NULL WHERE name = 'old'"),
+    "a token of another": ("accounts", "UPDATE tokens SET role = 'admin'"),
+    "a project is renamed": ("accounts", "UPDATE projects SET name = 'Z'"),
+    "an agent is an admin": ("accounts", "UPDATE events SET actor = 'agent:coder' WHERE action = 'user_set'"),
 }  # fmt: skip
 
 

@@ -32,9 +32,9 @@ class Data(ClientBase):
         """Import an export, or the tasks of ticks, beehive or beads: all of it, or nothing."""
         from ..data import archive, task_import
 
-        if from_ is None and archive.sort_of(source) == "export":
-            return archive.bring_in(self.desk, source, dry_run, progress)
-        return task_import.bring(self.desk, source, from_, project or self.project, dry_run)
+        if from_ is None and archive.file_type(source) == "export":
+            return archive.import_archive(self.desk, source, dry_run, progress)
+        return task_import.import_tasks(self.desk, source, from_, project or self.project, dry_run)
 
     @needs_database
     def backup(self, file: str, *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:

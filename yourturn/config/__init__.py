@@ -1,7 +1,8 @@
-"""Where the desk is and who is asking: flags over environment over files over defaults."""
+"""Configuration: the desk's address and the actor. Options override the environment, files and defaults."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import re
 from collections.abc import Mapping
@@ -22,9 +23,9 @@ FILE = "yourturn.db"
 
 def locate(db: str | None, env: Mapping[str, str]) -> str:
     """--db, YOURTURN_DB, or the nearest .yourturn/yourturn.db upward."""
-    given = db or env.get("YOURTURN_DB")
-    if given:
-        return given
+    address = db or env.get("YOURTURN_DB")
+    if address:
+        return address
     folder = os.getcwd()  # noqa: PTH109
     while True:
         path = os.path.join(folder, FOLDER, FILE)  # noqa: PTH118
@@ -47,7 +48,7 @@ def is_server(address: str) -> bool:
 
 def file() -> dict[str, Any]:
     """The nearest .yourturn/config.toml upward; empty when there is none."""
-    import tomllib
+    import tomllib  # with pathlib 6 ms, which most commands do not need
     from pathlib import Path
 
     for folder in (Path.cwd(), *Path.cwd().parents):
@@ -64,38 +65,38 @@ def file() -> dict[str, Any]:
 def open_store(address: str, create: bool = False) -> Store:
     """A path, sqlite:///path, or postgresql://…"""
     store = _store(address, create)
-    wish = os.environ.get("YOURTURN_FAULT")
-    if not wish:
+    fault = os.environ.get("YOURTURN_FAULT")
+    if not fault:
         return store
-    from ..db.failpoints import with_failpoints
+    from ..db.failpoints import with_failpoints  # for tests: production does not load it
 
-    return with_failpoints(store, wish)
+    return with_failpoints(store, fault)
 
 
 def replied() -> None:
-    """Whoever asked has been told. Nothing depends on it: it is the last failpoint of a change."""
+    """The last failpoint of a change: the caller has the reply."""
     if os.environ.get("YOURTURN_FAULT"):
-        from ..db.failpoints import replied
+        from ..db.failpoints import replied  # for tests
 
         replied()
 
 
 def _store(address: str, create: bool) -> Store:
     if address.startswith(("postgresql://", "postgres://")):
-        from ..db.postgres import PostgresStore
+        from ..db.postgres import PostgresStore  # psycopg, optional: 90 ms
 
         return PostgresStore(address, create=create)
     if is_server(address):
         raise Usage(f"{address[:80]!a} is a server", reason="this opens databases only", hint="Run it where the database is.")
     if "://" in address and not address.startswith("sqlite:///"):
-        raise Usage(f"{address[:80]!a} is no database", hint="Give a path, sqlite:///path or postgresql://…")
-    from ..db.sqlite import SqliteStore
+        raise Usage(f"Invalid database address {address[:80]!a}", hint="Give a path, sqlite:///path or postgresql://…")
+    from ..db.sqlite import SqliteStore  # 6 ms that commands on PostgreSQL do not need
 
     return SqliteStore(address.removeprefix("sqlite:///"), create=create, busy=_busy(os.environ))
 
 
 def _busy(env: Mapping[str, str]) -> float:
-    """How many seconds to wait for another writer."""
+    """Seconds to wait for another writer."""
     try:
         return min(600.0, max(0.0, float(env.get("YOURTURN_BUSY", "5"))))
     except ValueError:
@@ -105,8 +106,6 @@ def _busy(env: Mapping[str, str]) -> float:
 def person(env: Mapping[str, str]) -> str:
     name = env.get("USER") or env.get("LOGNAME") or env.get("USERNAME")
     if not name:
-        import getpass
-
         try:
             name = getpass.getuser()
         except (OSError, KeyError):
@@ -115,14 +114,14 @@ def person(env: Mapping[str, str]) -> str:
 
 
 def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
-    """The credential decides. A process that carries an agent's token or name is an agent, whatever it says."""
+    """The actor. The credential decides: a process with an agent's token or name is an agent."""
     token = env.get("YOURTURN_TOKEN")
     agent = env.get("YOURTURN_AGENT")
     if agent and (not NAME.fullmatch(agent) or ":" in agent):
         raise NotAllowed("YOURTURN_AGENT is not a name", hint="Letters, digits and . _ - @ + / are fine.")
     if token or agent:
         who = desk.credentials.identify(token) if token else Who(f"agent:{agent}", "agent")
-        if agent and who.is_person:  # whatever credential it carries, a worker's process is an agent
+        if agent and who.is_person:  # a worker's process is an agent, also with a person's token
             who = who._replace(name=f"human:{agent}").as_agent()
         if as_ is not None and (as_ != who.name or not who.is_person):
             raise NotAllowed(f"{who.name} cannot act as {as_}", reason="the credential decides who you are")
@@ -131,12 +130,12 @@ def identity(desk: Desk, as_: str | None, env: Mapping[str, str]) -> Who:
         as_ = f"human:{person(env)}"
     if ":" not in as_:
         as_ = f"human:{as_}"
-    sort, _, name = as_.partition(":")
-    if sort not in ("human", "agent") or not NAME.fullmatch(name) or ":" in name:
-        raise Usage(f"{as_[:80]!a} is nobody", hint="Say --as human:ana or --as agent:coder.")
-    if sort == "agent":
+    kind, _, name = as_.partition(":")
+    if kind not in ("human", "agent") or not NAME.fullmatch(name) or ":" in name:
+        raise Usage(f"Invalid actor {as_[:80]!a}", hint="Use --as human:ana or --as agent:coder.")
+    if kind == "agent":
         return Who(as_, "agent", direct=True)
-    role = desk.credentials.role_of(name) or "admin"  # whoever opens the database itself and is not limited by name is its admin
+    role = desk.credentials.role_of(name) or "admin"  # a direct user of the database is an admin, unless a role is set
     return Who(as_, role, direct=True)
 
 
@@ -155,10 +154,10 @@ def connect(
     env = os.environ if env is None else env
     address = where(url, env)
     if is_server(address):
-        from ..client.remote import reach
+        from ..client.remote import reach  # 28 ms that local desks do not need
 
-        given = project or env.get("YOURTURN_PROJECT") or None
-        return reach(address, env.get("YOURTURN_TOKEN", ""), as_=as_, project=given, agent=env.get("YOURTURN_AGENT", ""))
+        default = project or env.get("YOURTURN_PROJECT") or None
+        return reach(address, env.get("YOURTURN_TOKEN", ""), as_=as_, project=default, agent=env.get("YOURTURN_AGENT", ""))
     store = open_store(address)
     try:
         schema.check(store)
@@ -173,16 +172,16 @@ def connect(
 def restore(
     file: str, into: str | None = None, *, force: bool = False, as_: str | None = None, env: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """Put a backup or an export in the place of a desk, or where there is none yet. Claims and approvals in it are void."""
-    from ..data.restore import restored
+    """Replace a desk by a backup or an export, or create one from it. Claims and permissions in it are void."""
+    from ..data import restore as module  # 20 ms; imports this module
 
-    return restored(file, into, force=force, as_=as_, env=os.environ if env is None else env)
+    return module.restore(file, into, force=force, as_=as_, env=os.environ if env is None else env)
 
 
 def init(
     db: str | None, key: str | None, name: str | None, env: Mapping[str, str], upgrade: bool = False
 ) -> tuple[Client, dict[str, Any]]:
-    """Make a desk: tables, the workspace `default`, one project. Run again, it changes nothing."""
-    from .init_desk import found
+    """Create a desk: tables, the workspace `default`, one project. A second call changes nothing."""
+    from .init_desk import init_desk  # imports this module
 
-    return found(db, key, name, env, upgrade)
+    return init_desk(db, key, name, env, upgrade)

@@ -1,4 +1,4 @@
-"""`turn init`: a new desk, or a look at the one that is there."""
+"""`turn init`: creates a desk, or reports the existing one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..desk.desk import Desk
 from . import FILE, FOLDER, identity, open_store
 
 
-def found(
+def init_desk(
     db: str | None, key: str | None, name: str | None, env: Mapping[str, str], upgrade: bool
 ) -> tuple[Client, dict[str, Any]]:
     key = project_key("key", key) if key else None
@@ -45,7 +45,7 @@ def found(
 
 
 def make_folder(address: str) -> None:
-    """Where the file will be, if a database is a file."""
+    """Create the folder of a database file."""
     if "://" not in address or address.startswith("sqlite:///"):
         folder = Path(address.removeprefix("sqlite:///")).parent
         try:
@@ -53,10 +53,10 @@ def make_folder(address: str) -> None:
             if folder.name == FOLDER and not (folder / ".gitignore").exists():
                 (folder / ".gitignore").write_text("*\n")
         except OSError as error:
-            raise StoreTrouble(f"{folder} cannot be made", reason=error.strerror or str(error)) from None
+            raise StoreTrouble(f"{folder} cannot be created", reason=error.strerror or str(error)) from None
 
 
 def _folder_key() -> str:
-    """A project is named after its folder."""
+    """The key of a project that is named after its folder."""
     word = re.sub(r"[^A-Z0-9]", "", Path.cwd().name.upper()).lstrip("0123456789")
     return word[:8] or "PROJ"

@@ -1,17 +1,16 @@
-"""A whole desk in one file, and back.
+"""Archive: exports and backups of a desk, and the import of an export.
 
-The file is JSON lines. The first says what it is, the last how many rows came before and the SHA-256 of all their bytes,
-so that a file that was cut off or edited is told from a whole one. Between them stands one row per line, with the name of
-its table and its columns as they are stored: JSON stays text, because the hashes of the history cover its exact bytes.
-The same desk gives the same bytes, whichever database it lives in.
+The file is JSON lines. The first line has the format, the last one the number of rows and the SHA-256 of all lines before, so
+a truncated or edited file is detected. Each line between is one row: the name of its table, and its columns as they are
+stored. JSON stays text, because the hashes of the event log cover its bytes. The same desk gives the same bytes on every
+database.
 
-An *export* leaves secrets out: tokens, and the hashes that prove claims. A *backup* holds them. On SQLite it is a copy of
-the database itself, elsewhere an export with secrets; both are written beside the name, checked, and then renamed.
+An *export* leaves secrets out: tokens, and the hashes of claims. A *backup* includes them. On SQLite it is a copy of the
+database, on PostgreSQL an export with secrets; both are written to a temporary file, checked, and then renamed.
 
-A file goes in whole or not at all, into a desk that holds no work yet: rows keep their numbers, so they cannot be mixed
-with others. A desk that holds everything in the file already is left as it is. Claims that were live are void in the new
-place. If there were any, or permissions that were given, the desk is fenced in the same commit (`restore` in the table);
-if there were none, nothing is added, and an export of the new desk is the same file again.
+An import is all or nothing, into a desk without work: rows keep their ids, so they cannot be merged. A desk that has all of the
+file already stays as it is. If the file has claims or granted permissions, the commit of the import voids them (`restore` in
+the table); otherwise it adds nothing, and an export of the new desk is the same file.
 """
 
 from __future__ import annotations
@@ -28,17 +27,18 @@ from typing import IO, Any
 from ..core.canonical_json import dumps, loads
 from ..core.errors import Invalid, NotAllowed, Precondition, StoreTrouble
 from ..core.model import Action, Who
+from ..core.rules import ROLES
 from ..db import dump, schema
 from ..db.backend import Store
 from ..db.dump import Row
 from ..db.unit_of_work import UnitOfWork
-from ..desk import admin as office
+from ..desk import admin
 from ..desk.desk import Desk
 
 FORMAT, VERSION = "yourturn", 1
 Progress = Callable[[int], None]
 
-#: A line longer than this is not ours.
+#: Maximum length of a line.
 _LONGEST = 64 * 2**20
 _SQLITE = b"SQLite format 3\x00"
 _GZIP = b"\x1f\x8b"
@@ -48,12 +48,12 @@ _GZIP = b"\x1f\x8b"
 
 
 def lines(store: Store, run: Any, secrets: bool = False, progress: Progress | None = None) -> Iterator[str]:
-    """The file, line by line, from one snapshot."""
-    sum_, counts = hashlib.sha256(), dict[str, int]()
+    """The lines of the file, from one snapshot."""
+    checksum, counts = hashlib.sha256(), dict[str, int]()
 
     def line(value: dict[str, Any]) -> str:
         text = dumps(value) + "\n"
-        sum_.update(text.encode())
+        checksum.update(text.encode())
         return text
 
     version = run(store.query["version"]).fetchone()[0]
@@ -63,12 +63,12 @@ def lines(store: Store, run: Any, secrets: bool = False, progress: Progress | No
         counts[table] = counts.get(table, 0) + 1
         if progress is not None and n % 1000 == 0:
             progress(n)
-    yield dumps({"end": True, "rows": counts, "sha256": sum_.hexdigest()}) + "\n"
+    yield dumps({"end": True, "rows": counts, "sha256": checksum.hexdigest()}) + "\n"
 
 
 def export(store: Store, who: Who, out: IO[str] | None, path: str | None = None, progress: Progress | None = None) -> int:
-    """Write everything but secrets. Says how many rows."""
-    admin(who, "export everything")
+    """Write everything but secrets. Returns the number of rows."""
+    require_admin(who, "export everything")
     count = 0
     with store.begin(write=False) as run:
         if path is not None:
@@ -82,9 +82,9 @@ def export(store: Store, who: Who, out: IO[str] | None, path: str | None = None,
 
 
 def backup(store: Store, who: Who, path: str, progress: Progress | None = None) -> dict[str, Any]:
-    """Everything, secrets too, as it was at one moment; others may go on writing."""
-    admin(who, "make a backup")
-    with _fresh(path) as temporary:
+    """Write everything, with secrets, from one snapshot. Does not block writers."""
+    require_admin(who, "make a backup")
+    with _new_file(path) as temporary:
         if path.endswith((".jsonl", ".gz")) or not store.copy(temporary):
             with store.begin(write=False) as run:
                 _write(temporary, path, lines(store, run, True, progress))
@@ -92,25 +92,23 @@ def backup(store: Store, who: Who, path: str, progress: Progress | None = None) 
     return {"backup": path, "bytes": Path(path).stat().st_size}
 
 
-def admin(who: Who, what: str) -> None:
-    from ..core.rules import ROLES
-
+def require_admin(who: Who, what: str) -> None:
     if "admin" not in ROLES[who.role]:
         raise NotAllowed(f"{who.name} cannot {what}", reason="only an admin can")
 
 
-def write(path: str, found: Iterator[str]) -> int:
-    """A new file, complete or not there at all. Says how many lines."""
-    with _fresh(path) as temporary:
-        return _write(temporary, path, found)
+def write(path: str, lines: Iterator[str]) -> int:
+    """Write a file completely or not at all. Returns the number of lines."""
+    with _new_file(path) as temporary:
+        return _write(temporary, path, lines)
 
 
-def _write(temporary: str, path: str, found: Iterator[str]) -> int:
+def _write(temporary: str, path: str, lines: Iterator[str]) -> int:
     count = 0
     with Path(temporary).open("wb") as raw:
         packed = gzip.GzipFile("", "wb", 6, raw, mtime=0) if path.endswith(".gz") else None
         out: Any = packed or raw
-        for line in found:
+        for line in lines:
             out.write(line.encode())
             count += 1
         if packed is not None:
@@ -119,13 +117,13 @@ def _write(temporary: str, path: str, found: Iterator[str]) -> int:
 
 
 @contextmanager
-def _fresh(path: str) -> Iterator[str]:
-    """A name beside the file, which takes its place only when all is written and on the disk."""
+def _new_file(path: str) -> Iterator[str]:
+    """The name of a temporary file, which replaces `path` when it is complete and synced."""
     target = Path(path)
     if target.is_dir():
         raise Invalid(f"{path} is a folder", hint="Name a file.")
-    if target.exists() and target.stat().st_size and sort_of(path) is None:
-        raise Invalid(f"{path} is there already, and is neither a backup nor an export", hint="Name another file.")
+    if target.exists() and target.stat().st_size and file_type(path) is None:
+        raise Invalid(f"{path} exists, and is neither a backup nor an export", hint="Name another file.")
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with suppress(FileNotFoundError):
@@ -150,7 +148,7 @@ def _fresh(path: str) -> Iterator[str]:
 # --- in ---------------------------------------------------------------------------------------------------------------
 
 
-def sort_of(path: str) -> str | None:
+def file_type(path: str) -> str | None:
     """'sqlite' (a desk or a copy of one), 'export', or None."""
     try:
         with Path(path).open("rb") as file:
@@ -184,8 +182,8 @@ def _raw(path: str) -> Iterator[tuple[int, bytes]]:
 
 
 def check(path: str) -> dict[str, Any]:
-    """Is it a whole file of ours, unchanged, that this program can read? Returns the counts of its last line."""
-    sum_, last, ended = hashlib.sha256(), {}, False
+    """Raises Invalid unless this is a complete, unchanged export that this program can read. Returns its counts of rows."""
+    checksum, last, ended = hashlib.sha256(), {}, False
     for number, line in _raw(path):
         if ended:
             raise Invalid(f"{path} goes on after its end", reason=f"line {number}")
@@ -194,22 +192,22 @@ def check(path: str) -> dict[str, Any]:
         if line.startswith(b'{"end":true,'):
             last, ended = loads(line.decode(), f"{path}:{number}"), True
         else:
-            sum_.update(line)
+            checksum.update(line)
     if not ended:
         raise Invalid(f"{path} was cut off", reason="its last line is missing")
-    if last.get("sha256") != sum_.hexdigest():
+    if last.get("sha256") != checksum.hexdigest():
         raise Invalid(f"{path} was changed after it was written", reason=_changed(path), hint="Export it again.")
-    found: dict[str, Any] = last["rows"]
-    return found
+    counts: dict[str, Any] = last["rows"]
+    return counts
 
 
 def _changed(path: str) -> str:
-    """Where, if that can be seen."""
+    """The first line that is not JSON, if there is one."""
     for number, line in _raw(path):
         try:
             loads(line.decode())
         except (Invalid, UnicodeDecodeError):
-            return f"line {number} is no JSON"
+            return f"line {number} is not JSON"
     return "its SHA-256 does not fit"
 
 
@@ -219,13 +217,13 @@ def _readable(path: str, line: bytes) -> None:
     except UnicodeDecodeError:
         head = {}
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise Invalid(f"{path} is no export of Yourturn")
+        raise Invalid(f"{path} is not an export of Yourturn")
     if head.get("version") != VERSION or head.get("schema", 0) > schema.VERSION:
         raise Invalid(f"{path} was written by a newer Yourturn", hint="pip install --upgrade yourturn")
 
 
 def read(path: str, progress: Progress | None = None) -> Iterator[Row]:
-    """The rows of a file that was checked."""
+    """The rows of a checked file."""
     for number, line in _raw(path):
         row = loads(line.decode(), f"{path}:{number}")
         if progress is not None and number % 1000 == 0:
@@ -234,31 +232,31 @@ def read(path: str, progress: Progress | None = None) -> Iterator[Row]:
             yield row.pop("table"), row
 
 
-def bring_in(desk: Desk, path: str, dry_run: bool = False, progress: Progress | None = None) -> dict[str, Any]:
-    """Import a file of ours into a desk that holds no work, exactly; or find that it is here already."""
-    admin(desk.who, "import")
+def import_archive(desk: Desk, path: str, dry_run: bool = False, progress: Progress | None = None) -> dict[str, Any]:
+    """Import an export into a desk without work. Changes nothing if the desk has all of it already."""
+    require_admin(desk.who, "import")
     counts = check(path)
-    found = {"format": FORMAT, "found": counts.get("tasks", 0), "dry_run": dry_run}
+    result = {"format": FORMAT, "found": counts.get("tasks", 0), "dry_run": dry_run}
 
     def move(tx: UnitOfWork) -> dict[str, Any]:
         dump.lock_tables(tx.store, tx.run)
         work = dump.holds_work(tx.store, tx.run)
         if work:
-            other = _other(tx, path)
-            if other:
+            missing = _first_missing(tx, path)
+            if missing:
                 raise Precondition(
-                    f"Cannot import {path}", reason=f"{work}, and {other} is not among it",
+                    f"Cannot import {path}", reason=f"{work}, and {missing} is not among it",
                     hint=f"Make an empty desk for it, or replace this one: turn restore {path} --force",
                 )  # fmt: skip
-            return {**found, "imported": 0, "unchanged": counts.get("tasks", 0), "fenced": 0}
+            return {**result, "imported": 0, "unchanged": counts.get("tasks", 0), "fenced": 0}
         if dry_run:
-            return {**found, "imported": counts.get("tasks", 0), "unchanged": 0, "fenced": 0}
+            return {**result, "imported": counts.get("tasks", 0), "unchanged": 0, "fenced": 0}
         fenced = replace(tx.store, tx.run, read(path, progress), desk.who, desk.now(_time(tx)), path, always=False)
         row = tx.run(tx.q["workspace"], {"name": desk.workspace_name}).fetchone()
         if row is None:
             raise Precondition(f"Cannot import {path}", reason=f"it holds no workspace {desk.workspace_name}")
         desk.workspace = row[0]
-        return {**found, "imported": counts.get("tasks", 0), "unchanged": 0, "fenced": fenced}
+        return {**result, "imported": counts.get("tasks", 0), "unchanged": 0, "fenced": fenced}
 
     return desk.transact("import", move)
 
@@ -267,8 +265,8 @@ def _time(tx: UnitOfWork) -> int:
     return int(tx.run(tx.q["now"]).fetchone()[0])
 
 
-def _other(tx: UnitOfWork, path: str) -> str:
-    """The first thing in the file that is not here: of every chain, the event that ends it in the file must be."""
+def _first_missing(tx: UnitOfWork, path: str) -> str:
+    """The first project or task of the file that this desk does not have: it must have the last event of each chain."""
     for table, row in read(path):
         if table == "projects" and not tx.run(tx.q["project_named"], row).fetchone():
             return f"project {row['key']}"
@@ -277,16 +275,16 @@ def _other(tx: UnitOfWork, path: str) -> str:
     return ""
 
 
-def replace(store: Store, run: Any, found: Iterator[Row], who: Who, now: int, source: str, *, always: bool) -> int:
-    """Put these rows in the place of all that is there. Returns how many tasks were fenced."""
+def replace(store: Store, run: Any, rows: Iterator[Row], who: Who, now: int, source: str, *, always: bool) -> int:
+    """Replace the whole desk by these rows. Returns the number of tasks whose claims or permissions are void."""
     dump.rebuild(store, run)
-    dump.load(store, run, found)
+    dump.load(store, run, rows)
     fenced = 0
     for (workspace,) in run("SELECT id FROM workspaces ORDER BY id").fetchall():
         tx = UnitOfWork(store, run, workspace)
-        void = office.standing(tx)
+        void = admin.standing(tx)
         fenced += len(void)
         if always or void:
-            office.manage(tx, Action("restore", who, {"source": Path(source).name}), now or time.time_ns() // 1000)
+            admin.manage(tx, Action("restore", who, {"source": Path(source).name}), now or time.time_ns() // 1000)
             tx.write()
     return fenced

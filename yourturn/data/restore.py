@@ -1,14 +1,12 @@
-"""`turn restore`: a backup or an export in the place of a desk.
+"""`turn restore`: replaces a desk by a backup or an export.
 
-A backup knows a moment that is past. Since then workers have claimed tasks with epochs that it has never seen, people have
-given permissions that were used, links were sent. So a restore **fences** the past: in the same commit in which the rows
-come in, every claim in them is dropped (without costing a try), permissions that were given are void and say so in a note,
-and the workspace remembers the moment, `fenced_at`. It is later than any time in the backup; new claims get epochs beyond
-it, and an approval, link or session from before it does not count.
+Since the backup, workers may have claimed tasks with epochs that it does not have, and people may have granted permissions that
+were used. So a restore **fences** the past: the commit that writes the rows also drops every claim (without counting a try),
+voids granted permissions and notes that on their tasks, and sets the workspace's `fenced_at`. That is later than any time in the
+backup; new claims get higher epochs, and approvals, links and sessions from before are void.
 
-Everything is one transaction of the database that is there: whoever has it open sees the old desk, then the new one. A desk
-that holds work is replaced only when that is asked for, and is written to a file beside it first, under the same lock. A
-file that is no database any more is moved aside.
+It is one transaction: other processes see the old desk and then the new one. A desk with work is replaced only with --force,
+and is first written to a file beside it, under the same lock. A damaged database file is moved aside.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ..config import FILE, FOLDER, identity, locate, open_store
+from ..config import FILE, FOLDER, identity, locate, open_store, person
 from ..config.init_desk import make_folder
 from ..core.errors import BadDatabase, Busy, Invalid, NoDesk, NotAllowed, Precondition, SchemaMismatch
 from ..core.model import Who
@@ -36,38 +34,38 @@ _ATTEMPTS = 12
 Source = Callable[[], Iterator[Row]]
 
 
-def restored(
+def restore(
     file: str, into: str | None, *, force: bool, as_: str | None, env: Mapping[str, str], progress: archive.Progress | None = None
 ) -> dict[str, Any]:
     with ExitStack() as stack:
-        found = stack.enter_context(_source(file, progress))
+        source = stack.enter_context(_source(file, progress))
         address = _address(into, env)
-        aside = _clear(address, force)
+        aside = _move_damaged(address, force)
         store = open_store(address, create=True)
         stack.callback(store.close)
         who = _who(store, as_, env)
-        return _replaced(store, found, who, file, force) | ({"aside": aside} if aside else {})
+        return _replace(store, source, who, file, force) | ({"aside": aside} if aside else {})
 
 
 @contextmanager
 def _source(file: str, progress: archive.Progress | None) -> Iterator[Source]:
-    """The rows of a backup or an export; a copy of it is upgraded, never the file itself."""
-    sort = archive.sort_of(file)
-    if sort == "export":
+    """The rows of a backup or an export. An older backup is copied and the copy upgraded."""
+    file_type = archive.file_type(file)
+    if file_type == "export":
         archive.check(file)
         yield lambda: archive.read(file, progress)
-    elif sort == "sqlite":
+    elif file_type == "sqlite":
         with tempfile.TemporaryDirectory(prefix="yourturn-restore-") as folder:
             copy = str(Path(folder) / FILE)
             shutil.copyfile(file, copy)
-            if Path(f"{file}-wal").exists():  # not a backup but a desk that is, or was, open
+            if Path(f"{file}-wal").exists():  # a desk that is or was open, not a backup
                 shutil.copyfile(f"{file}-wal", f"{copy}-wal")
             store = open_store(copy)
             try:
                 schema.create(store, upgrade=True)
-                wrong = store.check()
-                if wrong:
-                    raise BadDatabase(f"{file} is damaged", reason="; ".join(wrong[:5]))
+                problems = store.check()
+                if problems:
+                    raise BadDatabase(f"{file} is damaged", reason="; ".join(problems[:5]))
                 yield lambda: _rows(store)
             finally:
                 store.close()
@@ -83,7 +81,7 @@ def _rows(store: Store) -> Iterator[Row]:
 
 
 def _address(into: str | None, env: Mapping[str, str]) -> str:
-    """Where a desk is, or where one would be made."""
+    """The address of the desk, or of a new one."""
     try:
         address = locate(into, env)
     except NoDesk:
@@ -92,8 +90,8 @@ def _address(into: str | None, env: Mapping[str, str]) -> str:
     return address
 
 
-def _clear(address: str, force: bool) -> str:
-    """Move a file aside that is no database any more. Returns where it is now."""
+def _move_damaged(address: str, force: bool) -> str:
+    """Move a damaged database file aside. Returns its new name."""
     path = Path(address.removeprefix("sqlite:///"))
     if "://" in str(path) or not path.is_file() or not path.stat().st_size:
         return ""
@@ -102,18 +100,18 @@ def _clear(address: str, force: bool) -> str:
         with store.reading() as run:
             store.tables(run)
             run("SELECT 1").fetchone()
-        wrong = store.check() if schema.version_of(store) else []
+        problems = store.check() if schema.version_of(store) else []
     except BadDatabase as error:
         if "another program" in error.message:
             raise
-        wrong = [error.reason or error.message]
+        problems = [error.reason or error.message]
     finally:
         store.close()
-    if not wrong:
+    if not problems:
         return ""
     if not force:
         hint = f"Say --force to move it aside and restore in its place: turn restore FILE --into {address} --force"
-        raise Precondition(f"Cannot restore into {path}", reason=f"it is damaged ({wrong[0]})", hint=hint)
+        raise Precondition(f"Cannot restore into {path}", reason=f"it is damaged ({problems[0]})", hint=hint)
     aside = path.with_name(f"{path.name}.{_stamp()}.damaged")
     for ending in ("-wal", "-shm", ""):
         if path.with_name(path.name + ending).exists():
@@ -122,22 +120,20 @@ def _clear(address: str, force: bool) -> str:
 
 
 def _who(store: Store, as_: str | None, env: Mapping[str, str]) -> Who:
-    """Somebody whom the desk that is there calls an admin; where there is none, whoever is at the keyboard."""
+    """The actor, who must be an admin of the existing desk. Without a readable desk, any person."""
     if schema.version_of(store):
         try:
             schema.check(store)
             who = identity(Desk(store, Who("nobody", "viewer")), as_, env)
         except (SchemaMismatch, BadDatabase):
-            who = _anybody(as_, env)
+            who = _any_person(as_, env)
     else:
-        who = _anybody(as_, env)
-    archive.admin(who, "restore")
+        who = _any_person(as_, env)
+    archive.require_admin(who, "restore")
     return who
 
 
-def _anybody(as_: str | None, env: Mapping[str, str]) -> Who:
-    from ..config import person
-
+def _any_person(as_: str | None, env: Mapping[str, str]) -> Who:
     name = as_ or f"human:{person(env)}"
     name = name if ":" in name else f"human:{name}"
     if env.get("YOURTURN_AGENT") or env.get("YOURTURN_TOKEN") or not name.startswith("human:"):
@@ -145,25 +141,25 @@ def _anybody(as_: str | None, env: Mapping[str, str]) -> Who:
     return Who(name, "admin", direct=True)
 
 
-def _replaced(store: Store, found: Source, who: Who, file: str, force: bool) -> dict[str, Any]:
+def _replace(store: Store, source: Source, who: Who, file: str, force: bool) -> dict[str, Any]:
     for attempt in range(_ATTEMPTS):
         try:
-            return _once(store, found, who, file, force)
+            return _attempt(store, source, who, file, force)
         except Conflict:
             time.sleep(0.01 * 2**attempt)
-    raise Busy("Too many others are at this desk", hint="Nothing was changed. Try again.")
+    raise Busy("Too many other processes write to this desk", hint="Nothing was changed. Try again.")
 
 
-def _once(store: Store, found: Source, who: Who, file: str, force: bool) -> dict[str, Any]:
+def _attempt(store: Store, source: Source, who: Who, file: str, force: bool) -> dict[str, Any]:
     aside = _aside(store)
     try:
-        return _in_one_go(store, found, who, file, aside if force else None)
+        return _transaction(store, source, who, file, aside if force else None)
     except BaseException:
         Path(aside).unlink(missing_ok=True)
         raise
 
 
-def _in_one_go(store: Store, found: Source, who: Who, file: str, aside: str | None) -> dict[str, Any]:
+def _transaction(store: Store, source: Source, who: Who, file: str, aside: str | None) -> dict[str, Any]:
     kept = None
     with store.begin("restore") as run:
         dump.lock_tables(store, run)
@@ -175,13 +171,13 @@ def _in_one_go(store: Store, found: Source, who: Who, file: str, aside: str | No
             archive.write(aside, archive.lines(store, run, secrets=True))
             kept = aside
         now = int(run(store.query["now"]).fetchone()[0])
-        fenced = archive.replace(store, run, found(), who, now, file, always=True)
+        fenced = archive.replace(store, run, source(), who, now, file, always=True)
         tasks = run("SELECT count(*) FROM tasks").fetchone()[0]
     return {"db": store.url, "tasks": tasks, "fenced": fenced, "aside": kept}
 
 
 def _aside(store: Store) -> str:
-    """Beside a file; for a server, in the folder where you are."""
+    """A new file beside the database; for a server, in the current folder."""
     place = Path(store.url) if store.dialect == "sqlite" else Path.cwd() / FILE
     return str(place.with_name(f"{place.stem}.{_stamp()}.before-restore.jsonl.gz"))
 

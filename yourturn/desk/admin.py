@@ -1,6 +1,6 @@
-"""Projects, people, tokens and sessions: changes that concern no task. They leave events too, in the workspace's own chain.
+"""Administration: projects, people, tokens and sessions. Each change writes an event to the workspace's chain.
 
-An event names who and what, never a secret, nor anything that proves one.
+An event never contains a secret, nor a hash of one.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ..db.unit_of_work import UnitOfWork
 
 
 def manage(tx: UnitOfWork, action: Action, now: int) -> None:
-    """Decide and write one office action. The caller has checked who may."""
+    """Carry out one administrative action. The caller has checked the permission."""
     args = {**action.args, "by": action.who}
-    said = _VERBS[action.verb](tx, args, now)
-    tx.admin_event(action, said, now)
+    data = _VERBS[action.verb](tx, args, now)
+    tx.admin_event(action, data, now)
 
 
 def _own(a: dict[str, Any], actor: str, what: str) -> None:
-    """Everybody in their own affairs, an admin in anybody's."""
+    """Refuse changes of other people's accounts, except by admins."""
     if not permissions.owns(a["by"], actor):
         raise NotAllowed(f"{a['by'].name} cannot {what}", reason=f"it is {actor}'s, and only an admin may do that for others")
 
@@ -50,12 +50,12 @@ def _project_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
         if row is None:
             raise NotFound(f"There is no project {key}")
         raw = row[5]
-    both = {**json.loads(raw), name: value}
+    merged = {**json.loads(raw), name: value}
     shared = "{}" if key is None else row[6]
-    merged = tx.store.settings(dumps(both), shared)
-    if merged["min_timeout"] > merged["max_timeout"]:
+    effective = tx.store.settings(dumps(merged), shared)
+    if effective["min_timeout"] > effective["max_timeout"]:
         raise Invalid("min_timeout cannot be longer than max_timeout")
-    body = {"workspace": tx.workspace, "settings": dumps(both)}
+    body = {"workspace": tx.workspace, "settings": dumps(merged)}
     if key is None:
         tx.run(tx.q["set_workspace"], body)
     else:
@@ -81,14 +81,14 @@ def _user_remove(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
 
 def _token_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     actor = a.get("actor") or f"{'agent' if a['role'] == 'agent' else 'human'}:{a['name']}"
-    sort, _, name = actor.partition(":")
-    if sort != ("agent" if a["role"] == "agent" else "human") or not NAME.fullmatch(name):
+    kind, _, name = actor.partition(":")
+    if kind != ("agent" if a["role"] == "agent" else "human") or not NAME.fullmatch(name):
         raise Invalid(
             f"A token of role {a['role']} cannot act as {actor}",
             hint="Agents' tokens act as agent:…, people's as human:…",
         )
     by, scopes = a["by"], permissions.scopes_of(a.get("scopes"), a["role"])
-    if sort != "agent":  # an agent is less than a person: whoever may speak as one can make it a token
+    if kind != "agent":  # any person may create tokens for agents
         _own(a, actor, f"create a token for {actor}")
     if not permissions.at_most(a["role"], by.role):
         why = f"they are only {'an' if by.role[0] in 'aeiou' else 'a'} {by.role} themselves"
@@ -117,8 +117,8 @@ def _token_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]
             "expires": expires,
         },
     )
-    said = {"token": a["name"], "actor": actor, "role": a["role"], "scopes": a.get("scopes") or []}
-    return {**said, "created_by": by.name, "expires_at": expires}
+    data = {"token": a["name"], "actor": actor, "role": a["role"], "scopes": a.get("scopes") or []}
+    return {**data, "created_by": by.name, "expires_at": expires}
 
 
 def _token_revoke(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def _token_revoke(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]
 
 
 def _password_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
-    """Whoever came in with the old one is out."""
+    """Ends all sessions of this person."""
     user = a["user"]
     _own(a, f"human:{user}", f"set the password of {user}")
     if tx.run(tx.q["set_password"], {"workspace": tx.workspace, "name": user, "password": a["secret"]}).rowcount == 0:
@@ -141,14 +141,14 @@ def _password_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]
 
 
 def _login(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
-    """The password was checked before; here it is still the one that was."""
+    """The caller has checked the password; this checks that it has not changed since."""
     row = tx.run(tx.q["password"], {"workspace": tx.workspace, "name": a["user"]}).fetchone()
     if row is None or row[0] != a["proof"]:
         raise NotKnown("The name or the password is not right")
-    return _let_in(tx, a, f"human:{a['user']}", row[1], now)
+    return _start_session(tx, a, f"human:{a['user']}", row[1], now)
 
 
-def _let_in(tx: UnitOfWork, a: dict[str, Any], actor: str, role: str, now: int) -> dict[str, Any]:
+def _start_session(tx: UnitOfWork, a: dict[str, Any], actor: str, role: str, now: int) -> dict[str, Any]:
     session = {"actor": actor, "role": role, "hash": secret_hash(a["secret"]), "about": a.get("about", "")}
     tx.run(tx.q["insert_login"], {"workspace": tx.workspace, **session, "at": now, "expires": now + a["expires"]})
     return {"user": actor.partition(":")[2], "expires_at": now + a["expires"]}
@@ -157,14 +157,14 @@ def _let_in(tx: UnitOfWork, a: dict[str, Any], actor: str, role: str, now: int) 
 def _logout(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     here = {"workspace": tx.workspace, "id": a["login"]}
     row = tx.run(tx.q["login_of"], here).fetchone()
-    if row is None or not permissions.owns(a["by"], row[0]):  # whose it is, is nobody else's business
+    if row is None or not permissions.owns(a["by"], row[0]):  # do not reveal the owner
         raise NotFound(f"There is no session {a['login']}")
     tx.run(tx.q["end_login"], {**here, "at": now})
     return {"user": row[0].partition(":")[2]}
 
 
 def _link_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
-    """For oneself with what one may; an admin also for others, who come in as what they are."""
+    """For oneself with one's own role; an admin also for others, with their roles."""
     user, by = a["user"], a["by"]
     _own(a, f"human:{user}", f"make a link for {user}")
     row = tx.run(tx.q["password"], {"workspace": tx.workspace, "name": user}).fetchone()
@@ -182,36 +182,36 @@ def _link_create(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
 
 
 def _link_use(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
-    """Once: of two who come with it at the same moment, one is let in."""
+    """Works once: of two concurrent requests, one gets a session."""
     here = {"workspace": tx.workspace, "hash": secret_hash(a["link_secret"])}
     if tx.run(tx.q["use_link"], {**here, "at": now}).rowcount == 0:
         raise NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
     actor, role, _, _ = tx.run(tx.q["link"], here).fetchone()
-    return _let_in(tx, a, actor, role, now)
+    return _start_session(tx, a, actor, role, now)
 
 
 def _prefs_set(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     actor = f"human:{a['user']}"
     if a["by"].name != actor:
-        raise NotAllowed(f"{a['by'].name} cannot set how {a['user']} likes things")
+        raise NotAllowed(f"{a['by'].name} cannot change preferences of {a['user']}")
     row = tx.run(tx.q["prefs"], {"workspace": tx.workspace, "actor": actor}).fetchone()
-    both = {name: value for name, value in {**json.loads(row[0] if row else "{}"), **a["prefs"]}.items() if value is not None}
-    if len(both) > 100:
-        raise Invalid("That are too many preferences", reason="at most 100")
-    tx.run(tx.q["set_prefs"], {"workspace": tx.workspace, "actor": actor, "body": dumps(both)})
+    prefs = {name: value for name, value in {**json.loads(row[0] if row else "{}"), **a["prefs"]}.items() if value is not None}
+    if len(prefs) > 100:
+        raise Invalid("Too many preferences", reason="at most 100")
+    tx.run(tx.q["set_prefs"], {"workspace": tx.workspace, "actor": actor, "body": dumps(prefs)})
     return {"user": a["user"], "names": sorted(a["prefs"])}
 
 
 def standing(tx: UnitOfWork) -> dict[int, list[int]]:
-    """What a restore voids: tasks that somebody holds, and open ones with permissions that were given."""
-    found: dict[int, list[int]] = {}
+    """What a restore voids: claimed tasks, and granted permissions of open ones, by task."""
+    voided: dict[int, list[int]] = {}
     for task, question in tx.run(tx.q["standing"], {"workspace": tx.workspace}).fetchall():
-        found.setdefault(task, []).extend([question] if question else [])
-    return found
+        voided.setdefault(task, []).extend([question] if question else [])
+    return voided
 
 
 def _restore(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
-    """Fence the past. Later than anything that was ever written here, so that before and after can be told apart by time."""
+    """Void claims and permissions. `fenced_at` is later than all times in the desk, so it separates before and after."""
     here = {"workspace": tx.workspace}
     void = standing(tx)
     fenced_at = max(now, tx.run(tx.q["latest_moment"], here).fetchone()[0] + 1)

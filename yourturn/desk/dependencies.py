@@ -1,4 +1,4 @@
-"""A task and its neighbours: what it waits for, and what waits for it."""
+"""Dependency graph around a task."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from ..db.reads import Reader
 
 
 def around(r: Reader, task: int, steps: int, most: int) -> dict[str, Any]:
-    """Up along what is waited for, down along what waits: never sideways, so that a sibling's other needs stay out."""
+    """Up along dependencies and down along dependents, never sideways: other needs of a dependent are left out."""
     up, down, edges = {task}, {task}, set[tuple[int, int]]()
-    known, more = {task}, False
+    included, more = {task}, False
     for _ in range(steps):
         if not up and not down:
             break
-        found = r.neighbours(up | down)
-        over = sorted({needs for one, needs in found if one in up} - known)
-        under = sorted({one for one, needs in found if needs in down} - known)
-        room = most - len(known)
-        kept = [*over, *(one for one in under if one not in over)][:room]
+        near = r.neighbours(up | down)
+        over = sorted({needs for waiter, needs in near if waiter in up} - included)
+        under = sorted({waiter for waiter, needs in near if needs in down} - included)
+        room = most - len(included)
+        kept = [*over, *(other for other in under if other not in over)][:room]
         more = more or len({*over, *under}) > room
-        known |= set(kept)
-        edges |= {(one, needs) for one, needs in found if one in known and needs in known}
+        included |= set(kept)
+        edges |= {(waiter, needs) for waiter, needs in near if waiter in included and needs in included}
         up, down = set(over) & set(kept), set(under) & set(kept)
-    if len(known) > 1:
-        edges |= {(one, needs) for one, needs in r.neighbours(known) if one in known and needs in known}
-    tasks = r.tasks(ids=sorted(known), limit=len(known))
+    if len(included) > 1:
+        edges |= {(waiter, needs) for waiter, needs in r.neighbours(included) if waiter in included and needs in included}
+    tasks = r.tasks(ids=sorted(included), limit=len(included))
     keys = {t.id: t.key for t in tasks}
     return {
         "task": keys[task],
         "tasks": [{"key": t.key, "title": t.title, "state": t.state} for t in tasks],
-        "edges": sorted([keys[one], keys[needs]] for one, needs in edges),
+        "edges": sorted([keys[waiter], keys[needs]] for waiter, needs in edges),
         "more": more,
     }

@@ -1,4 +1,4 @@
-"""One effect per idempotency key: the second request with a key gets the first one's reply."""
+"""Idempotency keys: a repeated request with the same key gets the result of the first."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from ..core.errors import ClaimLost, KeyReused
 from ..core.model import Action, Claim
 from ..db.unit_of_work import UnitOfWork
 
-_NEW_EACH_TIME = frozenset({"secret", "claim", "needs", "circle", "proof", "until"})
+#: Arguments that differ between equal requests, or that only prove a claim.
+_IGNORED = frozenset({"secret", "claim", "needs", "circle", "proof", "until"})
 
 
 def digest(action: Action) -> str:
-    """What a key stands for. A secret is new each time, "2d" is another date; how a claim is proved says nothing."""
-    args = {name: value for name, value in action.args.items() if name not in _NEW_EACH_TIME}
+    """The digest of a request, without secrets, proofs of claims, and dates computed from a duration."""
+    args = {name: value for name, value in action.args.items() if name not in _IGNORED}
     needs = sorted(ref.id for ref in action.args.get("needs", ()))
     return digest_of([action.verb, action.task, action.question, args, needs])
 
 
 def replay(tx: UnitOfWork, action: Action, request: str) -> Any:
-    """Lock the key. The row of its first use: task, question, epoch, time; None if there was none."""
+    """Lock the key. Returns task, question, epoch and time of its first use, or None."""
     tx.store.lock_key(tx.run, tx.workspace, str(action.key))
     row = tx.reply(action)
     if row is not None and row[0] != request:
@@ -30,7 +31,7 @@ def replay(tx: UnitOfWork, action: Action, request: str) -> Any:
 
 
 def same_claim(tx: UnitOfWork, action: Action, task: int, epoch: int, now: Any) -> Claim:
-    """The claim that the key took, if it still holds. Its token is not stored, so it gets a new one."""
+    """The claim of the first request, if it is still alive, with a new token: only its hash is stored."""
     case, database = tx.case(task)
     held = case.task
     assert held is not None

@@ -1,6 +1,6 @@
-"""Passwords: what proves one, and whether it does. What is stored names its parameters, so that they can grow.
+"""Password hashes (scrypt). A stored hash names its parameters, so that they can be raised later.
 
-A name that nobody has costs as much as a wrong password: nobody learns from the time it takes who is here.
+Checking an unknown user takes as long as a wrong password, so the time does not reveal which users exist.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from hmac import compare_digest
 
 from ..core.errors import Invalid
 
-#: log2 of the work, the size of a block, how often: 16 MB, and about a fifth of a second.
+#: scrypt parameters log2(n), r, p: 16 MB and about 0.2 s.
 WORK = 14, 8, 5
 SHORTEST, LONGEST = 8, 1000
 
 
 def make(password: str) -> str:
-    """What is stored in the place of a password."""
+    """The hash to store for a password."""
     if not isinstance(password, str) or not SHORTEST <= len(password) <= LONGEST:
         raise Invalid(f"A password has {SHORTEST} to {LONGEST} characters")
     salt = os.urandom(16)
@@ -26,10 +26,10 @@ def make(password: str) -> str:
 
 
 def proves(password: str, stored: str | None) -> bool:
-    """Is this the password? Without a stored one it never is, and that takes as long."""
-    _, log_n, r, p, salt, wanted = (stored or _stored(bytes(16), bytes(32))).split("$")
-    found = _derived(password[:LONGEST], b64decode(salt), int(log_n), int(r), int(p))
-    return compare_digest(found, b64decode(wanted)) and stored is not None
+    """True if the password matches. Without a stored hash it takes as long and is false."""
+    _, log_n, r, p, salt, expected = (stored or _stored(bytes(16), bytes(32))).split("$")
+    derived = _derived(password[:LONGEST], b64decode(salt), int(log_n), int(r), int(p))
+    return compare_digest(derived, b64decode(expected)) and stored is not None
 
 
 def _stored(salt: bytes, derived: bytes) -> str:

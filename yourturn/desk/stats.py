@@ -1,7 +1,7 @@
-"""Numbers about questions: how many, how fast, how often nobody answered, how many waited at each moment.
+"""Statistics of questions: counts, response times, timeouts, and the length of the queue over time.
 
-Of a window of days up to now, and, for comparison, of the window before it. A question counts in the window in which it was
-closed; what waits now counts always.
+They cover the last days and, for comparison, the period of the same length before. A question counts in the period in which it
+was closed; an open one always counts.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from ..core.model import ANSWERED, DAY, PENDING, SECOND, TIMEOUT, WITHDRAWN
 from ..core.time_format import iso
 
 _FATES = (PENDING, ANSWERED, TIMEOUT, WITHDRAWN)
-#: Closed questions that are looked at, the newest; and moments at which the queue is counted.
+#: Maximum number of closed questions, and number of points of the queue's curve.
 MOST, MOMENTS = 200_000, 96
 
 
 def summed(tasks: dict[str, int], waiting: dict[str, int], asked: list[Any], now: int, days: int) -> dict[str, Any]:
-    """`waiting`: as the inbox counts it. `asked`: task, kind, status, asked at, responded at, blocking; of twice as many days."""
+    """`waiting`: the counts of the inbox. `asked`: rows of Reader.asked_since for twice the days."""
     since = now - days * DAY
     here = [row for row in asked if row[2] == PENDING or row[4] >= since]
     kinds: dict[str, dict[str, Any]] = {}
@@ -51,7 +51,7 @@ def summed(tasks: dict[str, int], waiting: dict[str, int], asked: list[Any], now
         "questions": totals,
         "timeout_rate": _rate(totals),
         "kinds": kinds,
-        "answer_seconds": _times([one for some in waits.values() for one in some]),
+        "answer_seconds": _times([seconds for row in waits.values() for seconds in row]),
         "questions_per_task": {
             "mean": round(sum(counts) / len(counts), 3) if counts else None, "most": counts[-1] if counts else 0,
             "tasks": len(counts), "spread": _spread(counts),
@@ -74,8 +74,8 @@ def _rate(row: dict[str, int]) -> float | None:
 
 
 def _spread(counts: list[int]) -> list[int]:
-    """How many tasks asked once, twice, three times, four times, five times or more."""
-    return [sum(one == n for one in counts) for n in range(1, 5)] + [sum(one >= 5 for one in counts)]
+    """Number of tasks with 1, 2, 3, 4, and 5 or more questions."""
+    return [sum(count == n for count in counts) for n in range(1, 5)] + [sum(count >= 5 for count in counts)]
 
 
 def _queue(asked: list[Any], since: int, now: int) -> list[dict[str, Any]]:
@@ -83,28 +83,28 @@ def _queue(asked: list[Any], since: int, now: int) -> list[dict[str, Any]]:
 
 
 def _peak(asked: list[Any], since: int, until: int) -> int:
-    """The most that waited at once. It was reached when one of them was asked, or at the beginning."""
+    """The maximum length of the queue, which is reached when a question is asked, or at the beginning."""
     began, ended = sorted(row[3] for row in asked), sorted(row[4] for row in asked if row[4] is not None)
     moments = [since, *began[bisect_right(began, since) : bisect_right(began, until)]]
     return max(bisect_right(began, at) - bisect_right(ended, at) for at in moments)
 
 
 def _moments(asked: list[Any], since: int, until: int) -> list[tuple[int, int]]:
-    """How many waited, at equal distances."""
+    """(time, length of the queue) at equal distances."""
     began = sorted(row[3] for row in asked)
     ended = sorted(row[4] for row in asked if row[4] is not None)
-    found = []
+    moments = []
     for step in range(MOMENTS + 1):
         at = since + (until - since) * step // MOMENTS
-        found.append((at, bisect_right(began, at) - bisect_right(ended, at)))
-    return found
+        moments.append((at, bisect_right(began, at) - bisect_right(ended, at)))
+    return moments
 
 
-def _times(found: list[float]) -> dict[str, Any]:
-    found = sorted(found)
-    if not found:
+def _times(seconds: list[float]) -> dict[str, Any]:
+    seconds = sorted(seconds)
+    if not seconds:
         return {"count": 0, "mean": None, "median": None, "p90": None, "longest": None}
     return {
-        "count": len(found), "mean": round(sum(found) / len(found), 3), "median": round(median(found), 3),
-        "p90": found[min(len(found) - 1, len(found) * 9 // 10)], "longest": found[-1],
+        "count": len(seconds), "mean": round(sum(seconds) / len(seconds), 3), "median": round(median(seconds), 3),
+        "p90": seconds[min(len(seconds) - 1, len(seconds) * 9 // 10)], "longest": seconds[-1],
     }  # fmt: skip

@@ -1,8 +1,8 @@
-"""Which workers run, what each of them takes, and which ready task none of them takes.
+"""Worker registry: the running workers, the tasks that each takes, and ready tasks that none takes.
 
-A worker registers when it starts, renews its row every `RENEW`, and removes it when it ends. One that was killed does none of
-that any more, and counts as gone after `GONE`. Nothing is decided by these rows and no event tells of them, so they do not go
-through the table of moves. A worker's rows are its own actor's: nobody can renew or remove another's.
+A worker registers when it starts, renews its row every `RENEW`, and removes it when it ends. A worker that was killed counts
+as gone after `GONE`. No rule reads these rows and no event records them, so they do not go through the table of moves. An actor
+can renew and remove only its own rows.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..db.reads import Reader
 from ..db.unit_of_work import UnitOfWork
 from .desk import Desk
 
-#: How often a worker renews its row, and after which time without that it counts as gone.
+#: The interval of renewals, and the time without one after which a worker counts as gone.
 RENEW, GONE = 90 * SECOND, 3 * MINUTE
-#: How many ready tasks are looked at: those that are taken next.
+#: Number of ready tasks to check, in the order in which they are claimed.
 FIRST = 200
-#: How long the row of a killed worker is kept, and how many of them for one actor.
+#: Age and number (per actor) of the rows of killed workers to keep.
 KEPT, MOST = 30 * DAY, 1000
 
 
@@ -28,7 +28,7 @@ class Worker(NamedTuple):
     actor: str
     name: str
     host: str
-    agents: str  #: words, with spaces between
+    agents: str  #: separated by spaces
     project_id: int | None
     project: str | None
     epic_id: int | None
@@ -44,7 +44,7 @@ class Worker(NamedTuple):
         return (self.project_id, self.epic_id, self.role) == (None, None, None) and bool(self.agents and self.runs)
 
     def takes(self, task: Task, below: Mapping[int, frozenset[int]]) -> bool:
-        """Would `claim_next` give it this task? `below`: an epic, and which of the tasks are below it."""
+        """True if `claim_next` could return this task to the worker. `below`: the descendants of each epic."""
         return (
             self.project_id in (None, task.project_id)
             and (self.epic_id is None or task.id in below[self.epic_id])
@@ -57,13 +57,13 @@ class Unattended(NamedTuple):
     """A ready task that no worker takes."""
 
     task: Task
-    ready: int  #: how many are ready in all
-    workers: int  #: how many run, and take other tasks
+    ready: int  #: number of all ready tasks
+    workers: int  #: number of running workers, which take other tasks
     start: str  #: the command that starts a worker for it
 
 
 def register(desk: Desk, name: str, **takes: Any) -> None:
-    """A worker begins: a new row, or that of an earlier worker of the same name."""
+    """Insert the worker's row, or replace that of an earlier worker of the same name."""
     whose = {"workspace": desk.workspace, "actor": desk.who.name}
 
     def move(tx: UnitOfWork) -> None:
@@ -75,27 +75,25 @@ def register(desk: Desk, name: str, **takes: Any) -> None:
 
 
 def renew(desk: Desk, name: str) -> bool:
-    """A worker is still there. False: its row is not, so it has to register again."""
+    """False if the row does not exist: then the worker has to register again."""
     args = {"workspace": desk.workspace, "actor": desk.who.name, "name": name}
     return bool(desk.transact("presence", lambda tx: tx.run(tx.q["renew_worker"], {**args, "now": _now(desk, tx)}).rowcount))
 
 
 def remove(desk: Desk, name: str) -> None:
-    """A worker ends."""
     args = {"workspace": desk.workspace, "actor": desk.who.name, "name": name}
     desk.transact("presence", lambda tx: tx.run.later(tx.q["remove_worker"], args))
 
 
 def workers(reader: Reader, since: int = -1) -> list[Worker]:
-    """Who was seen since then, the last one seen first."""
+    """The workers that were seen since then, last seen first."""
     return [Worker._make(row) for row in reader.workers(since)]
 
 
 def unattended(reader: Reader, project: str | None, task: int | None = None) -> Unattended | None:
-    """The first ready task that no worker takes: of a project, of all, or this one.
+    """The first ready task that no worker takes: of a project, of all projects, or this task.
 
-    Who works on a task without being registered (a script of one's own, a session) may take the next one as well: then
-    nobody knows, and nothing is said.
+    None if an unregistered program (a script, an agent's session) holds a claim: it may take the task.
     """
     since = reader.now - GONE
     running = workers(reader, since)
@@ -103,9 +101,9 @@ def unattended(reader: Reader, project: str | None, task: int | None = None) -> 
         return None
     ids = None if task is None else [task]
     ready = reader.tasks(workable=True, project=project, ids=ids, limit=FIRST if running else 1)
-    found = [t.id for t in ready]
+    numbers = [t.id for t in ready]
     epics = {w.epic_id for w in running if w.epic_id is not None}
-    below = {epic: frozenset(t.id for t in reader.tasks(epic=epic, ids=found, limit=FIRST)) for epic in epics}
+    below = {epic: frozenset(t.id for t in reader.tasks(epic=epic, ids=numbers, limit=FIRST)) for epic in epics}
     untaken = next((t for t in ready if not any(w.takes(t, below) for w in running)), None)
     if untaken is None:
         return None
@@ -117,7 +115,7 @@ def unattended(reader: Reader, project: str | None, task: int | None = None) -> 
 
 
 def _start(task: Task, projects: Iterable[str], others: bool) -> str:
-    """Among other workers, one for exactly this project and role; where none runs, one that takes all of the project."""
+    """The command for a worker of this project and, if other workers run, of this role."""
     only = f" -p {_project(task)}" if len(list(projects)) > 1 else ""
     return f"turn work{only}" + (f" --agent {quote(task.role)}" if others and task.role else "")
 

@@ -1,15 +1,13 @@
-"""Is the history as it was written?
+"""Audit: verifies that the event log is as it was written.
 
-Every task has a chain of events of its own, and the workspace one for what concerns no task. An event holds its number
-`n` along the chain, the hash of the one before (`prev`), and a hash over both and everything it says. The newest number
-and hash also stand on the task's row. So whoever changes, removes, adds or swaps an event has to rewrite the rest of
-the chain and the row, and `verify` finds whatever was left undone.
+Every task has a chain of events, and the workspace has one for events without a task. An event contains its number `n` in the
+chain, the hash of the previous event (`prev`), and a hash over both and its content. The row of the task has the last number
+and hash. So a changed, removed, added or moved event is found unless the rest of the chain and the row are rewritten, too.
 
-A chain that was cut short *and* whose row was rewritten to match looks like a younger chain. Only somebody who knows
-what was there before can tell: `anchor` gives the heads of all chains at one moment, to be kept elsewhere, and `verify`
-compares them if it is given one.
+A chain that was truncated *and* whose row was rewritten to match looks like a younger chain. `anchor` returns the heads of all
+chains, to be kept elsewhere; `verify` compares the log with them.
 
-Both read one snapshot, write nothing, and show the rows as they are: a move that is owed but not made is not in them.
+Both read one snapshot, without due moves, and write nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ PAGE = 5000
 
 
 class _Link(NamedTuple):
-    """How far a chain has been followed."""
+    """The last verified event of a chain."""
 
     name: str
     n: int
@@ -39,10 +37,10 @@ class _Link(NamedTuple):
 class _Walk:
     """One pass over all events in the order of writing."""
 
-    def __init__(self, reader: Reader, known: Heads) -> None:
+    def __init__(self, reader: Reader, anchored: Heads) -> None:
         self.reader = reader
-        self.known = known
-        self.office, self.office_n, self.office_hash = reader.log.workspace_head()
+        self.anchored = anchored
+        self.workspace, self.workspace_n, self.workspace_hash = reader.log.workspace_head()
         self.chains: dict[int | None, _Link] = {}
         self.problems: list[Problem] = []
         self.events = 0
@@ -60,7 +58,7 @@ class _Walk:
 
     def _follow(self, e: Event) -> None:
         self.events += 1
-        name = self.office if e.task_id is None else e.task or f"task number {e.task_id}"
+        name = self.workspace if e.task_id is None else e.task or f"task number {e.task_id}"
         before = self.chains.get(e.task_id, _Link(name, 0, ""))
         if e.task_id is not None and e.task is None:
             self.wrong(name, e.n, "belongs to a task that is gone")
@@ -69,22 +67,22 @@ class _Walk:
         elif e.prev != before.hash:
             self.wrong(name, e.n, "does not continue the event before it")
         if e.hash != link(e.prev, name, e.n, e.at, e.actor, e.action, e.data):
-            self.wrong(name, e.n, "does not say what was written: its hash does not fit")
-        n, hash = self.known.get(name, (0, ""))
+            self.wrong(name, e.n, "was changed: its hash does not fit")
+        n, hash = self.anchored.get(name, (0, ""))
         if e.n == n and e.hash != hash:
             self.wrong(name, e.n, "is not the event that the anchor saw")
         self.chains[e.task_id] = _Link(name, e.n, e.hash)
 
     def _heads(self) -> None:
-        """Each row names the end of its chain."""
-        self._head(self.chains.get(None, _Link(self.office, 0, "")), self.office_n, self.office_hash)
-        last, ends = -(2**62), {self.office: self.office_n}
+        """Compare the end of each chain with its row."""
+        self._head(self.chains.get(None, _Link(self.workspace, 0, "")), self.workspace_n, self.workspace_hash)
+        last, ends = -(2**62), {self.workspace: self.workspace_n}
         while page := self.reader.log.heads(last, PAGE):
             for task, key, n, hash in page:
                 self._head(self.chains.get(task, _Link(key, 0, "")), n, hash)
                 ends[key] = n
             last = page[-1][0]
-        for name, (n, _) in self.known.items():
+        for name, (n, _) in self.anchored.items():
             if ends.get(name, 0) < n:
                 self.wrong(name, ends.get(name, 0), f"was cut short: the anchor saw {n} events")
 
@@ -96,13 +94,13 @@ class _Walk:
 
 
 def verify(client: Client, anchor: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Follow every chain to its end. Never stops at the first problem."""
-    known = _opened(anchor) if anchor is not None else {}
+    """Verify all chains. Reports all problems."""
+    heads = _heads_of(anchor) if anchor is not None else {}
     desk = client.desk
     with desk.store.begin(write=False) as run:
-        walk = _Walk(Reader(desk.store, run, desk.workspace), known)
-        if anchor is not None and anchor["workspace"] != walk.office:
-            walk.wrong(walk.office, 0, f"is not the workspace of the anchor, {anchor['workspace']}")
+        walk = _Walk(Reader(desk.store, run, desk.workspace), heads)
+        if anchor is not None and anchor["workspace"] != walk.workspace:
+            walk.wrong(walk.workspace, 0, f"is not the workspace of the anchor, {anchor['workspace']}")
         walk.run()
     return {"ok": not walk.problems, "events": walk.events, "chains": len(walk.chains), "problems": walk.problems}
 
@@ -123,12 +121,12 @@ def anchor(client: Client) -> dict[str, Any]:
     return {**body, "digest": digest(body)}
 
 
-def _opened(anchor: dict[str, Any]) -> Heads:
-    """The heads that an anchor names, if it is one and is whole."""
+def _heads_of(anchor: dict[str, Any]) -> Heads:
+    """The heads of a valid anchor."""
     body = {name: value for name, value in anchor.items() if name != "digest"}
     heads = body.get("heads")
     if set(body) != {"at", "workspace", "events", "heads"} or not isinstance(heads, dict):
-        raise Invalid("This is no anchor", hint="Make one with: turn audit anchor")
+        raise Invalid("Invalid anchor", hint="Make one with: turn audit anchor")
     if digest(body) != anchor.get("digest"):
         raise Invalid("The anchor itself was changed", reason="its digest does not fit")
     return {name: [n, hash] for name, (n, hash) in heads.items()}

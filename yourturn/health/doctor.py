@@ -27,36 +27,36 @@ _RESTORE = "The rows were changed behind the desk's back: compare with a backup.
 
 class Check(NamedTuple):
     name: str
-    look: Callable[[Client], Iterable[str]]  #: what is wrong, in words
-    status: str  #: what it means if something is: warn or bad
-    well: str  #: what to say if nothing is
+    run: Callable[[Client], Iterable[str]]  #: returns the problems
+    status: str  #: with problems: warn or bad
+    well: str  #: the text without problems
     hint: str
 
 
 def examine(client: Client, strict: bool = False) -> list[dict[str, str]]:
     """One line per check: check, status (ok, warn, bad), words, hint. `strict` adds the checks of the package strict."""
     assert client.desk.store  # a remote client raises an error here: it cannot examine the database
-    found = [*(_examined(client, check) for check in CHECKS), _workers(client)]
+    lines = [*(_examined(client, check) for check in CHECKS), _workers(client)]
     if strict:
-        from ..strict import report
+        from ..strict import report  # optional; 20 ms
 
-        found += [_line(f"strict {c['check']}", "bad", c["wrong"], c["well"], c["hint"]) for c in report(client)]
-    return found
+        lines += [_line(f"strict {c['check']}", "bad", c["wrong"], c["well"], c["hint"]) for c in report(client)]
+    return lines
 
 
 def _examined(client: Client, check: Check) -> dict[str, str]:
     status = check.status
     try:
-        wrong = list(check.look(client))
-    except Exception as trouble:  # a doctor reports, whatever it meets
-        wrong, status = [f"cannot look: {trouble or type(trouble).__name__}"], "bad"
-    return _line(check.name, status, wrong, check.well, check.hint)
+        problems = list(check.run(client))
+    except Exception as trouble:  # the doctor reports every error
+        problems, status = [f"the check failed: {trouble or type(trouble).__name__}"], "bad"
+    return _line(check.name, status, problems, check.well, check.hint)
 
 
-def _line(name: str, status: str, wrong: list[str], well: str, hint: str) -> dict[str, str]:
-    if not wrong:
+def _line(name: str, status: str, problems: list[str], well: str, hint: str) -> dict[str, str]:
+    if not problems:
         return {"check": name, "status": "ok", "words": well, "hint": ""}
-    words = "; ".join(wrong[:_SHOWN]) + (f"; and {len(wrong) - _SHOWN} more" if len(wrong) > _SHOWN else "")
+    words = "; ".join(problems[:_SHOWN]) + (f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else "")
     return {"check": name, "status": status, "words": words, "hint": hint}
 
 
@@ -64,8 +64,8 @@ def _line(name: str, status: str, wrong: list[str], well: str, hint: str) -> dic
 
 
 def _schema(client: Client) -> Iterable[str]:
-    found = schema.version_of(client.desk.store)
-    return [] if found == schema.VERSION else [f"schema {found}, and this program works with {schema.VERSION}"]
+    version = schema.version_of(client.desk.store)
+    return [] if version == schema.VERSION else [f"schema {version}, and this program works with {schema.VERSION}"]
 
 
 def _database(client: Client) -> Iterable[str]:
@@ -83,15 +83,15 @@ def _history(client: Client) -> Iterable[str]:
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
-def _read(look: Callable[[Reader], Iterable[str]]) -> Callable[[Client], Iterable[str]]:
-    """A check that reads rows as they are, without the moves that are owed."""
+def _read(query: Callable[[Reader], Iterable[str]]) -> Callable[[Client], Iterable[str]]:
+    """A check of the stored rows, without due moves."""
 
     def run(client: Client) -> Iterable[str]:
         desk = client.desk
         with desk.store.begin(write=False) as execute:
             reader = Reader(desk.store, execute, desk.workspace)
             reader.now = desk.now(execute(desk.store.query["now"]).fetchone()[0])
-            return list(look(reader))
+            return list(query(reader))
 
     return run
 
@@ -101,8 +101,8 @@ def _overdue(reader: Reader) -> Iterable[str]:
     return [f"{late} task{'s' * (late != 1)} should have moved by now"] if late else []
 
 
-def _odd(name: str, words: str) -> Callable[[Client], Iterable[str]]:
-    """A check that is one query: it finds the keys of rows that should not be."""
+def _violations(name: str, words: str) -> Callable[[Client], Iterable[str]]:
+    """A check that is one query for violating rows."""
     return _read(lambda reader: [f"{key} {words}" for key in integrity_queries.violations(reader, name)])
 
 
@@ -142,28 +142,28 @@ def _epochs(reader: Reader) -> Iterable[str]:
 
 
 def _log(reader: Reader) -> Iterable[str]:
-    """The last event of a task says the state that its row has."""
+    """The last event of a task led to the state of its row."""
     for key, state, data in integrity_queries.last_events(reader):
-        said = json.loads(data).get("to")
-        if said != state:
-            yield f"{key} is '{state}', and its last event says '{said}'"
+        to = json.loads(data).get("to")
+        if to != state:
+            yield f"{key} is '{state}', and its last event says '{to}'"
 
 
 # --- workers ----------------------------------------------------------------------------------------------------------
 
 
 def _workers(client: Client) -> dict[str, str]:
-    """Who runs, or who was seen last: no promise, so nothing about it is wrong."""
+    """The running workers, or the last one. Always ok: a desk without workers is valid."""
     try:
-        found = client.workers()
-    except Exception as trouble:  # a doctor reports, whatever it meets
-        return _line("workers", "bad", [f"cannot look: {trouble or type(trouble).__name__}"], "", "")
-    running = [w for w in found if w["running"]]
+        workers = client.workers()
+    except Exception as trouble:  # the doctor reports every error
+        return _line("workers", "bad", [f"the check failed: {trouble or type(trouble).__name__}"], "", "")
+    running = [w for w in workers if w["running"]]
     if running:
-        told = [f"{_worker(w)}: {', '.join(w['tasks'][:_SHOWN]) or 'idle'}" for w in running[:_SHOWN]]
+        shown = [f"{_worker(w)}: {', '.join(w['tasks'][:_SHOWN]) or 'idle'}" for w in running[:_SHOWN]]
         more = [f"and {len(running) - _SHOWN} more"] if len(running) > _SHOWN else []
-        return _line("workers", "ok", [], f"{len(running)} run{'s' * (len(running) == 1)}: {'; '.join(told + more)}", "")
-    last = f"; the last one, {_worker(found[0])}, was seen at {found[0]['seen_at']}" if found else ""
+        return _line("workers", "ok", [], f"{len(running)} run{'s' * (len(running) == 1)}: {'; '.join(shown + more)}", "")
+    last = f"; the last one, {_worker(workers[0])}, was seen at {workers[0]['seen_at']}" if workers else ""
     return _line("workers", "ok", [], f"none runs{last}", "")
 
 
@@ -181,20 +181,20 @@ _REVOKE = "Revoke it at once: turn token revoke NAME"
 CHECKS: tuple[Check, ...] = (
     Check("schema", _schema, "bad", f"schema {schema.VERSION}", _UPGRADE),
     Check("database", _database, "bad", "the database finds nothing wrong with itself", _BACKUP),
-    Check("rows", _odd("orphan", "refers to a row that is gone"), "bad", "no row refers to a missing one", _RESTORE),
+    Check("rows", _violations("orphan", "refers to a row that is gone"), "bad", "no row refers to a missing one", _RESTORE),
     Check("history", _history, "bad", "every chain of events verifies", "See all with: turn audit verify"),
     Check("log", _read(_log), "bad", "the last event of every task says its state", _RESTORE),
     Check("readers", _held_back, "warn", "no transaction holds event readers back", _HOLDER),
     Check("overdue", _read(_overdue), "warn", "nothing is overdue", "Make the moves with: turn reconcile"),
-    Check("working", _odd("unclaimed", "is 'working' without a claim"), "bad", "working tasks are claimed", _RESTORE),
-    Check("claims", _odd("stray_claim", "has a claim it should not have"), "bad", "no other task is claimed", _RESTORE),
-    Check("human", _odd("unasked", "is 'human' without an open question"), "bad", "whoever waits has asked", _RESTORE),
-    Check("asked", _odd("unheld", "has a blocking question and goes on"), "bad", "whoever has asked waits", _RESTORE),
-    Check("ended", _odd("left_open", "has ended with an open question"), "bad", "ended tasks ask nothing", _RESTORE),
-    Check("ready", _odd("too_early", "is 'ready' before what it needs"), "bad", "ready tasks need nothing", _RESTORE),
-    Check("blocked", _odd("too_late", "is 'blocked' by nothing"), "bad", "blocked tasks wait for something", _RESTORE),
-    Check("circles", _read(_acyclic), "bad", "nobody waits for themselves", "Break it with: turn dep remove KEY NEEDS"),
+    Check("working", _violations("unclaimed", "is 'working' without a claim"), "bad", "working tasks are claimed", _RESTORE),
+    Check("claims", _violations("stray_claim", "has a claim it should not have"), "bad", "no other task is claimed", _RESTORE),
+    Check("human", _violations("unasked", "is 'human' without an open question"), "bad", "human tasks have a question", _RESTORE),
+    Check("asked", _violations("unheld", "has a blocking question and goes on"), "bad", "asking tasks wait", _RESTORE),
+    Check("ended", _violations("left_open", "has ended with an open question"), "bad", "ended tasks ask nothing", _RESTORE),
+    Check("ready", _violations("too_early", "is 'ready' before what it needs"), "bad", "ready tasks need nothing", _RESTORE),
+    Check("blocked", _violations("too_late", "is 'blocked' by nothing"), "bad", "blocked tasks wait for something", _RESTORE),
+    Check("circles", _read(_acyclic), "bad", "no task waits for itself", "Break it with: turn dep remove KEY NEEDS"),
     Check("epochs", _read(_epochs), "bad", "epochs only grow", _RESTORE),
-    Check("retries", _odd("exhausted", "ran out of tries, and nobody knows"), "warn", "nobody is stuck unsaid", _TRIES),
-    Check("secrets", _odd("in_clear", "holds a secret in clear"), "bad", "secrets are stored as hashes only", _REVOKE),
+    Check("retries", _violations("exhausted", "ran out of tries without a question"), "warn", "a person was asked", _TRIES),
+    Check("secrets", _violations("in_clear", "holds a secret in clear"), "bad", "secrets are stored as hashes only", _REVOKE),
 )

@@ -1,9 +1,9 @@
 """The checks of `turn doctor --strict`: what the API shows, compared with what the replayed event log says.
 
-`Seen` reads everything in one snapshot, so that work may go on meanwhile, and reads the rows as they are stored: an ordinary
-read already shows the effect of an overdue transition (an expired lease, for example), which has no event yet.
+`Snapshot` reads everything in one transaction, so other processes may write meanwhile, and reads the rows as they are stored: an
+ordinary read shows the effect of due moves (an expired lease, for example), which have no event yet.
 
-Each check is a row of CHECKS. `examine` returns what is wrong as sentences, `report` one line per check for the doctor.
+Each check is a row of CHECKS. `examine` returns the problems as sentences, `report` one line per check for the doctor.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FIRST = -(2**62)
 T = TypeVar("T")
 
 
-class _Snapshot(Desk):
-    """A desk whose reads all see one snapshot, without overdue transitions."""
+class _SnapshotDesk(Desk):
+    """A desk whose reads all see one snapshot, without due moves."""
 
     reader: Reader
 
@@ -48,15 +48,15 @@ class _Snapshot(Desk):
 
 @contextmanager
 def as_written(client: Client) -> Iterator[Client]:
-    """A client whose reads all see one snapshot, without overdue transitions."""
+    """A client whose reads all see one snapshot, without due moves."""
     desk = client.desk
     with desk.store.begin(write=False) as run:
-        snapshot = object.__new__(_Snapshot)
+        snapshot = object.__new__(_SnapshotDesk)
         snapshot.__dict__.update(desk.__dict__, reader=Reader(desk.store, run, desk.workspace))
         yield Client(snapshot)
 
 
-class Seen:
+class Snapshot:
     """Everything that the API shows, and the replayed event log."""
 
     def __init__(self, client: Client) -> None:
@@ -74,10 +74,10 @@ class Seen:
         self.inbox = list(_pages(lambda last: client.inbox(limit=PAGE, after=last["id"] if last else None)))
         self.projects, self.users, self.tokens = client.projects(), client.users(), client.tokens()
         self.replay = Replay(MOVE_CHECKS)
-        self.strays: list[str] = []
-        self._listen(client)
+        self.misordered: list[str] = []
+        self._replay(client)
 
-    def _listen(self, client: Client) -> None:
+    def _replay(self, client: Client) -> None:
         """Replay the events in a watcher's order, then those that watchers do not see yet; compare the order of each chain."""
         seen: dict[str | None, list[int]] = {}
         for event in client.watch(_START, 0):
@@ -90,51 +90,51 @@ class Seen:
                 self.replay.apply(event)
                 continue
             if chain[at] != event["seq"]:
-                self.strays.append(f"a watcher of {event['task']} sees event {chain[at]} where {event['seq']} was written")
+                self.misordered.append(f"a watcher of {event['task']} sees event {chain[at]} where {event['seq']} was written")
             place[event["task"]] = at + 1
         more = {task: len(seen[task]) - n for task, n in place.items() if n < len(seen[task])}
-        self.strays += [f"a watcher of {task} sees {n} events too many" for task, n in more.items()]
+        self.misordered += [f"a watcher of {task} sees {n} events too many" for task, n in more.items()]
 
 
 def _pages(page: Callable[[Any], list[Row]]) -> Iterator[Row]:
-    found = page(None)
-    while found:
-        yield from found
-        found = page(found[-1])
+    items = page(None)
+    while items:
+        yield from items
+        items = page(items[-1])
 
 
 class Check(NamedTuple):
     name: str
-    look: Callable[[Seen], Iterable[str]]
+    run: Callable[[Snapshot], Iterable[str]]  #: returns the problems
     well: str
     hint: str
 
 
 def examine(client: Client) -> list[str]:
-    """What is wrong, one sentence each."""
-    return [f"{name}: {words}" for name, wrong in _looked(client) for words in wrong]
+    """The problems, one sentence each."""
+    return [f"{name}: {words}" for name, wrong in _run(client) for words in wrong]
 
 
 def report(client: Client) -> list[dict[str, Any]]:
-    """One line per check with what it found: check, wrong (a list of sentences), well, hint."""
-    found = dict(_looked(client))
-    if "log" in found:
-        return [{"check": "log", "wrong": found["log"], "well": "", "hint": _RESTORE}]
-    return [{"check": c.name, "wrong": found[c.name], "well": c.well, "hint": c.hint} for c in CHECKS]
+    """One line per check: check, wrong (a list of sentences), well, hint."""
+    problems = dict(_run(client))
+    if "log" in problems:
+        return [{"check": "log", "wrong": problems["log"], "well": "", "hint": _RESTORE}]
+    return [{"check": c.name, "wrong": problems[c.name], "well": c.well, "hint": c.hint} for c in CHECKS]
 
 
-def _looked(client: Client) -> list[tuple[str, list[str]]]:
+def _run(client: Client) -> list[tuple[str, list[str]]]:
     try:
-        seen = Seen(client)
+        seen = Snapshot(client)
     except Exception as trouble:  # a damaged database is reported, too
         return [("log", [f"cannot be read: {type(trouble).__name__} {trouble}"])]
-    return [(check.name, list(check.look(seen))) for check in CHECKS]
+    return [(check.name, list(check.run(seen))) for check in CHECKS]
 
 
-# --- what the API shows, against what the log tells ---------------------------------------------------------------------
+# --- the API against the event log --------------------------------------------------------------------------------------
 
 #: Fields of a task that its events name.
-_TOLD = tuple(name for name, field in TASK_FIELDS.items() if field.told)
+_LOGGED = tuple(name for name, field in TASK_FIELDS.items() if field.told)
 #: A question's fields: in the API, in an event.
 _ASKED = {
     **{name: name for name in (
@@ -146,7 +146,7 @@ _ASKED = {
 }  # fmt: skip
 
 
-def _rows(seen: Seen) -> Iterator[str]:
+def _rows(seen: Snapshot) -> Iterator[str]:
     for key, task in seen.tasks.items():
         history = seen.replay.tasks.get(key)
         if history is None:
@@ -158,97 +158,97 @@ def _rows(seen: Seen) -> Iterator[str]:
 
 
 def _differs(task: Row, history: TaskHistory) -> Iterator[str]:
-    told = history.row
-    for name in _TOLD:
-        if task[name] != told.get(name):
-            yield f"has {name} {task[name]!a}, and its events say {told.get(name)!a}"
+    logged = history.row
+    for name in _LOGGED:
+        if task[name] != logged.get(name):
+            yield f"has {name} {task[name]!a}, and its events say {logged.get(name)!a}"
     if task["updated_at"] != history.at:
         yield f"was changed at {task['updated_at']}, and its last event was at {history.at}"
     if task["version"] < history.events - 1:
         yield f"has version {task['version']} after {history.events} events"
-    yield from _other_claim(task["claim"], told)
+    yield from _other_claim(task["claim"], logged)
     if set(task["depends_on"]) != set(history.needs):
         yield f"waits for {', '.join(task['depends_on']) or 'nobody'}, and its events say {', '.join(history.needs) or 'nobody'}"
     if task["notes"] != history.notes:
         yield f"has {len(task['notes'])} notes, and its events tell {len(history.notes)}, or they say something else"
 
 
-def _other_claim(claim: Row | None, told: Row) -> Iterator[str]:
-    if (claim and claim["worker"]) != told["holder"]:
-        yield f"is held by {claim and claim['worker']}, and its events say {told['holder']}"
-    elif claim and claim["epoch"] != told["epoch"]:
-        yield f"has epoch {claim['epoch']}, and its events say {told['epoch']}"
-    elif claim and claim["expires_at"] < told["lease_expires_at"]:  # a heartbeat extends it, and leaves no event
-        yield f"has a lease until {claim['expires_at']}, and its events say {told['lease_expires_at']}"
+def _other_claim(claim: Row | None, logged: Row) -> Iterator[str]:
+    if (claim and claim["worker"]) != logged["holder"]:
+        yield f"is held by {claim and claim['worker']}, and its events say {logged['holder']}"
+    elif claim and claim["epoch"] != logged["epoch"]:
+        yield f"has epoch {claim['epoch']}, and its events say {logged['epoch']}"
+    elif claim and claim["expires_at"] < logged["lease_expires_at"]:  # a heartbeat extends it, and leaves no event
+        yield f"has a lease until {claim['expires_at']}, and its events say {logged['lease_expires_at']}"
 
 
-def _asked(seen: Seen) -> Iterator[str]:
+def _asked(seen: Snapshot) -> Iterator[str]:
     for key, task in seen.tasks.items():
         history = seen.replay.tasks.get(key)
-        told = dict(history.questions) if history else {}
+        logged = dict(history.questions) if history else {}
         for q in task["questions"]:
-            said = told.pop(q["id"], None)
-            if said is None:
+            event = logged.pop(q["id"], None)
+            if event is None:
                 yield f"{q['id']} of {key} is there, and no event tells of it"
                 continue
-            yield from (f"{q['id']} {words}" for words in _asked_otherwise(q, said))
-        yield from (f"events tell of {name}, and {key} does not have it" for name in told)
+            yield from (f"{q['id']} {words}" for words in _other_question(q, event))
+        yield from (f"events tell of {name}, and {key} does not have it" for name in logged)
         waits = next((q["kind"] for q in task["questions"] if q["status"] == PENDING and q["blocking"]), None)
         if task["awaiting"] != waits:
             yield f"{key} awaits {task['awaiting']}, and its questions say {waits}"
 
 
-def _asked_otherwise(q: Row, said: Row) -> Iterator[str]:
-    for name, told in _ASKED.items():
-        if q[name] != said.get(told):
-            yield f"has {name} {q[name]!a}, and its events say {said.get(told)!a}"
+def _other_question(q: Row, event: Row) -> Iterator[str]:
+    for name, column in _ASKED.items():
+        if q[name] != event.get(column):
+            yield f"has {name} {q[name]!a}, and its events say {event.get(column)!a}"
     for name in ("blocking", "multi", "allow_other"):
-        if q[name] != bool(said[name]):
-            yield f"has {name} {q[name]}, and its events say {bool(said[name])}"
+        if q[name] != bool(event[name]):
+            yield f"has {name} {q[name]}, and its events say {bool(event[name])}"
     step = f"{q['journal']}/{place(q['step'])}" if q["step"] else None
-    if step != said.get("step"):
-        yield f"was asked by step {step}, and its events say {said.get('step')}"
-    default = (said.get("default_value") or {}).get("value")
+    if step != event.get("step"):
+        yield f"was asked by step {step}, and its events say {event.get('step')}"
+    default = (event.get("default_value") or {}).get("value")
     if q["default"] != default:
         yield f"has the default {q['default']!a}, and its events say {default!a}"
 
 
-def _journals(seen: Seen) -> Iterator[str]:
+def _journals(seen: Snapshot) -> Iterator[str]:
     """The current journal, the earlier ones, and the script."""
     for key, task in seen.tasks.items():
         history = seen.replay.tasks.get(key)
         shown = seen.journals.get(key, [[]])
         if task["steps"] != shown[-1]:
             yield f"{key} is listed with other steps than those of its journal"
-        told = [*history.older, history.steps] if history else []
-        for number, (steps, said) in enumerate(zip_longest(shown, told, fillvalue=())):
-            yield from (f"{words} of {key}, journal {number}" for words in _other_steps(steps, dict(said)))
-        program, known = seen.programs.get(key), history.program if history else None
+        logged = [*history.older, history.steps] if history else []
+        for number, (steps, events) in enumerate(zip_longest(shown, logged, fillvalue=())):
+            yield from (f"{words} of {key}, journal {number}" for words in _other_steps(steps, dict(events)))
+        program, source = seen.programs.get(key), history.program if history else None
         if program and digest(program["body"]) != program["digest"]:
             yield f"the script of {key} is not what it was"
-        if (program and {name: program[name] for name in ("file", "digest")}) != known:
-            yield f"the script of {key} is {program and program['file']}, and its events say {known and known['file']}"
+        if (program and {name: program[name] for name in ("file", "digest")}) != source:
+            yield f"the script of {key} is {program and program['file']}, and its events say {source and source['file']}"
 
 
-def _other_steps(steps: Iterable[Row], told: dict[str, Row]) -> Iterator[str]:
+def _other_steps(steps: Iterable[Row], logged: dict[str, Row]) -> Iterator[str]:
     for step in steps:
         name = f"{'~' * step['spare']}{step['index']}"
-        said = told.pop(name, None)
-        if said is None:
+        event = logged.pop(name, None)
+        if event is None:
             yield f"is there, and no event tells of it: step {name}"
             continue
         for field in ("name", "agent", "digest", "call", "status", "session_id", "seat", "result", "started_at", "ended_at"):
-            if step[field] != said.get(field):
-                yield f"{field} is {step[field]!a}, and the events say {said.get(field)!a}: step {name}"
-    yield from (f"is not there, and events tell of it: step {name}" for name in told)
+            if step[field] != event.get(field):
+                yield f"{field} is {step[field]!a}, and the events say {event.get(field)!a}: step {name}"
+    yield from (f"is not there, and events tell of it: step {name}" for name in logged)
 
 
-def _inbox(seen: Seen) -> Iterator[str]:
+def _inbox(seen: Snapshot) -> Iterator[str]:
     """The inbox has every pending question exactly once, and nothing else."""
-    should = {q["id"] for task in seen.tasks.values() for q in task["questions"] if q["status"] == PENDING}
+    expected = {q["id"] for task in seen.tasks.values() for q in task["questions"] if q["status"] == PENDING}
     shown = [item["id"] for item in seen.inbox]
-    yield from (f"{name} waits for a person, and is not in the inbox" for name in sorted(should - set(shown)))
-    yield from (f"{name} is in the inbox, and waits for nobody" for name in sorted(set(shown) - should))
+    yield from (f"{name} waits for a person, and is not in the inbox" for name in sorted(expected - set(shown)))
+    yield from (f"{name} is in the inbox, and waits for nobody" for name in sorted(set(shown) - expected))
     if len(shown) != len(set(shown)):
         yield "something is in the inbox twice"
 
@@ -256,7 +256,7 @@ def _inbox(seen: Seen) -> Iterator[str]:
 # --- neighbours --------------------------------------------------------------------------------------------------------
 
 
-def _needs(seen: Seen) -> Iterator[str]:
+def _needs(seen: Snapshot) -> Iterator[str]:
     """`ready` has no open dependency, `blocked` has one, `done` has no open child; every task that is named exists."""
     children: dict[str, list[str]] = {}
     for key, task in seen.tasks.items():
@@ -277,19 +277,19 @@ def _needs(seen: Seen) -> Iterator[str]:
             yield f"{key} is 'done', and its child {open_[0]} is open"
 
 
-def _circles(seen: Seen) -> Iterable[str]:
+def _circles(seen: Snapshot) -> Iterable[str]:
     return cycles({key: set(task["depends_on"]) & seen.tasks.keys() for key, task in seen.tasks.items()})
 
 
-# --- the office and the log ---------------------------------------------------------------------------------------------
+# --- accounts and the log ----------------------------------------------------------------------------------------------
 
 
 _TOKEN = ("actor", "role", "scopes", "created_by")
 
 
-def _office(seen: Seen) -> Iterator[str]:
+def _accounts(seen: Snapshot) -> Iterator[str]:
     replay = seen.replay
-    yield from replay.wrong["office"]
+    yield from replay.wrong["accounts"]
     shown: dict[str, tuple[Row, Row]] = {
         "projects": ({p["key"]: p["name"] for p in seen.projects}, replay.projects),
         "people": ({u["name"]: u["role"] for u in seen.users}, replay.users),
@@ -298,48 +298,48 @@ def _office(seen: Seen) -> Iterator[str]:
             replay.tokens,
         ),
     }
-    for what, (there, told) in shown.items():
-        names = there.keys() if what == "tokens" else there.keys() | told.keys()  # an export leaves secrets behind
+    for what, (rows, logged) in shown.items():
+        names = rows.keys() if what == "tokens" else rows.keys() | logged.keys()  # an export leaves secrets behind
         for name in sorted(names):
-            if there.get(name) != told.get(name):
-                yield f"of the {what}, {name} is {there.get(name)}, and the events say {told.get(name)}"
+            if rows.get(name) != logged.get(name):
+                yield f"of the {what}, {name} is {rows.get(name)}, and the events say {logged.get(name)}"
     secrets = {"token", "hash", "secret"}
     yield from (f"the token {t['name']} shows its secret" for t in seen.tokens if secrets & t.keys())
 
 
-def _chain(seen: Seen) -> Iterator[str]:
+def _chain(seen: Snapshot) -> Iterator[str]:
     return (f"{p['chain']} event {p['n']} {p['what']}" for p in seen.problems)
 
 
-def _replayed(name: str) -> Callable[[Seen], Iterable[str]]:
+def _replayed(name: str) -> Callable[[Snapshot], Iterable[str]]:
     return lambda seen: seen.replay.wrong[name]
 
 
-_RESTORE = "Something was changed behind the desk's back, or there is a bug: keep the file, and compare with a backup."
+_RESTORE = "Rows were changed outside of the desk, or there is a bug: keep the file, and compare with a backup."
 _WELL = {
-    "moves": "every event is a legal move, by somebody who may",
-    "claims": "who works holds a claim, and nobody else",
+    "moves": "every event is a legal move of an actor who may make it",
+    "claims": "exactly the working tasks are claimed",
     "epochs": "epochs only grew",
     "retries": "tries were counted, and given back by people only",
     "turns": "it was a person's turn exactly while a blocking question was open",
     "questions": "every question began as its kind allows",
     "answers": "every answer fits, came from a person, and was the first",
     "uses": "every permission was used once, for what was approved",
-    "steps": "every step was written by who held its run, and no result changed",
-    "verdicts": "every verdict and every silence landed where the table says",
-    "times": "time never ran backwards, and nothing was moved too early",
-    "causes": "no effect stands before its cause",
+    "steps": "the holder of the run wrote every step, and no result changed",
+    "verdicts": "every verdict and every timeout landed where the table says",
+    "times": "time never ran backwards, and no move was made too early",
+    "causes": "every effect comes after its cause",
 }
 
 CHECKS: tuple[Check, ...] = (
     Check("chain", _chain, "every chain of events verifies", "See all with: turn audit verify"),
-    Check("readers", lambda seen: seen.strays, "watchers see every chain in its order", _RESTORE),
+    Check("readers", lambda seen: seen.misordered, "watchers see every chain in its order", _RESTORE),
     *(Check(name, _replayed(name), _WELL[name], _RESTORE) for name in MOVE_CHECKS),
-    Check("tasks", _rows, "the events tell every task as it is, with its notes and needs", _RESTORE),
-    Check("journals", _journals, "the events tell every step and script as it is", _RESTORE),
-    Check("asked", _asked, "the events tell every question as it is", _RESTORE),
-    Check("inbox", _inbox, "the inbox shows what waits for a person", _RESTORE),
-    Check("needs", _needs, "ready tasks wait for nobody, blocked ones for somebody", _RESTORE),
-    Check("circles", _circles, "nobody waits for themselves", "Break it with: turn dep remove KEY NEEDS"),
-    Check("office", _office, "the events tell projects, people and tokens as they are", _RESTORE),
+    Check("tasks", _rows, "every task, its notes and its dependencies are as the events say", _RESTORE),
+    Check("journals", _journals, "every step and script is as the events say", _RESTORE),
+    Check("asked", _asked, "every question is as the events say", _RESTORE),
+    Check("inbox", _inbox, "the inbox shows exactly the open questions", _RESTORE),
+    Check("needs", _needs, "ready tasks wait for nothing, blocked ones for an open task", _RESTORE),
+    Check("circles", _circles, "no task waits for itself", "Break it with: turn dep remove KEY NEEDS"),
+    Check("accounts", _accounts, "projects, people and tokens are as the events say", _RESTORE),
 )

@@ -1,7 +1,7 @@
 """Checks every move in the event log against the rules.
 
-Each row of MOVE_CHECKS takes one move (replay.py): an event, the task before it and the task after it; and yields what is
-wrong with it, in words. The checks are written from the tables of core/rules.py and from docs/guarantees.md, not from the
+Each row of MOVE_CHECKS takes one move (replay.py): an event, the task before it and the task after it; and yields the problems
+as sentences. The checks are written from the tables of core/rules.py and from docs/guarantees.md, not from the
 code of the effects, so that a bug in an effect does not hide here.
 """
 
@@ -40,7 +40,6 @@ from .replay import Move, Replay, Row
 
 #: The highest role of each sort of actor. Roles change, and the log keeps only the names of actors.
 _SORTS = {"human": ROLES["admin"], "agent": ROLES["agent"], "system": ROLES["system"]}
-
 
 
 def _moves(replay: Replay, m: Move) -> Iterator[str]:
@@ -92,11 +91,11 @@ def _retries(replay: Replay, m: Move) -> Iterator[str]:
         yield f"{m.verb} took the tries from {before} to {now}"
     answered = any(q["blocking"] for _, q in m.closed if q["status"] == ANSWERED)
     forgiving = answered or m.verb in ("hand_back", "reopen", "rewind") or _accepted_unasked(m)
-    person = m.event["actor"].startswith("human:") or m.verb == "reopen"  # the system's has a person's answer behind it: _causes
+    person = m.event["actor"].startswith("human:") or m.verb == "reopen"  # the system reopens after a person's answer: _causes
     if not spent and now != before and not (now == 0 and forgiving and person):
         yield f"{m.verb} by {m.event['actor']} took the tries from {before} to {now}"
     if not m.was and now:
-        yield f"it was born with {now} tries"
+        yield f"it was created with {now} tries"
     asked = [q for q in m.history.pending() if q.get("reason") == RETRY_EXHAUSTED and q["asked_by"] == "system"]
     if len(asked) > 1:
         yield f"{len(asked)} questions say that the tries ran out"
@@ -120,15 +119,15 @@ def _turns(replay: Replay, m: Move) -> Iterator[str]:
 
 
 def _questions(replay: Replay, m: Move) -> Iterator[str]:
-    """How a question may begin. An imported one has begun, and perhaps ended, in another tracker."""
+    """A question begins as its kind allows. An imported one has begun, and perhaps ended, in another tracker."""
     for q in m.opened:
         if m.verb == "import":
-            yield from _brought(q, m.event["at"])
+            yield from _imported(q, m.event["at"])
         elif q["status"] != PENDING or q["asked_at"] != m.event["at"] or q["asked_by"] not in _askers(m):
             yield f"{q['id']} does not begin as it should: {q['status']}, by {q['asked_by']} at {q['asked_at']}"
         kind, default = KINDS[q["kind"]], q.get("default_value")
         if default is not None and (not kind.default or q["response_type"] == "approval"):
-            yield f"{q['id']} has a default, and silence must not decide that"
+            yield f"{q['id']} has a default, and a timeout must not decide that"
         if not q["blocking"] and (default is None or q.get("timeout_at")):
             yield f"{q['id']} does not block, so it needs a default and no timeout"
         if q["kind"] == "permission" and q.get("digest") != digest(q["text"] if q.get("action") is None else q["action"]):
@@ -136,12 +135,12 @@ def _questions(replay: Replay, m: Move) -> Iterator[str]:
 
 
 def _askers(m: Move) -> tuple[str, ...]:
-    again = _again(m)
-    return (m.event["actor"], "system", *([again["asked_by"]] if again else []))
+    replaced = _replaced(m)
+    return (m.event["actor"], "system", *([replaced["asked_by"]] if replaced else []))
 
 
-def _again(m: Move) -> Row | None:
-    """The question of a step whose place another one takes: its agent has said to a person that it asks something else."""
+def _replaced(m: Move) -> Row | None:
+    """The question of a step that another one replaces, because its agent asks something else."""
     if m.verb != "answer" or len(m.opened) != 1 or len(m.closed) != 1:
         return None
     old, new = m.closed[0][1], m.opened[0]
@@ -149,7 +148,7 @@ def _again(m: Move) -> Row | None:
     return old if same and old["status"] == WITHDRAWN else None
 
 
-def _brought(q: Row, at: str) -> Iterator[str]:
+def _imported(q: Row, at: str) -> Iterator[str]:
     """An imported question is not from the future; a person answered it, with an answer that fits."""
     if not q["asked_at"] <= q.get("responded_at", at) <= at:
         yield f"{q['id']} was asked at {q['asked_at']} and closed at {q.get('responded_at')}, and that is not before now"
@@ -177,11 +176,11 @@ def _answers(replay: Replay, m: Move) -> Iterator[str]:
             if m.verb != "answer" or not actor.startswith("human:"):
                 yield f"{actor} answered {name} by {m.verb}: only people answer"
             if not (m.written and (q["response"] or {}).get("value") is None and q["kind"] != "permission"):
-                yield from _unfit(q, q["response"])  # else the step's result says what came of it
+                yield from _unfit(q, q["response"])  # otherwise the step's result has the answer
         elif status == TIMEOUT:
             if m.verb != "timeout" or actor != "system":
                 yield f"{name} timed out by {m.verb} of {actor}"
-            yield from _approving_silence(q)
+            yield from _timeout_verdict(q)
         elif status != WITHDRAWN:
             yield f"{name} became '{status}'"
         elif q.get("reason") == FINISHED and _unfinished(m):
@@ -189,7 +188,7 @@ def _answers(replay: Replay, m: Move) -> Iterator[str]:
         elif m.verb in ("withdraw", "flag", "hand_back") and not _may_withdraw(m, q, actor):
             yield f"{actor} must not withdraw {name}, which {q['asked_by']} asked"
     kept_as_note = not m.closed and m.data.get("notes")
-    if m.verb == "answer" and answered != 1 and not _again(m) and not kept_as_note and not _accepted_unasked(m):
+    if m.verb == "answer" and answered != 1 and not _replaced(m) and not kept_as_note and not _accepted_unasked(m):
         yield f"it answered {answered} questions"
 
 
@@ -224,7 +223,7 @@ def _uses(replay: Replay, m: Move) -> Iterator[str]:
     before, q = m.used
     response = q.get("response") or {}
     if q["kind"] != "permission" or q["status"] != ANSWERED or response.get("verdict") != APPROVED:
-        yield f"{q['id']} was used, and nobody gave it"
+        yield f"{q['id']} was used without being granted"
     if before.get("used_by") is not None:
         yield f"{q['id']} was used already, by {before['used_by']}"
     if m.data["digest"] != response.get("digest", q.get("digest")):
@@ -256,7 +255,7 @@ def _steps(replay: Replay, m: Move) -> Iterator[str]:
 
 
 def _unfit(q: Row, response: Row | None) -> Iterator[str]:
-    """What is wrong with an answer, given what was asked for."""
+    """Problems of an answer, given its question."""
     if response is None or response.get("verdict") not in VERDICTS or response.get("type") != q["response_type"]:
         yield f"{q['id']} asks for {q['response_type']} and has {response}"
         return
@@ -290,14 +289,14 @@ def _other(q: Row, item: object) -> bool:
     return bool(q["allow_other"]) and isinstance(item, str) and item.strip() != ""
 
 
-def _approving_silence(q: Row) -> Iterator[str]:
+def _timeout_verdict(q: Row) -> Iterator[str]:
     response, default = q["response"], q.get("default_value")
     if response is not None and (response.get("verdict") is not None or response != default):
-        yield f"silence answered {q['id']} with {response}"
+        yield f"a timeout answered {q['id']} with {response}"
 
 
 def _verdicts(replay: Replay, m: Move) -> Iterator[str]:
-    """When a blocking question is closed, the task lands where the tables of verdicts and of silence say."""
+    """When a blocking question is closed, the task lands where the tables of verdicts and timeouts say."""
     stay = m.history.stay
     lands: tuple[str, ...] | None = None
     for _, q in m.closed:
@@ -315,7 +314,7 @@ def _verdicts(replay: Replay, m: Move) -> Iterator[str]:
             else:
                 stay.add(result)
     if m.verb == "timeout":
-        lands = _after_silence(m, stay)
+        lands = _after_timeout(m, stay)
     elif m.verb == "hand_back":
         stay.clear()
     elif m.verb not in ("answer", "withdraw") or m.data["from"] not in (HUMAN, REVIEW) or _accepted_unasked(m):
@@ -332,13 +331,13 @@ def _verdicts(replay: Replay, m: Move) -> Iterator[str]:
 
 
 def _chosen(q: Row) -> object:
-    """What was chosen in a question of the system; "" where it is none, or was answered in words, as before schema 6."""
+    """The chosen option of a system question; "" for other questions, and for a free text, as before schema 6."""
     value = str((q["response"] or {}).get("value"))
     offered = q["asked_by"] == "system" and q["response_type"] == "choice" and q["status"] == ANSWERED
     return value if offered and (q.get("reason"), value) in CHOICES else ""
 
 
-def _after_silence(m: Move, stay: set[str]) -> tuple[str, ...] | None:
+def _after_timeout(m: Move, stay: set[str]) -> tuple[str, ...] | None:
     how, others = m.data["on_timeout"], bool(m.history.waiting())
     if how == "accept":
         return (DONE,)
@@ -362,7 +361,7 @@ def _back(m: Move) -> tuple[str, ...]:
 
 
 def _times(replay: Replay, m: Move) -> Iterator[str]:
-    """Time does not run backwards, and what time alone moves is not moved too early."""
+    """Time does not run backwards, and no due move is made too early."""
     at, was = m.event["at"], m.was
     if at < m.history.at:
         yield f"the event before it was written at {m.history.at}"
@@ -381,7 +380,7 @@ def _too_early(q: Row, at: str, how: str) -> Iterator[str]:
         yield f"the time of {q['id']} is up at {q.get('timeout_at')}"
     promised = "fail" if q["on_timeout"] == "default" and q.get("default_value") is None else q["on_timeout"]
     if how != promised:
-        yield f"{q['id']} asks for {promised} when nobody answers, and got {how}"
+        yield f"{q['id']} has the timeout policy {promised}, and got {how}"
 
 
 def _causes(replay: Replay, m: Move) -> Iterator[str]:

@@ -23,7 +23,7 @@ _EMPTY: Row = {
     "workflow": None, "max_retries": 0, "journal": 0,
 }  # fmt: skip
 
-#: What closing a question writes; what the event does not say is empty.
+#: What closing a question writes; a field that the event leaves out is empty.
 _CLOSING = ("status", "response", "close_reason", "responded_by", "responded_at", "timeout_at", "reviewer", "urgency")
 
 
@@ -40,13 +40,13 @@ class TaskHistory:
         self.questions: dict[str, Row] = {}
         self.notes: list[Row] = []
         self.needs: dict[str, None] = {}
-        self.steps: dict[str, Row] = {}  #: of the journal that is being written
-        self.older: list[dict[str, Row]] = []  #: of those before it
+        self.steps: dict[str, Row] = {}  #: of the current journal
+        self.older: list[dict[str, Row]] = []  #: of the earlier journals
         self.program: Row | None = None
         self.stay: set[str] = set()  #: outcomes of the questions closed during this stay in `human`
         self.events = 0
         self.at = ""
-        self.void: set[str] = set()  #: permissions that a restore took back
+        self.void: set[str] = set()  #: permissions that a restore voided
         self.freed = False  #: was resolved at least once
 
     def pending(self) -> list[Row]:
@@ -62,7 +62,7 @@ class Move(NamedTuple):
     event: Row
     data: Row
     verb: str  #: of the table
-    was: Row  #: the task's fields before; empty at its birth
+    was: Row  #: the task's fields before; empty for a new task
     history: TaskHistory
     closed: list[tuple[Row, Row]]  #: a question before and after
     opened: list[Row]
@@ -83,18 +83,18 @@ class Replay:
         self.users: dict[str, str] = {}
         self.tokens: dict[str, Row] = {}
         self.events = 0
-        self.retried: set[str] = set()  #: tasks that a person wants tried again, by an answer about another task
-        self.wrong: dict[str, list[str]] = {name: [] for name in (*checks, "office")}
+        self.retried: set[str] = set()  #: failed dependencies that a person chose to retry
+        self.wrong: dict[str, list[str]] = {name: [] for name in (*checks, "accounts")}
 
     def apply(self, event: Row) -> None:
         self.events += 1
         try:
             if event["task"] is None:
-                self._office(event)
+                self._account(event)
             else:
                 self._task(event)
         except (KeyError, TypeError, ValueError, AttributeError) as trouble:
-            check = "moves" if event["task"] else "office"
+            check = "moves" if event["task"] else "accounts"
             self.wrong[check].append(f"{_name(event)} cannot be understood: {type(trouble).__name__} {trouble}")
 
     # --- tasks ------------------------------------------------------------------------------------------------------
@@ -102,11 +102,11 @@ class Replay:
     def _task(self, event: Row) -> None:
         data, key = event["data"], event["task"]
         history = self.tasks.get(key)
-        born = history is None
+        created = history is None
         if history is None:
             history = self.tasks[key] = TaskHistory(key)
             history.row["created_at"] = data.get("created_at", event["at"])
-        was = {} if born else dict(history.row)
+        was = {} if created else dict(history.row)
         if data["to"] in (HUMAN, REVIEW) and data["to"] != was.get("state"):
             history.stay = set()
         history.row.update(data.get("set", ()), state=data["to"])
@@ -120,19 +120,19 @@ class Replay:
             self.tasks[task].needs.pop(needs, None)
         history.void |= set(data.get("void", ()))
         history.program = data.get("program", history.program)
-        move = Move(event, data, _meant(event, data), was, history, closed, opened, used, written)
+        move = Move(event, data, _table_verb(event, data), was, history, closed, opened, used, written)
         for name, check in self.checks.items():
             self.wrong[name] += [f"{_name(event)}: {words}" for words in check(self, move)]
         history.events, history.at = history.events + 1, event["at"]
         history.freed = history.freed or move.to in RESOLVED
 
     def _close(self, history: TaskHistory, data: Row) -> Iterator[tuple[Row, Row]]:
-        for said in data.get("closed", ()):
-            before = history.questions.get(said["id"])
+        for fields in data.get("closed", ()):
+            before = history.questions.get(fields["id"])
             if before is None:
-                raise ValueError(f"closes {said['id']}, which {history.key} never had")
-            after = {**before, **dict.fromkeys(_CLOSING), **said}
-            history.questions[said["id"]] = after
+                raise ValueError(f"closes {fields['id']}, which {history.key} never had")
+            after = {**before, **dict.fromkeys(_CLOSING), **fields}
+            history.questions[fields["id"]] = after
             yield before, after
 
     def _write(self, history: TaskHistory, data: Row) -> Iterator[tuple[Row | None, Row]]:
@@ -143,10 +143,10 @@ class Replay:
                 kept |= {f"~{name}": step for name, step in history.steps.items() if name not in kept and name[0] != "~"}
             history.older.append(history.steps)
             history.steps = kept
-        for said in data.get("steps", ()):
-            before = history.steps.get(said["index"])
-            history.steps[said["index"]] = said
-            yield before, said
+        for step in data.get("steps", ()):
+            before = history.steps.get(step["index"])
+            history.steps[step["index"]] = step
+            yield before, step
 
     def _use(self, history: TaskHistory, data: Row) -> tuple[Row, Row]:
         before = history.questions.get(data["question"])
@@ -156,19 +156,19 @@ class Replay:
         return before, after
 
     def _open(self, history: TaskHistory, event: Row) -> Iterator[Row]:
-        for said in event["data"].get("opened", ()):
-            if said["id"] in self.asked:
-                raise ValueError(f"opens {said['id']}, which {self.asked[said['id']]} has already")
-            self.asked[said["id"]] = history.key
-            history.questions[said["id"]] = said
-            yield said
+        for question in event["data"].get("opened", ()):
+            if question["id"] in self.asked:
+                raise ValueError(f"opens {question['id']}, which {self.asked[question['id']]} has already")
+            self.asked[question["id"]] = history.key
+            history.questions[question["id"]] = question
+            yield question
 
-    # --- the office -------------------------------------------------------------------------------------------------
+    # --- accounts ---------------------------------------------------------------------------------------------------
 
-    def _office(self, event: Row) -> None:
+    def _account(self, event: Row) -> None:
         if not event["actor"].startswith("human:") and not self._for_its_agents(event):
-            self.wrong["office"].append(f"{_name(event)}: {event['actor']} is no admin")
-        _OFFICE[event["action"]](self, event["data"])
+            self.wrong["accounts"].append(f"{_name(event)}: {event['actor']} is no admin")
+        _ACCOUNT_EVENTS[event["action"]](self, event["data"])
 
     def _project(self, data: Row) -> None:
         self.projects[data["project"]] = data["name"]
@@ -181,26 +181,26 @@ class Replay:
     def _user(self, data: Row) -> None:
         self.users[data["user"]] = data["role"]
 
-    def _user_gone(self, data: Row) -> None:
+    def _user_removed(self, data: Row) -> None:
         del self.users[data["user"]]
-        them = f"human:{data['user']}"
-        self.tokens = {name: t for name, t in self.tokens.items() if them not in (t["actor"], t["created_by"])}
+        owner = f"human:{data['user']}"
+        self.tokens = {name: t for name, t in self.tokens.items() if owner not in (t["actor"], t["created_by"])}
 
     def _token(self, data: Row) -> None:
         old = {"scopes": [], "created_by": ""}
         self.tokens[data["token"]] = {**old, **{n: data[n] for n in ("actor", "role", *old) if n in data}}
 
-    def _token_gone(self, data: Row) -> None:
+    def _token_revoked(self, data: Row) -> None:
         del self.tokens[data["token"]]
 
 
-_OFFICE: dict[str, Callable[[Replay, Row], None]] = {
+_ACCOUNT_EVENTS: dict[str, Callable[[Replay, Row], None]] = {
     "project_create": Replay._project,
     "project_set": lambda replay, data: None,
     "user_set": Replay._user,
-    "user_remove": Replay._user_gone,
+    "user_remove": Replay._user_removed,
     "token_create": Replay._token,
-    "token_revoke": Replay._token_gone,
+    "token_revoke": Replay._token_revoked,
     **dict.fromkeys(
         ("password_set", "login", "logout", "link_create", "link_use", "prefs_set", "restore"), lambda replay, data: None
     ),
@@ -217,10 +217,10 @@ def _back_to(data: Row) -> list[int] | None:
 
 
 def _name(event: Row) -> str:
-    return f"{event['task'] or 'the office'}, {event['action']} by {event['actor']} at {event['at']}"
+    return f"{event['task'] or 'the workspace'}, {event['action']} by {event['actor']} at {event['at']}"
 
 
-def _meant(event: Row, data: Row) -> str:
-    """The verb of the table behind a person's word."""
+def _table_verb(event: Row, data: Row) -> str:
+    """The verb of the table for an alias."""
     action = str(event["action"])
     return action if event["actor"] == "system" else ALIASES.get((action, data["from"]), action)
