@@ -1,21 +1,20 @@
-"""How fast the desk is: `make bench`, or `python -m bench [a b c d e f g h i] [--quick]`.
+"""Benchmarks: `make bench`, or `python -m bench [a b c d e f g h i] [--quick]`.
 
-Every figure is a ratio, or stands next to what it was compared with: a machine is fast or slow, busy or not, and an
-absolute number says more about it than about the desk. So what is compared takes turns in short slices, in one run; each
-pair of slices gives one ratio, and the median of these counts.
+Each figure is a ratio or is printed beside a comparison, because an absolute number depends on the machine and its load. The
+compared programs alternate in short slices of one run; each pair of slices gives one ratio, and the median counts.
 
     (a) cycle    a task's whole life, one move after the other, against bare commits
-    (b) workers  claim and complete by 1, 4 and 16 processes, against procrastinate and against bare commits
-    (c) size     the first page and the cost of a move, among few tasks and among a million
-    (d) wake     how soon a watcher hears of a commit, and what waiting costs
-    (e) cold     what the command costs before it does anything
-    (f) agents   what the worker adds to the time of its agents
-    (g) runs     what a waiting workflow costs, how soon it goes on, what its journal costs
-    (h) served   the desk over HTTP, against awaithumans and a bare endpoint; answers while a thousand watch
+    (b) workers  claim and complete by 1, 4 and 16 processes, against procrastinate or bare commits
+    (c) size     the first page and the cost of a move, with few tasks and with a million
+    (d) wake     how soon a watcher receives a commit, and the cost of waiting
+    (e) cold     the start-up cost of the command
+    (f) agents   the worker's overhead per agent run
+    (g) runs     the cost of a waiting workflow, its resumption, its journal
+    (h) served   the desk over HTTP, against awaithumans and a bare endpoint; answers with a thousand watchers
     (i) round_trip   a workflow from its start over a person's answer to its end, against LangGraph
 
-A part is a row of PARTS; its module has `run(place) -> list[Figure]`. It is no test: the bounds are printed with what was
-found, and nothing fails if they do not hold.
+A part is a row of PARTS; its module has `run(environment) -> list[Figure]`. The bounds are printed with the figures; a missed
+bound is no error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""(f) What the worker costs: a task whose agent does nothing, from its claim to the next, against the agent alone.
+"""(f) The worker's overhead: a task whose agent does nothing, from one claim to the next, against the agent alone.
 
-The agent is `/bin/sh -c` with one `echo` that says COMPLETE. Alone it is started on its leash, listened to and ended, as the
-worker does it; what the worker adds is the claim, the folder, the brief, the seat that is remembered before the start, the
-look at the desk afterwards, the log and the completion. There is no repository: what git takes is git's. They take turns.
+The agent is `/bin/sh -c` with one `echo` of COMPLETE. The agent alone is started and read by the worker's own process code. The
+worker adds the claim, the folder, the brief, the record of the session, the check of the desk afterwards, the log and the
+completion. There is no git repository. Both alternate.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import time
 from pathlib import Path
 
 from yourturn.worker.agents import exec_agent, make
-from yourturn.worker.agents.base import Run
+from yourturn.worker.agents.base import AgentRun
 from yourturn.worker.agents.process import perform
 from yourturn.worker.progress import Progress
 from yourturn.worker.worker import Worker
 
+from .environment import NAMES, Environment, open_desk
 from .figure import Figure
-from .place import NAMES, Place, open_desk
 
 TASKS = 20
 LIMIT = 30.0
@@ -31,7 +31,7 @@ def alone(folder: Path, count: int) -> float:
     """Milliseconds per run of the agent by itself."""
     begun = time.perf_counter()
     for _ in range(count):
-        run = Run("PROJ-1", AGENT, "The brief.\n", str(folder), dict(os.environ), log=str(folder / "alone.log"))
+        run = AgentRun("PROJ-1", AGENT, "The brief.\n", str(folder), dict(os.environ), log=str(folder / "alone.log"))
         assert "COMPLETE" in perform(make(AGENT), run).text
     return (time.perf_counter() - begun) * 1000 / count
 
@@ -51,25 +51,25 @@ def worked(address: str, folder: Path, count: int) -> float:
     return took / count
 
 
-def run(place: Place) -> list[Figure]:
-    rounds, count = (1, 3) if place.quick else (7, TASKS)
-    found = []
-    for dialect in place.dialects:
-        address = place.new_desk(dialect)
+def run(environment: Environment) -> list[Figure]:
+    rounds, count = (1, 3) if environment.quick else (7, TASKS)
+    figures = []
+    for dialect in environment.dialects:
+        address = environment.new_desk(dialect)
         bare, whole = [], []
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             for n in range(rounds + 1):
-                one, other = alone(Path(folder), count), worked(address, Path(folder), count)
+                agent_ms, worker_ms = alone(Path(folder), count), worked(address, Path(folder), count)
                 if n:
-                    bare.append(one)
-                    whole.append(other)
+                    bare.append(agent_ms)
+                    whole.append(worker_ms)
         over = [b - a for a, b in zip(bare, whole, strict=True)]
         median = statistics.median(over)
         spread = f"{min(over):.1f}–{max(over):.1f}"
-        found.append(
+        figures.append(
             Figure(
                 NAMES[dialect], f"the worker, {rounds} × {count} tasks", f"{median:.1f} ms each ({spread})", "",
                 f"< {LIMIT:.0f} ms", median < LIMIT, f"the agent alone {statistics.median(bare):.1f} ms",
             )
         )  # fmt: skip
-    return found
+    return figures

@@ -1,4 +1,4 @@
-"""Bare commits: what the database gives to a program that does nothing else. One row each, durable, one connection."""
+"""Bare commits: the upper limit of the database. One row each, durable, on one connection."""
 
 from __future__ import annotations
 

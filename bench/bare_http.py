@@ -1,4 +1,4 @@
-"""What a bare Starlette endpoint does with one bare SQLite commit per request: `python -m bench.bare_http PORT FILE`."""
+"""A bare Starlette endpoint with one bare SQLite commit per request: `python -m bench.bare_http PORT FILE`."""
 
 from __future__ import annotations
 

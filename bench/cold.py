@@ -1,8 +1,9 @@
-"""(e) What a cold command costs: `turn ready --json` on a desk with 1000 tasks, and `turn hook claude` before a tool call, in
-CPU time, against the floor of the same interpreter importing sqlite3 and json. Agents and hooks call `turn` all day; these
-numbers are what they pay. On PostgreSQL `turn ready` of an empty desk, against importing psycopg and connecting.
+"""(e) CPU time of a cold command, for agents and hooks that call `turn` all day.
 
-Runs take turns, so that a busy moment hits all alike; the median counts.
+On SQLite: `turn ready --json` on a desk with 1000 tasks, and `turn hook claude` before a tool call, against the same interpreter
+importing sqlite3 and json. On PostgreSQL: `turn ready --json` on an empty desk, against importing psycopg and connecting.
+
+Runs alternate, so that load hits all of them alike; the median counts.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from pathlib import Path
 
 from yourturn.config import init
 
+from .environment import Environment
 from .figure import Figure
-from .place import Place
 
 TASKS = 1000
 LIMIT, CONNECTED = 4.0, 1.3
@@ -27,7 +28,7 @@ LIMIT, CONNECTED = 4.0, 1.3
 Command = list[str]
 
 
-#: A tool call that a person is asked about; the first run asks, the others find what was asked.
+#: A tool call that needs permission; the first run asks, the others find its question.
 CALL = {
     "session_id": "s", "tool_use_id": "c", "cwd": "/shop", "hook_event_name": "PreToolUse", "tool_name": "Bash",
     "tool_input": {"command": "git push"},
@@ -43,26 +44,26 @@ def cpu(command: Command, env: dict[str, str]) -> float:
 
 
 def measure(commands: dict[str, Command], env: dict[str, str], runs: int) -> dict[str, float]:
-    """Median milliseconds of each, the runs interleaved; the first round only warms the caches."""
+    """Median milliseconds of each command; the runs alternate, and the first round only warms the caches."""
     spent: dict[str, list[float]] = {name: [] for name in commands}
     for turn in range(runs + 1):
         for name, command in commands.items():
             seconds = cpu(command, env)
             if turn:
                 spent[name].append(seconds * 1000)
-    return {name: statistics.median(found) for name, found in spent.items()}
+    return {name: statistics.median(times) for name, times in spent.items()}
 
 
 def fill(db: str) -> None:
-    """The worst case: everything is ready, so everything that the command shows has to be read and written out."""
+    """The worst case: all tasks are ready, so all of them are read and printed."""
     desk = init(db, "PROJ", None, {"USER": "ana"})[0]
     with desk:
         for n in range(TASKS):
             desk.create(f"Task number {n}", priority=n % 5, description="What there is to do, in a few words. " * 3)
 
 
-def run(place: Place) -> list[Figure]:
-    runs = 3 if place.quick else 15
+def run(environment: Environment) -> list[Figure]:
+    runs = 3 if environment.quick else 15
     turn = Path(sys.executable).parent / "turn"
     if not turn.exists():
         raise SystemExit(f"There is no {turn}: run make setup first.")
@@ -76,36 +77,37 @@ def run(place: Place) -> list[Figure]:
     }
     if importlib.util.find_spec("click"):
         commands["click"] = [*python, "import click"]
-    db = place.new("sqlite")
+    db = environment.new("sqlite")
     fill(db)
-    env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
+    unset = ("YOURTURN_", "PYTHONDONTWRITEBYTECODE")  # the first round writes the bytecode
+    env = {name: value for name, value in os.environ.items() if not name.startswith(unset)}
     env |= {"YOURTURN_DB": db, "YOURTURN_TASK": "PROJ-1", "YOURTURN_GATED": '["Bash"]', "YOURTURN_ASK_WAIT": "0"}
-    found = measure(commands, env, runs)
-    floor = f"python: import sqlite3, json, {found['floor']:.1f} ms"
+    medians = measure(commands, env, runs)
+    floor = f"python: import sqlite3, json, {medians['floor']:.1f} ms"
     figures = []
     shown = {"turn": f"`turn ready --json`, {TASKS} tasks", "hook": "`turn hook claude`, a call that waits for a person"}
     for name, what in shown.items():
-        ratio = found[name] / found["floor"]
-        cost, limit = f"{found[name]:.1f} ms of CPU", f"≤ {LIMIT:.0f} ×"
+        ratio = medians[name] / medians["floor"]
+        cost, limit = f"{medians[name]:.1f} ms of CPU", f"≤ {LIMIT:.0f} ×"
         figures.append(Figure("SQLite", what, cost, f"{ratio:.2f} ×", limit, ratio <= LIMIT, floor))
-    if "postgres" in place.dialects:
-        figures.append(_connected(place, str(turn), env, runs))
+    if "postgres" in environment.dialects:
+        figures.append(_connected(environment, str(turn), env, runs))
     for name in ("argparse", "click"):
-        if name in found:
-            over = f"{found[name] - found['bare']:.1f} ms of CPU"
+        if name in medians:
+            over = f"{medians[name] - medians['bare']:.1f} ms of CPU"
             figures.append(Figure("", f"import {name} alone", over, compared="over an empty program"))
     return figures
 
 
-def _connected(place: Place, turn: str, env: dict[str, str], runs: int) -> Figure:
-    address = place.new_desk("postgres")
+def _connected(environment: Environment, turn: str, env: dict[str, str], runs: int) -> Figure:
+    address = environment.new_desk("postgres")
     commands = {
         "floor": [sys.executable, "-c", f"import psycopg; psycopg.connect({address!r}).close()"],
         "turn": [turn, "ready", "--json"],
     }
-    found = measure(commands, env | {"YOURTURN_DB": address}, runs)
-    ratio = found["turn"] / found["floor"]
+    medians = measure(commands, env | {"YOURTURN_DB": address}, runs)
+    ratio = medians["turn"] / medians["floor"]
     return Figure(
-        "PostgreSQL", "`turn ready --json`", f"{found['turn']:.1f} ms of CPU", f"{ratio:.2f} ×", f"≤ {CONNECTED} ×",
-        ratio <= CONNECTED, f"python: import psycopg and connect, {found['floor']:.1f} ms",
+        "PostgreSQL", "`turn ready --json`", f"{medians['turn']:.1f} ms of CPU", f"{ratio:.2f} ×", f"≤ {CONNECTED} ×",
+        ratio <= CONNECTED, f"python: import psycopg and connect, {medians['floor']:.1f} ms",
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A measured figure, and how two things are compared that take turns."""
+"""Measured figures, and the comparison of two programs that alternate."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-#: Does one thing and says how many commits that were.
+#: Does one piece of work and returns its number of commits.
 Step = Callable[[], int]
 
 
@@ -15,9 +15,9 @@ class Figure(NamedTuple):
     database: str
     what: str
     value: str  #: with its unit
-    ratio: str = ""  #: to what it was compared with, and how far single pairs were from it
+    ratio: str = ""  #: to the compared program, with the range of the pairs
     bound: str = ""
-    held: bool | None = None  #: None where nothing was promised
+    held: bool | None = None  #: None without a bound
     compared: str = ""
 
     @property
@@ -29,7 +29,7 @@ class Pairs(NamedTuple):
     """Ratios of neighbouring slices."""
 
     ratios: tuple[float, ...]
-    best: float  #: the fastest slice of the one to the fastest of the other: both undisturbed
+    best: float  #: the fastest slice of each
 
     @property
     def median(self) -> float:
@@ -46,15 +46,15 @@ class Pairs(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """Rates of things that took turns: one list per name, one number per round."""
+    """Rates of alternating programs: one list per name, one number per round."""
 
-    found: dict[str, list[float]]
+    by_name: dict[str, list[float]]
 
     def median(self, name: str) -> float:
-        return statistics.median(self.found[name])
+        return statistics.median(self.by_name[name])
 
     def pairs(self, ours: str, other: str) -> Pairs:
-        a, b = self.found[ours], self.found[other]
+        a, b = self.by_name[ours], self.by_name[other]
         return Pairs(tuple(x / y for x, y in zip(a, b, strict=True)), max(a) / max(b))
 
 
@@ -68,11 +68,11 @@ def rate(step: Step, seconds: float) -> float:
 
 
 def take_turns(slices: dict[str, Callable[[], float]], rounds: int) -> Rates:
-    """Each in turn, `rounds` times; every other round backwards, so that neither always goes first. The first warms up."""
-    found: dict[str, list[float]] = {name: [] for name in slices}
+    """Run all slices in turn, `rounds` times, every other round in reverse order. The first round only warms up."""
+    by_name: dict[str, list[float]] = {name: [] for name in slices}
     for number in range(rounds + 1):
         for name in list(slices)[:: -1 if number % 2 else 1]:
             measured = slices[name]()
             if number:
-                found[name].append(measured)
-    return Rates(found)
+                by_name[name].append(measured)
+    return Rates(by_name)

@@ -1,4 +1,4 @@
-"""awaithumans: its server on SQLite, and the round trip that is like ours: create a task, complete it, poll."""
+"""awaithumans, the peer of part (h): its server on SQLite, and the same round trip: create a task, complete it, poll."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from .wire import Wire
+from .http_connection import HttpConnection
 
 VERSION = "0.1.12"
 _NUMBERS = itertools.count()
-_ASKED = {
+_TASK = {
     "task": "Approve?",
     "payload": {"title": "Approve?"},
     "payload_schema": {"type": "object", "properties": {"title": {"type": "string"}}},
@@ -26,19 +26,19 @@ _ASKED = {
 }
 
 
-def here() -> bool:
+def installed() -> bool:
     return importlib.util.find_spec("awaithumans") is not None
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[tuple[int, str, int]]:
-    """Its port, its admin's token, its process."""
+    """Start the server. Yields its port, an admin's token and the process id."""
     from .served import wait_for
 
     folder.mkdir(exist_ok=True)
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = int(found.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
     command = [str(Path(sys.executable).parent / "awaithumans"), "dev", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--db-path", str(folder / "tasks.db"), "--log-level", "ERROR"]
     env = {**os.environ, "HOME": str(folder), "AWAITHUMANS_HOST": "127.0.0.1"}
@@ -53,15 +53,15 @@ def served(folder: Path) -> Iterator[tuple[int, str, int]]:
 
 def _token(folder: Path) -> str:
     for file in folder.rglob("*.json"):
-        found = json.loads(file.read_text())
-        if isinstance(found, dict) and "admin_token" in found:
-            return str(found["admin_token"])
+        data = json.loads(file.read_text())
+        if isinstance(data, dict) and "admin_token" in data:
+            return str(data["admin_token"])
     raise AssertionError((folder / "log").read_text()[-500:])
 
 
-def trip(wire: Wire) -> int:
+def round_trip(connection: HttpConnection) -> int:
     key = f"{os.getpid()}-{next(_NUMBERS)}"
-    made = wire.json("POST", "/api/tasks", {**_ASKED, "idempotency_key": key}, 201)
-    wire.json("POST", f"/api/tasks/{made['id']}/complete", {"response": {"approved": True}})
-    wire.json("GET", f"/api/tasks/{made['id']}/poll?timeout=1")
+    task = connection.json("POST", "/api/tasks", {**_TASK, "idempotency_key": key}, 201)
+    connection.json("POST", f"/api/tasks/{task['id']}/complete", {"response": {"approved": True}})
+    connection.json("GET", f"/api/tasks/{task['id']}/poll?timeout=1")
     return 1

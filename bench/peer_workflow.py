@@ -1,6 +1,6 @@
 """LangGraph, a workflow engine whose graphs wait for people: the peer of part (i).
 
-The graph has one node, which asks (`interrupt`) and returns what the person answered. It is compiled once with one of LangGraph's
+The graph has one node, which asks (`interrupt`) and returns the answer. It is compiled once with one of LangGraph's
 own checkpointers, opened as its documentation does, with all defaults: checkpoints are written by a background thread while the
 graph goes on, and `invoke` returns after the last of them.
 """

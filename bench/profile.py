@@ -1,13 +1,12 @@
-"""Where the time of a move goes.
+"""Profiler: where the time of a move goes.
 
     python -m bench.profile sqlite|postgres [--api | --queue] [--lives 200] [--statements] [--functions]
 
-For every move of a task's life (bench/cycle.py), or with --queue of a worker's turn (bench/workers.py): wall and CPU time,
-statements, round trips to the server, and what is written to the write-ahead log. A bare commit, made between the moves,
-stands above for comparison. Times are measured without counting, in runs of
-their own; `wall` is a median, `quiet` what one in ten stays below, which a busy machine disturbs less. --statements lists
-every statement of every move with its quiet time, --functions what Python spends its time in. CPU is this process alone:
-on PostgreSQL, the server works too.
+For each move of a task's life (cycle.py), or with --queue of a worker's turn (workers.py): wall and CPU time, statements, round
+trips to the server, and bytes of the write-ahead log. The first row is a bare commit, measured between the moves. Times and
+counts are measured in separate runs. `wall` is the median, `quiet` the fastest tenth, which a busy machine disturbs less.
+--statements lists all statements of the moves with their quiet times, --functions the functions of Python. CPU is the time of
+this process, without the server.
 """
 
 from __future__ import annotations
@@ -25,23 +24,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import bare
-from .cycle import Api, Door, Life, two
+from .cycle import ClientLife, DeskLife, TaskLife, two
+from .environment import DIALECTS, opened
 from .figure import Step
 from .fill import fill
-from .place import DIALECTS, opened
-from .workers import Turn
+from .workers import QueueTurn
 
 #: A page of SQLite's log, with its header.
 _FRAME = 4096 + 24
-KINDS: dict[str, type[Life]] = {"door": Door, "api": Api, "queue": Turn}
+KINDS: dict[str, type[TaskLife]] = {"desk": DeskLife, "api": ClientLife, "queue": QueueTurn}
 
 
-def named(life: Life) -> list[str]:
+def named(life: TaskLife) -> list[str]:
     return [f"{n}. {verb}" for n, verb in enumerate(life.names, 1)]
 
 
 class Counter:
-    """Statements, round trips and log bytes so far. Statements that go in one string are timed as one, the last of them."""
+    """Statements, round trips and log bytes so far. Statements in one string are timed as one."""
 
     def __init__(self) -> None:
         self.trips = 0
@@ -49,19 +48,19 @@ class Counter:
         self.read_log: Callable[[], int] = lambda: 0
 
     @contextmanager
-    def watching(self, address: str, life: Life) -> Iterator[None]:
+    def watching(self, address: str, life: TaskLife) -> Iterator[None]:
         with self._postgres(address) if address.startswith("postgresql:") else self._sqlite(address, life):
             yield
 
     @contextmanager
-    def _sqlite(self, path: str, life: Life) -> Iterator[None]:
+    def _sqlite(self, path: str, life: TaskLife) -> Iterator[None]:
         store: Any = life.ana.desk.store
         db = store.connection()
         db.execute("PRAGMA wal_autocheckpoint = 0")
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
         def traced(text: str) -> None:
-            if not text.startswith("--") and (not self.texts or self.texts[-1][0] != text):  # a trigger says it twice
+            if not text.startswith("--") and (not self.texts or self.texts[-1][0] != text):  # a trigger reports it twice
                 self.texts.append((text, time.perf_counter()))
 
         db.set_trace_callback(traced)
@@ -116,15 +115,15 @@ class Spent(NamedTuple):
 BARE = "a bare commit"
 
 
-def timed(life: Life, lives: int, step: Step) -> dict[str, Spent]:
-    found: dict[str, list[tuple[float, float]]] = defaultdict(list)
+def timed(life: TaskLife, lives: int, step: Step) -> dict[str, Spent]:
+    times_by_move: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for _ in range(lives):
         for name, (_verb, move) in zip(named(life), life.moves(), strict=True):
             for what, do in ((name, move), (BARE, step)):
                 wall, cpu = time.perf_counter(), time.process_time()
                 do()
-                found[what].append((time.perf_counter() - wall, time.process_time() - cpu))
-    return {name: _spent(pairs) for name, pairs in found.items()}
+                times_by_move[what].append((time.perf_counter() - wall, time.process_time() - cpu))
+    return {name: _spent(pairs) for name, pairs in times_by_move.items()}
 
 
 def _spent(pairs: list[tuple[float, float]]) -> Spent:
@@ -136,26 +135,26 @@ def _quiet(seconds: list[float]) -> float:
     return sorted(seconds)[len(seconds) // 10] * 1e6
 
 
-def counted(life: Life, address: str, lives: int) -> tuple[dict[str, tuple[float, float, float]], dict[str, list[list[Any]]]]:
-    """move -> statements, trips, log bytes (means); and move -> the statements of every time with how long each took."""
+def counted(life: TaskLife, address: str, lives: int) -> tuple[dict[str, tuple[float, float, float]], dict[str, list[list[Any]]]]:
+    """By move: statements, trips and log bytes (means); and the statements of each run with their times."""
     counter = Counter()
     sums: dict[str, list[float]] = {name: [0, 0, 0] for name in named(life)}
-    said: dict[str, list[list[Any]]] = {name: [] for name in named(life)}
+    statements_by_move: dict[str, list[list[Any]]] = {name: [] for name in named(life)}
     with counter.watching(address, life):
         for _ in range(lives):
             for name, (_verb, move) in zip(named(life), life.moves(), strict=True):
                 counter.texts, trips, log = [], counter.trips, counter.read_log()
                 move()
                 ends = [at for _, at in counter.texts[1:]] + [time.perf_counter()]
-                said[name].append([(text, end - at) for (text, at), end in zip(counter.texts, ends, strict=True)])
+                statements_by_move[name].append([(text, end - at) for (text, at), end in zip(counter.texts, ends, strict=True)])
                 for i, value in enumerate((len(counter.texts), counter.trips - trips, counter.read_log() - log)):
                     sums[name][i] += value
-    return {name: (a / lives, b / lives, c / lives) for name, (a, b, c) in sums.items()}, said
+    return {name: (a / lives, b / lives, c / lives) for name, (a, b, c) in sums.items()}, statements_by_move
 
 
 def report(dialect: str, lives: int, kind: str, statements: bool, functions: bool) -> None:
-    with opened() as place:
-        address, other = place.new_desk(dialect), place.new(dialect)
+    with opened() as environment:
+        address, other = environment.new_desk(dialect), environment.new(dialect)
         with two(address) as (ana, coder):
             life = KINDS[kind](ana, coder)
             if kind == "queue":
@@ -164,7 +163,7 @@ def report(dialect: str, lives: int, kind: str, statements: bool, functions: boo
             timed(life, 20, step)
             times = timed(life, lives, step)
             base = times.pop(BARE)
-            counts, said = counted(life, address, min(lives, 50))
+            counts, statements_by_move = counted(life, address, min(lives, 50))
             profiler = cProfile.Profile()
             if functions:
                 profiler.enable()
@@ -179,7 +178,7 @@ def report(dialect: str, lives: int, kind: str, statements: bool, functions: boo
     quiet = f"{len(life.names) * base.quiet / whole.quiet:.0%} when quiet"
     print(f"as many bare commits take {len(life.names) * base.wall / whole.wall:.0%} of this time, {quiet}")
     if statements:
-        _statements(said)
+        _statements(statements_by_move)
     if functions:
         pstats.Stats(profiler).sort_stats("tottime").print_stats(30)
 
@@ -191,9 +190,9 @@ def _line(name: str, spent: Spent, counts: tuple[float, ...] = (), dialect: str 
     return line + (f"{counts[2] / _FRAME:>7.1f}" if dialect == "sqlite" else "")
 
 
-def _statements(said: dict[str, list[list[Any]]]) -> None:
-    """Each begins when the driver is given it and ends when the next one begins: Python between them is included."""
-    for name, runs in said.items():
+def _statements(statements_by_move: dict[str, list[list[Any]]]) -> None:
+    """A statement's time ends when the next one begins, so the Python code between them is included."""
+    for name, runs in statements_by_move.items():
         print(f"\n{name}")
         usual = [run for run in runs if len(run) == len(runs[-1])]
         for i, (text, _) in enumerate(usual[-1]):
@@ -202,14 +201,14 @@ def _statements(said: dict[str, list[list[Any]]]) -> None:
 
 
 def main(argv: list[str]) -> int:
-    asked = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__.partition("\n")[0])
-    asked.add_argument("dialect", choices=DIALECTS)
-    asked.add_argument("--api", dest="kind", action="store_const", const="api", default="door", help="with full replies")
-    asked.add_argument("--queue", dest="kind", action="store_const", const="queue", help="claim the next, complete it")
-    asked.add_argument("--lives", type=int, default=200)
-    asked.add_argument("--statements", action="store_true")
-    asked.add_argument("--functions", action="store_true")
-    a = asked.parse_args(argv)
+    parser = argparse.ArgumentParser(prog="python -m bench.profile", description=__doc__.partition("\n")[0])
+    parser.add_argument("dialect", choices=DIALECTS)
+    parser.add_argument("--api", dest="kind", action="store_const", const="api", default="desk", help="with full replies")
+    parser.add_argument("--queue", dest="kind", action="store_const", const="queue", help="claim the next, complete it")
+    parser.add_argument("--lives", type=int, default=200)
+    parser.add_argument("--statements", action="store_true")
+    parser.add_argument("--functions", action="store_true")
+    a = parser.parse_args(argv)
     report(a.dialect, a.lives, a.kind, a.statements, a.functions)
     return 0
 

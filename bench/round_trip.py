@@ -23,8 +23,8 @@ from typing import Any
 from yourturn.flow.engine import Engine
 
 from . import peer_workflow
+from .environment import NAMES, Environment, open_desk
 from .figure import Figure, rate, take_turns
-from .place import NAMES, Place, open_desk
 from .runner import Host
 
 SCRIPT = '''
@@ -36,11 +36,11 @@ FILE = "asks.py"
 _BOUND = {"sqlite": 2.0, "postgres": 1.5}
 
 
-def run(place: Place) -> list[Figure]:
+def run(environment: Environment) -> list[Figure]:
     if not peer_workflow.installed():
-        place.say("LangGraph is not installed: pip install -e '.[bench]'")
+        environment.report("LangGraph is not installed: pip install -e '.[bench]'")
         return []
-    return [_compared(place, dialect) for dialect in place.dialects]
+    return [_compared(environment, dialect) for dialect in environment.dialects]
 
 
 @contextmanager
@@ -63,11 +63,11 @@ def opened(address: str, folder: Path) -> Iterator[Callable[[], int]]:
         yield round_trip
 
 
-def _compared(place: Place, dialect: str) -> Figure:
-    seconds, rounds, warm = (0.02, 3, 1) if place.quick else (0.5, 25, 200)
-    folder = place.folder / f"round-trip-{dialect}"
+def _compared(environment: Environment, dialect: str) -> Figure:
+    seconds, rounds, warm = (0.02, 3, 1) if environment.quick else (0.5, 25, 200)
+    folder = environment.folder / f"round-trip-{dialect}"
     folder.mkdir()
-    with opened(place.new_desk(dialect), folder) as ours, peer_workflow.opened(place.new(dialect)) as peer:
+    with opened(environment.new_desk(dialect), folder) as ours, peer_workflow.opened(environment.new(dialect)) as peer:
         for _ in range(warm):
             ours()
             peer()

@@ -1,7 +1,7 @@
-"""What runs the scripts of part (g): the least that a run needs, without agents.
+"""The smallest host for the scripts of parts (g) and (i), without agents.
 
-`python -m bench.runner ADDRESS KEY FOLDER` is a fresh process that answers what a run waits for, takes the run and comes to the
-next line of its script; it says when it came to what.
+`python -m bench.runner ADDRESS KEY FOLDER` is a fresh process that answers the question of a run, claims the run and reaches the
+next line of its script; it prints the time of each.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager  # noqa: E402
 from pathlib import Path  # noqa: E402
 from typing import Any  # noqa: E402
 
-#: Waits for a person again and again; the line behind a pause says when it is reached.
+#: Waits for a person repeatedly; the line after a pause records when it is reached.
 SCRIPT = '''
 from bench.runner import reached
 
@@ -32,13 +32,13 @@ def workflow(prompt):
 '''
 FILE = "waits.py"
 
-#: When the script came to the line behind its last pause.
+#: Times at which the script reached the line after a pause.
 lines: list[float] = []
 
 
 def reached() -> None:
     lines.append(time.monotonic())
-    if "BENCH_LINES" in os.environ:  # for whoever does not run it in its own process
+    if "BENCH_LINES" in os.environ:  # for a measuring process other than this one
         with Path(os.environ["BENCH_LINES"]).open("a") as file:
             file.write(f"{lines[-1]!r}\n")
 
@@ -70,37 +70,37 @@ class Host:
 
 
 def begin(desk: Any, folder: Path, steps: int = 0) -> str:
-    """A new run, as far as its first pause: it waits."""
+    """A new run, executed until its first pause."""
     Path(folder, FILE).write_text(SCRIPT)
     source = {"file": FILE, "body": SCRIPT}
-    key: str = desk.create("One of very many runs", description=str(steps), workflow=FILE, program=source)["key"]
+    key: str = desk.create("One of many runs", description=str(steps), workflow=FILE, program=source)["key"]
     assert take(desk, folder) == key
     return key
 
 
 def take(desk: Any, folder: Path) -> str | None:
-    """Take a run that is ready, and go on with it until it waits again."""
+    """Claim a run that is ready, and execute it until it waits again."""
     from yourturn.flow.engine import Engine
 
-    got = desk.claim_next("bench", runs=True)
-    if got is None:
+    claimed = desk.claim_next("bench", runs=True)
+    if claimed is None:
         return None
-    ended = Engine(desk, got, Host(), folder).go()
+    ended = Engine(desk, claimed, Host(), folder).go()
     assert ended.what == "waiting", ended
-    return str(got["task"]["key"])
+    return str(claimed["task"]["key"])
 
 
 def main(address: str, key: str, folder: str) -> None:
     from yourturn.config import connect
 
-    said = {"begun": BEGUN}
+    times = {"begun": BEGUN}
     with connect(address, as_="human:ana", project="PROJ", env={}) as desk:
-        said["connected"] = time.monotonic()
+        times["connected"] = time.monotonic()
         desk.approve(key)
-        said["answered"] = time.monotonic()
+        times["answered"] = time.monotonic()
         assert take(desk, Path(folder)) == key
-        said["reached"] = sys.modules["bench.runner"].lines[0]
-    print(json.dumps(said))
+        times["reached"] = sys.modules["bench.runner"].lines[0]
+    print(json.dumps(times))
 
 
 if __name__ == "__main__":

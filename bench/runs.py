@@ -1,9 +1,9 @@
-"""(g) Workflows: what a run costs while it waits, how soon it goes on, and what its journal costs.
+"""(g) Workflows: the cost of a waiting run, how soon it continues, and the cost of its journal.
 
-Very many runs wait for a person; each is nothing but rows. An idle worker is measured with none of them and with all. A fresh
-process, from the start of Python on, answers the question of a random one, takes that run and comes to the next line of its
-script. A worker that is idle is told by the answer's commit; from the reply to the answer until the script's next line counts.
-Then the journal: a script of a thousand steps is replayed, and what a recorded step costs, against bare commits.
+Many runs wait for a person; each is only rows. An idle worker is measured without them and with all of them. A fresh process,
+from the start of Python, answers the question of a random run, claims it and reaches the next line of its script. An idle worker
+is notified by the answer's commit; the time from the reply to the answer until the script's next line counts. Then the journal:
+the replay of a thousand steps, and the cost of a recorded step against bare commits.
 """
 
 from __future__ import annotations
@@ -21,71 +21,71 @@ from itertools import pairwise
 from pathlib import Path
 
 from . import bare, runner
-from .crew import Crew
+from .environment import NAMES, Environment, open_desk
 from .figure import Figure, take_turns
 from .fill import Bulk, waiting_runs
-from .place import NAMES, Place, open_desk
+from .process_pool import ProcessPool
 
 SMALL, LARGE, QUICK = 10_000, 1_000_000, 2_000
 _STEPS = 1_000
 _FRESH, _SOON, _REPLAY, _SAME = 200.0, 50.0, 50.0, 1.5
-_MEMORY = 1.0  #: MB, for all of them
+_MEMORY = 1.0  #: MB, for all waiting runs
 _ROOT = Path(__file__).parent.parent
 
 
-def run(place: Place) -> list[Figure]:
-    found: list[Figure] = []
-    for dialect in place.dialects:
-        found += _waiting(place, dialect) + _journal(place, dialect)
-    return found
+def run(environment: Environment) -> list[Figure]:
+    figures: list[Figure] = []
+    for dialect in environment.dialects:
+        figures += _waiting(environment, dialect) + _journal(environment, dialect)
+    return figures
 
 
-def _folder(place: Place, name: str) -> Path:
-    folder = place.folder / name
+def _folder(environment: Environment, name: str) -> Path:
+    folder = environment.folder / name
     folder.mkdir(exist_ok=True)
     (folder / runner.FILE).write_text(runner.SCRIPT)
     return folder
 
 
-# --- very many wait -------------------------------------------------------------------------------------------------------
+# --- waiting runs -------------------------------------------------------------------------------------------------------
 
 
-def _waiting(place: Place, dialect: str) -> list[Figure]:
-    few, many, times = (QUICK // 10, QUICK, 3) if place.quick else (SMALL, LARGE, 25)
-    folder = _folder(place, f"runs-{dialect}")
+def _waiting(environment: Environment, dialect: str) -> list[Figure]:
+    few, many, times = (QUICK // 10, QUICK, 3) if environment.quick else (SMALL, LARGE, 25)
+    folder = _folder(environment, f"runs-{dialect}")
     desks = {}
     for count in (few, many):
-        desks[count] = place.new_desk(dialect)
+        desks[count] = environment.new_desk(dialect)
         took = waiting_runs(desks[count], count, folder)
-        place.say(f"{NAMES[dialect]}: {count:,} waiting runs, filled in {took:.0f} s")
+        environment.report(f"{NAMES[dialect]}: {count:,} waiting runs, filled in {took:.0f} s")
     keys = {count: _keys(address) for count, address in desks.items()}
-    figures = [_memory(place, dialect, few, desks[few], folder)]
+    figures = [_memory(environment, dialect, few, desks[few], folder)]
     spent: dict[int, list[dict[str, float]]] = {count: [] for count in desks}
-    for number in range(times + 1):  # they take turns, and the first warms the caches
+    for number in range(times + 1):  # they alternate, and the first round warms the caches
         for count, address in desks.items():
             one = _fresh(address, keys[count].pop(random.randrange(len(keys[count]))), folder)
             if number:
                 spent[count].append(one)
     figures += [_resumed(dialect, few, spent[few], _floor(desks[few], times)), _same(dialect, few, many, spent)]
-    figures.append(_woken(dialect, few, desks[few], keys[few], folder, 10 if place.quick else 200))
+    figures.append(_woken(dialect, few, desks[few], keys[few], folder, 10 if environment.quick else 200))
     return figures
 
 
 def _keys(address: str) -> list[str]:
     bulk = Bulk(address)
-    found = [row["key"] for row in bulk.rows("SELECT key FROM tasks WHERE state = 'human'")]
+    keys = [row["key"] for row in bulk.rows("SELECT key FROM tasks WHERE state = 'human'")]
     bulk.close()
-    return found
+    return keys
 
 
-def _memory(place: Place, dialect: str, count: int, full: str, folder: Path) -> Figure:
-    """Of a worker that has nothing to do."""
-    found = []
-    for address in (place.new_desk(dialect), full):
-        with Crew("runner", address) as crew:
-            crew.wait()
-            found.append(crew.go(folder=str(folder), idle=2.0)[0]["rss"] / 2**20)
-    empty, with_them = found
+def _memory(environment: Environment, dialect: str, count: int, full: str, folder: Path) -> Figure:
+    """The memory of an idle worker."""
+    memory = []
+    for address in (environment.new_desk(dialect), full):
+        with ProcessPool("runner", address) as pool:
+            pool.wait()
+            memory.append(pool.go(folder=str(folder), idle=2.0)[0]["rss"] / 2**20)
+    empty, with_them = memory
     over = with_them - empty
     return Figure(
         NAMES[dialect], f"an idle worker, {count:,} runs wait", f"{with_them:.1f} MB", "",
@@ -94,17 +94,17 @@ def _memory(place: Place, dialect: str, count: int, full: str, folder: Path) -> 
 
 
 def _fresh(address: str, key: str, folder: Path) -> dict[str, float]:
-    """Milliseconds of a fresh process until it came to each place."""
+    """Milliseconds of a fresh process, by phase."""
     begun = time.monotonic()
     command = [sys.executable, "-m", "bench.runner", address, key, str(folder)]
-    said = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=_ROOT).stdout)
-    at = [begun, *(said[name] for name in ("begun", "connected", "answered", "reached"))]
+    times = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, cwd=_ROOT).stdout)
+    at = [begun, *(times[name] for name in ("begun", "connected", "answered", "reached"))]
     parts = [(later - before) * 1000 for before, later in pairwise(at)]
     return {**dict(zip(("start", "connect", "answer", "resume"), parts, strict=True)), "all": (at[-1] - at[0]) * 1000}
 
 
 def _floor(address: str, times: int) -> str:
-    """What a fresh process takes that only imports the driver of PostgreSQL, as usual, and connects."""
+    """The time of a fresh process that only imports psycopg and connects."""
     if "://" not in address:
         return ""
     took = []
@@ -130,7 +130,7 @@ def _resumed(dialect: str, count: int, spent: list[dict[str, float]], floor: str
 
 
 def _same(dialect: str, few: int, many: int, spent: dict[int, list[dict[str, float]]]) -> Figure:
-    """Python's start is left out: it would make anything look the same."""
+    """Without the start of Python, which would hide a difference."""
     small, large = (statistics.median(one["answer"] + one["resume"] for one in spent[count]) for count in (few, many))
     whole = _medians(spent[many])["all"]
     ratio = large / small
@@ -154,42 +154,42 @@ def _woken(dialect: str, count: int, address: str, keys: list[str], folder: Path
     return Figure(
         NAMES[dialect], f"answer → the script's next line, {times} times, {count:,} wait",
         f"median {median:.1f} ms, 95 % within {took[int(len(took) * 0.95)]:.1f} ms", "", f"median < {_SOON:.0f} ms",
-        median < _SOON, "`turn work`, idle, told by the commit",
+        median < _SOON, "`turn work`, idle, notified by the commit",
     )  # fmt: skip
 
 
 @contextmanager
 def _at_work(address: str, folder: Path) -> Iterator[Callable[[int], float]]:
-    """A real worker; when its scripts came to the line behind a pause, the n-th of all."""
-    said = folder / "lines"
-    said.touch()
+    """A real worker. Yields a function that returns the time at which its scripts reached the n-th line after a pause."""
+    reached_file = folder / "lines"
+    reached_file.touch()
     env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
-    env |= {"YOURTURN_DB": address, "BENCH_LINES": str(said), "PYTHONPATH": str(_ROOT)}
+    env |= {"YOURTURN_DB": address, "BENCH_LINES": str(reached_file), "PYTHONPATH": str(_ROOT)}
     command = [str(Path(sys.executable).parent / "turn"), "work", "--exec", "true"]
     worker = subprocess.Popen(command, env=env, cwd=folder, stdout=subprocess.DEVNULL)
 
     def reached(number: int) -> float:
         ends = time.monotonic() + 60
-        while len(found := said.read_text().split("\n")) < number + 2:
+        while len(lines := reached_file.read_text().split("\n")) < number + 2:
             if worker.poll() is not None or time.monotonic() > ends:
-                raise RuntimeError("the worker does not go on with a run")
+                raise RuntimeError("the worker does not resume a run")
             time.sleep(0.001)
-        return float(found[number])
+        return float(lines[number])
 
     try:
         yield reached
     finally:
         worker.terminate()
         worker.wait(30)
-        said.unlink()
+        reached_file.unlink()
 
 
 # --- the journal ----------------------------------------------------------------------------------------------------------
 
 
-def _journal(place: Place, dialect: str) -> list[Figure]:
-    steps, times, rounds = (100, 5, 1) if place.quick else (_STEPS, 40, 9)
-    address, folder = place.new_desk(dialect), _folder(place, f"journal-{dialect}")
+def _journal(environment: Environment, dialect: str) -> list[Figure]:
+    steps, times, rounds = (100, 5, 1) if environment.quick else (_STEPS, 40, 9)
+    address, folder = environment.new_desk(dialect), _folder(environment, f"journal-{dialect}")
     update = bare.update(address)
 
     def recorded() -> float:
@@ -227,7 +227,7 @@ def _journal(place: Place, dialect: str) -> list[Figure]:
 
 
 def _replayed(desk: object, folder: Path) -> float:
-    """When it was claimed; then it goes on until it waits again."""
+    """Claim the run and execute it until it waits again. Returns the time of the claim."""
     from yourturn.flow.engine import Engine
 
     got = desk.claim_next("bench", runs=True)  # type: ignore[attr-defined]

@@ -1,9 +1,8 @@
-"""(c) Does it get slower as it gets fuller?
+"""(c) The influence of the desk's size.
 
-The first page of the inbox and of `ready` (50 items each, with everything that they show) among a million tasks, 100,000 of
-which wait for an answer. And the cost of single moves, through the door, on a desk of a thousand tasks and on one of a
-million, taking turns: a random ready task is claimed (or the next one, whichever it is), somebody asks about it, somebody
-answers, and it is ready again.
+The first page of the inbox and of `ready` (50 items each, with all details) among a million tasks, 100,000 of which wait for an
+answer. And the cost of single moves with `Desk.do`, on a desk of a thousand tasks and on one of a million, in turn: a random
+ready task (or the next one) is claimed, a question about it is asked and answered, and the task is ready again.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from yourturn.client import Client
 from yourturn.core.actions import say
 
 from .cycle import two
+from .environment import NAMES, Environment
 from .figure import Figure
 from .fill import Bulk, fill
-from .place import NAMES, Place
 
 SMALL, LARGE, QUICK = 1_000, 1_000_000, 100_000
 _PAGE = 50
@@ -32,21 +31,21 @@ _FLAT = 1.5
 Spent = dict[str, list[float]]
 
 
-def run(place: Place) -> list[Figure]:
-    found: list[Figure] = []
-    for dialect in place.dialects:
-        found += _measured(place, dialect)
-    return found
+def run(environment: Environment) -> list[Figure]:
+    figures: list[Figure] = []
+    for dialect in environment.dialects:
+        figures += _measured(environment, dialect)
+    return figures
 
 
-def _measured(place: Place, dialect: str) -> list[Figure]:
-    many, times = (QUICK, 60) if place.quick else (LARGE, 400)
-    small, large = (place.new_desk(dialect) for _ in range(2))
-    _filled(small, SMALL)
-    took = _filled(large, many)
-    place.say(f"{NAMES[dialect]}: {many:,} tasks, {many // 10:,} open questions, filled in {took:.0f} s")
+def _measured(environment: Environment, dialect: str) -> list[Figure]:
+    many, times = (QUICK, 60) if environment.quick else (LARGE, 400)
+    small, large = (environment.new_desk(dialect) for _ in range(2))
+    _fill(small, SMALL)
+    took = _fill(large, many)
+    environment.report(f"{NAMES[dialect]}: {many:,} tasks, {many // 10:,} open questions, filled in {took:.0f} s")
     with two(small) as few, two(large) as lot:
-        found = [
+        figures = [
             _page(dialect, f"the first page of {name}", getattr(lot[0], name), times // 4, many) for name in ("inbox", "ready")
         ]
         desks = {SMALL: (*few, _ready(small)), many: (*lot, _ready(large))}
@@ -56,18 +55,18 @@ def _measured(place: Place, dialect: str) -> list[Figure]:
                 for verb, seconds in _moves(ana, coder, random.choice(ready) if number % 2 else None):
                     if number >= 20:
                         spent[size][verb].append(seconds)
-    return found + [_flat(dialect, verb, spent[SMALL][verb], spent[many][verb], many) for verb in spent[SMALL]]
+    return figures + [_flat(dialect, verb, spent[SMALL][verb], spent[many][verb], many) for verb in spent[SMALL]]
 
 
-def _filled(address: str, count: int) -> float:
+def _fill(address: str, count: int) -> float:
     return fill(address, ready=count * 3 // 10, human=count // 10, done=count * 6 // 10)
 
 
 def _ready(address: str) -> list[int]:
     bulk = Bulk(address)
-    found = [row["id"] for row in bulk.rows("SELECT id FROM tasks WHERE state = 'ready'")]
+    ids = [row["id"] for row in bulk.rows("SELECT id FROM tasks WHERE state = 'ready'")]
     bulk.close()
-    return found
+    return ids
 
 
 def _page(dialect: str, what: str, look: Callable[..., list[Any]], times: int, many: int) -> Figure:

@@ -1,10 +1,10 @@
 """(b) Claim and complete, by 1, 4 and 16 processes, from a queue of some thousand ready tasks.
 
-A worker hands in a task and takes the next in one commit (`claim_next(…, completing=claim)`), and each task's claim is on disk
-before the work on it begins. On PostgreSQL against procrastinate, on SQLite against as many processes that make bare commits
-(two for a task: it is claimed and completed). What counts is what is completed while all are at work; that so much is committed
-is looked up in the database. All crews are started once and take turns; before each slice the queue is filled
-up again, outside the measured time, and both PostgreSQL queues are vacuumed alike.
+A worker completes a task and claims the next in one commit (`claim_next(…, completing=claim)`), so each claim is on disk before
+the work begins. The peer is procrastinate on PostgreSQL; on SQLite, as many processes that make bare commits (two per task, for
+claim and completion). Only completions while all processes work count, and the database is checked for them. All process pools
+are started once and alternate; before each slice the queue is refilled, outside the measured time, and both PostgreSQL queues are
+vacuumed.
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from typing import Any
 
 from yourturn.core.actions import say
 
-from . import peer
-from .crew import Crew, rush
-from .cycle import Life
+from . import peer_queue
+from .cycle import TaskLife
+from .environment import NAMES, Environment
 from .figure import Figure, Rates, take_turns
 from .fill import Bulk, fill
-from .place import NAMES, Place
+from .process_pool import ProcessPool, run_together
 
 _COUNTS = (1, 4, 16)
 _NO_LOSS, _TIMES = 0.95, 1.5
 
 
-class Turn(Life):
-    """What a worker does, move by move."""
+class QueueTurn(TaskLife):
+    """A worker's two moves."""
 
     names = ("claim_next", "complete")
 
     def moves(self) -> Iterator[tuple[str, Callable[[], None]]]:
         desk = self.coder.desk
-        got: list[Any] = []
+        claimed: list[Any] = []
 
         def complete() -> None:
-            (done,) = got
+            (done,) = claimed
             desk.do(say("complete", desk.who, task=done.task, claim=done.claim.token, summary="It is there"))
 
-        yield "claim_next", lambda: got.append(desk.claim_next("w1", project="PROJ"))
+        yield "claim_next", lambda: claimed.append(desk.claim_next("w1", project="PROJ"))
         yield "complete", complete
 
 
 class Queue:
-    """A queue with `depth` jobs in it at the begin of each slice."""
+    """A queue that has `depth` jobs at the begin of each slice."""
 
     def __init__(self, address: str, depth: int, left: str, done: str, more: Callable[[str, int], object]) -> None:
         self.address, self.depth, self.left, self.done, self.more = address, depth, left, done, more
         self.bare = Bulk(address)
         self.busy = 0
 
-    def slice(self, crew: Crew, seconds: float) -> float:
+    def slice(self, pool: ProcessPool, seconds: float) -> float:
         """Completions per second."""
         lacking = self.depth - self.bare.number(self.left)
         if lacking > 1:
@@ -60,98 +60,99 @@ class Queue:
         if self.bare.postgres:
             self.bare.db.execute("VACUUM ANALYZE")
         before = self.bare.number(self.done)
-        rate, answers = rush(crew, seconds)
+        rate, answers = run_together(pool, seconds)
         self.busy += sum(a.get("busy", 0) for a in answers)
-        assert self.bare.number(self.done) - before >= rate * seconds - len(answers), "more was counted than is done"
+        assert self.bare.number(self.done) - before >= rate * seconds - len(answers), "some completions were not committed"
         return rate
 
 
-def run(place: Place) -> list[Figure]:
-    found: list[Figure] = []
-    for dialect in place.dialects:
-        found += (_sqlite if dialect == "sqlite" else _postgres)(place)
-    return found
+def run(environment: Environment) -> list[Figure]:
+    figures: list[Figure] = []
+    for dialect in environment.dialects:
+        figures += (_sqlite if dialect == "sqlite" else _postgres)(environment)
+    return figures
 
 
-def _size(place: Place) -> tuple[float, int, int, tuple[int, ...]]:
-    return (0.3, 2, 1000, (1, 2)) if place.quick else (1.0, 14, 5000, _COUNTS)
+def _size(environment: Environment) -> tuple[float, int, int, tuple[int, ...]]:
+    return (0.3, 2, 1000, (1, 2)) if environment.quick else (1.0, 14, 5000, _COUNTS)
 
 
-def _desk(place: Place, dialect: str, depth: int) -> Queue:
+def _desk(environment: Environment, dialect: str, depth: int) -> Queue:
     count = "SELECT count(*) FROM tasks WHERE state = "
-    return Queue(place.new_desk(dialect), depth, f"{count}'ready'", f"{count}'done'", lambda a, n: fill(a, ready=n))
+    return Queue(environment.new_desk(dialect), depth, f"{count}'ready'", f"{count}'done'", lambda a, n: fill(a, ready=n))
 
 
-def _sqlite(place: Place) -> list[Figure]:
-    seconds, rounds, depth, counts = _size(place)
-    queue, other = _desk(place, "sqlite", depth), place.new("sqlite")
+def _sqlite(environment: Environment) -> list[Figure]:
+    seconds, rounds, depth, counts = _size(environment)
+    queue, other = _desk(environment, "sqlite", depth), environment.new("sqlite")
     with ExitStack() as stack:
         slices: dict[str, Callable[[], float]] = {}
         for count in counts:
-            ours = stack.enter_context(Crew("work", queue.address, count))
-            bare = stack.enter_context(Crew("commit", other, count))
+            ours = stack.enter_context(ProcessPool("work", queue.address, count))
+            bare = stack.enter_context(ProcessPool("commit", other, count))
             ours.wait(), bare.wait()
             slices[f"ours {count}"] = partial(queue.slice, ours, seconds)
             slices[f"bare {count}"] = partial(_commits, bare, seconds)
-        rates = take_turns(_beside(slices), rounds)
-    found = []
+        rates = take_turns(_adjacent(slices), rounds)
+    figures = []
     for count in counts:
         pairs = rates.pairs(f"ours {count}", f"bare {count}").scaled(2)
-        found.append(
+        figures.append(
             Figure(
-                "SQLite", _who(count), f"{rates.median(f'ours {count}'):,.0f} tasks/s", pairs.percent(), "≥ 30%",
+                "SQLite", _label(count), f"{rates.median(f'ours {count}'):,.0f} tasks/s", pairs.percent(), "≥ 30%",
                 pairs.median >= 0.3, f"as many processes with bare commits, {rates.median(f'bare {count}'):,.0f}/s; 2 per task",
             )
         )  # fmt: skip
-    return [*found, _no_loss("sqlite", rates, counts, queue.busy)]
+    return [*figures, _no_loss("sqlite", rates, counts, queue.busy)]
 
 
-def _commits(crew: Crew, seconds: float) -> float:
-    return rush(crew, seconds)[0]
+def _commits(pool: ProcessPool, seconds: float) -> float:
+    return run_together(pool, seconds)[0]
 
 
-def _postgres(place: Place) -> list[Figure]:
-    seconds, rounds, depth, counts = _size(place)
-    queue = _desk(place, "postgres", depth)
-    there = peer.here()
-    if not there:
-        place.say("procrastinate is not installed: make bench does it")
+def _postgres(environment: Environment) -> list[Figure]:
+    seconds, rounds, depth, counts = _size(environment)
+    queue = _desk(environment, "postgres", depth)
+    has_peer = peer_queue.installed()
+    if not has_peer:
+        environment.report("procrastinate is not installed: make bench does it")
     theirs: Queue | None = None
-    if there:
-        address = place.new("postgres")
-        peer.install(address)
+    if has_peer:
+        address = environment.new("postgres")
+        peer_queue.install(address)
         count = "SELECT count(*) FROM procrastinate_jobs WHERE status = "
-        theirs = Queue(address, depth, f"{count}'todo'", f"{count}'succeeded'", peer.fill)
+        theirs = Queue(address, depth, f"{count}'todo'", f"{count}'succeeded'", peer_queue.fill)
     with ExitStack() as stack:
         slices: dict[str, Callable[[], float]] = {}
         for number in counts:
-            ours = stack.enter_context(Crew("work", queue.address, number))
+            ours = stack.enter_context(ProcessPool("work", queue.address, number))
             ours.wait()
             slices[f"ours {number}"] = partial(queue.slice, ours, seconds)
             if theirs:
-                crew = stack.enter_context(Crew("peer", theirs.address, number))
-                crew.wait()
-                slices[f"peer {number}"] = partial(theirs.slice, crew, seconds)
-        rates = take_turns(_beside(slices) if theirs else slices, rounds)
-    found = []
+                pool = stack.enter_context(ProcessPool("peer_queue", theirs.address, number))
+                pool.wait()
+                slices[f"peer {number}"] = partial(theirs.slice, pool, seconds)
+        rates = take_turns(_adjacent(slices) if theirs else slices, rounds)
+    figures = []
     for number in counts:
         value = f"{rates.median(f'ours {number}'):,.0f} tasks/s"
         if theirs is None:
-            found.append(Figure("PostgreSQL", _who(number), value))
+            figures.append(Figure("PostgreSQL", _label(number), value))
             continue
         pairs = rates.pairs(f"ours {number}", f"peer {number}")
         compared = f"procrastinate, {rates.median(f'peer {number}'):,.0f} jobs/s"
-        found.append(Figure("PostgreSQL", _who(number), value, pairs.times(), f"≥ {_TIMES} ×", pairs.median >= _TIMES, compared))
-    return [*found, _no_loss("postgres", rates, counts, queue.busy)]
+        bound, held = f"≥ {_TIMES} ×", pairs.median >= _TIMES
+        figures.append(Figure("PostgreSQL", _label(number), value, pairs.times(), bound, held, compared))
+    return [*figures, _no_loss("postgres", rates, counts, queue.busy)]
 
 
-def _beside(slices: dict[str, Callable[[], float]]) -> dict[str, Callable[[], float]]:
-    """What is compared stands side by side: ours and theirs, theirs and ours, ours and theirs. So do our few and our many."""
+def _adjacent(slices: dict[str, Callable[[], float]]) -> dict[str, Callable[[], float]]:
+    """Put the compared slices next to each other: ours and theirs, theirs and ours, ours and theirs."""
     pairs = zip(*[iter(slices.items())] * 2, strict=True)
     return dict(one for at, pair in enumerate(pairs) for one in pair[:: -1 if at % 2 else 1])
 
 
-def _who(count: int) -> str:
+def _label(count: int) -> str:
     return f"{count} worker{'s' * (count > 1)}"
 
 

@@ -1,4 +1,4 @@
-"""The bench runs, compares like with like, and measures desks that are well. How fast anything is, no test says."""
+"""The benchmarks run, compare equal work, and use consistent desks. No test checks a speed."""
 
 from __future__ import annotations
 
@@ -7,24 +7,24 @@ from pathlib import Path
 
 import pytest
 
-from bench import PARTS, cycle, page
+from bench import PARTS, cycle, report
+from bench.environment import Environment, open_desk
 from bench.figure import Figure, take_turns
 from bench.fill import fill
-from bench.place import Place, open_desk
 from yourturn.health.doctor import examine
 
-TOLD = ["create", "claim", "ask", "answer", "claim", "complete", "accept"]
+ACTIONS = ["create", "claim", "ask", "answer", "claim", "complete", "accept"]
 
 
-def test_a_life_is_measured_on_both(tmp_path, postgres_server):
-    figures = cycle.run(Place(tmp_path, postgres_server, quick=True))
+def test_cycle_runs_on_both_databases(tmp_path, postgres_server):
+    figures = cycle.run(Environment(tmp_path, postgres_server, quick=True))
     assert [f.database for f in figures] == ["SQLite"] * 3 + ["PostgreSQL"] * 3
     assert all("%" in f.ratio and "commits/s" in f.value for f in figures)
     assert [f.held is None for f in figures] == [False, True, True] * 2
 
 
-@pytest.mark.parametrize("life", [cycle.Door, cycle.Api])
-def test_a_life_is_six_commits(address, life, monkeypatch):
+@pytest.mark.parametrize("life", [cycle.DeskLife, cycle.ClientLife])
+def test_life_of_a_task_is_six_commits(address, life, monkeypatch):
     with cycle.two(address) as (ana, coder):
         store, begun = ana.desk.store, []
         begin = store.begin
@@ -38,10 +38,10 @@ def test_a_life_is_six_commits(address, life, monkeypatch):
         monkeypatch.setattr(store, "begin", counted)
         assert life(ana, coder).step() == 6
         assert begun == list(cycle.MOVES)
-        assert [event["action"] for event in ana.history("PROJ-1")] == TOLD
+        assert [event["action"] for event in ana.history("PROJ-1")] == ACTIONS
 
 
-def test_a_full_desk_is_well(address):
+def test_filled_desk_is_consistent(address):
     fill(address, ready=30, human=20, done=10)
     fill(address, ready=5)
     with open_desk(address) as desk:
@@ -52,27 +52,27 @@ def test_a_full_desk_is_well(address):
         assert len(desk.inbox(limit=50)) == 21
 
 
-def test_what_is_compared_takes_turns():
-    said: list[str] = []
-    slices = {name: lambda n=name, r=rate: (said.append(n), r)[1] for name, rate in (("ours", 3.0), ("other", 6.0))}
+def test_slices_alternate():
+    order: list[str] = []
+    slices = {name: lambda n=name, r=rate: (order.append(n), r)[1] for name, rate in (("ours", 3.0), ("other", 6.0))}
     pairs = take_turns(slices, 5).pairs("ours", "other")
     assert (len(pairs.ratios), pairs.median, pairs.best) == (5, 0.5, 0.5)
-    assert said == ["ours", "other", "other", "ours"] * 3
+    assert order == ["ours", "other", "other", "ours"] * 3
 
 
 def test_the_page_keeps_what_was_not_measured(tmp_path, monkeypatch):
-    monkeypatch.setattr(page, "PAGE", tmp_path / "docs" / "benchmarks.md")
-    page.PAGE.parent.mkdir()
+    monkeypatch.setattr(report, "PAGE", tmp_path / "docs" / "benchmarks.md")
+    report.PAGE.parent.mkdir()
     old, new = Figure("SQLite", "old", "1/s"), Figure("SQLite", "new", "2/s", "20%", "≥ 10%", True, "3/s")
-    page.write({"a": [old], "c": [old]}, "1 core")
-    page.write({"b": [new], "c": [new]}, "2 cores")
-    text = page.PAGE.read_text(encoding="utf-8")
+    report.write({"a": [old], "c": [old]}, "1 core")
+    report.write({"b": [new], "c": [new]}, "2 cores")
+    text = report.PAGE.read_text(encoding="utf-8")
     assert [line[4] for line in text.splitlines() if line.startswith("## (")] == ["a", "b", "c"]
     assert (text.count("| old |"), text.count("| new |"), text.count("1 core."), text.count("2 cores.")) == (1, 2, 1, 2)
-    assert "1 hold, 0 missed" in page.summary({"b": [new]})
+    assert "1 hold, 0 missed" in report.summary({"b": [new]})
 
 
 def test_every_part_has_a_module_and_a_place_on_the_page():
-    folder = Path(page.__file__).parent
+    folder = Path(report.__file__).parent
     assert all((folder / f"{part.module}.py").exists() for part in PARTS)
-    assert page.PAGE.exists()
+    assert report.PAGE.exists()

@@ -1,7 +1,7 @@
-"""procrastinate, a task queue on PostgreSQL: what its worker does, with the same number of jobs on the same server.
+"""procrastinate, a task queue on PostgreSQL: the peer of part (b), with as many jobs on the same server.
 
-Its job does nothing. A worker takes one job at a time (concurrency 1) and commits twice for each, when it takes it and
-when it has finished it; that is what claim and complete do here.
+Its job does nothing. A worker takes one job at a time (concurrency 1) and commits twice for each: when it takes the job and when
+it has finished it, as claim and complete do here.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 _BATCH = 1000
-#: When the jobs of a slice were run.
+#: Times of the jobs of a slice.
 _RUN: list[float] = []
 
 
-def here() -> bool:
+def installed() -> bool:
     return importlib.util.find_spec("procrastinate") is not None
 
 
@@ -65,7 +65,7 @@ def work(address: str, orders: Callable[[], Iterator[dict[str, Any]]]) -> Iterat
 
 
 async def _slice(app: Any, opens: float, closes: float) -> dict[str, Any]:
-    """A worker until then; it finishes the job that it has taken."""
+    """A worker that runs until `closes` and finishes its current job."""
     _RUN.clear()
     worker = asyncio.create_task(
         app.run_worker_async(queues=["q"], concurrency=1, wait=False, install_signal_handlers=False, update_heartbeat_interval=60)

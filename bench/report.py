@@ -1,4 +1,4 @@
-"""What was found, on the screen and in docs/benchmarks.md. A part that was not measured keeps what the page says of it."""
+"""Prints figures, and writes docs/benchmarks.md. A part that was not measured keeps its section of the page."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ TAKEN_OUT = Path(__file__).parent / "taken_out.md"
 
 _HEAD = """# Benchmarks
 
-Measured by `make bench` and written by it; `BENCH=a make bench` measures one part again. Each figure stands next to what it
-was compared with, measured in the same run: both take turns in short slices, each pair of slices gives one ratio, and the
-table shows the median of the ratios, in brackets the lowest and the highest, and the fastest slice of one against the
-fastest of the other (best). Rates are medians too. The machine was shared with other work, so that a rate by itself says
-little.
+Measured and written by `make bench`; `BENCH=a make bench` measures one part again. Each figure is compared with another program
+in the same run: both alternate in short slices, and each pair of slices gives one ratio. The table shows the median of the
+ratios, in brackets the lowest and the highest, and the fastest slice of one against the fastest of the other (best). Rates are
+medians too. The machine was shared with other work, so compare ratios, not rates.
 """
 
 
@@ -59,8 +58,8 @@ def write(results: dict[str, list[Figure]], machine: str) -> Path:
 
 
 def _sections(text: str) -> dict[str, str]:
-    found = re.findall(r"^(## \((\w)\).*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
-    return {name: body.rstrip("\n") + "\n" for body, name in found}
+    sections = re.findall(r"^(## \((\w)\).*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    return {name: body.rstrip("\n") + "\n" for body, name in sections}
 
 
 def _table(figures: list[Figure], machine: str) -> str:

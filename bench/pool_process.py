@@ -1,4 +1,4 @@
-"""One process of a crew: python -m bench.hand KIND ADDRESS NAME. Orders come as lines of JSON, and so do the answers."""
+"""One process of a pool: python -m bench.pool_process KIND ADDRESS NAME. Orders and answers are lines of JSON."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .place import open_desk
+from .environment import open_desk
 
 Answer = dict[str, Any]
-Hand = Callable[[str, str], Iterator[Answer]]
+PoolProcess = Callable[[str, str], Iterator[Answer]]
 
 
 def orders() -> Iterator[dict[str, Any]]:
-    """Says that it is ready, then every order, until there are no more."""
-    _say({})
+    """Reports that the process is ready, then yields the orders."""
+    _send({})
     for line in sys.stdin:
         yield json.loads(line)
 
 
 def counts(order: dict[str, Any]) -> bool:
-    """Is it the time that counts? All are at work before it begins, and none has ended before it is over."""
+    """Whether the measured time runs: all processes work before it begins, and none stops before it ends."""
     return bool(order["opens"] <= time.monotonic() < order["closes"])
 
 
-def _say(answer: Answer) -> None:
+def _send(answer: Answer) -> None:
     print(json.dumps(answer), flush=True)
 
 
 def work(address: str, name: str) -> Iterator[Answer]:
-    """Complete a task and claim the next, through the door, until the time is over; how often in the time that counts."""
+    """Complete a task and claim the next, with `Desk.claim_next`; counts those in the measured time."""
     from yourturn.core.actions import say
     from yourturn.core.errors import Busy
 
@@ -68,25 +68,25 @@ def commit(address: str, name: str) -> Iterator[Answer]:
         yield {"count": count}
 
 
-def peer(address: str, name: str) -> Iterator[Answer]:
-    from . import peer as module
+def peer_queue(address: str, name: str) -> Iterator[Answer]:
+    from . import peer_queue as module
 
     yield from module.work(address, orders)
 
 
 def echo(address: str, name: str) -> Iterator[Answer]:
-    """When it was woken: what no watcher can beat."""
+    """The time when the process was woken: the lower limit for a watcher."""
     for _ in orders():
         yield {"at": time.monotonic()}
 
 
 def watch(address: str, name: str) -> Iterator[Answer]:
-    """Watch until `count` events came: which task, and when it was heard of."""
+    """Watch until `count` events have come: the task of each, and the time of arrival."""
     with open_desk(address) as client:
         desk = client.desk
         for order in orders():
             seen = []
-            _say({})
+            _send({})
             for _, event in desk.watch(order["after"]):
                 seen.append((event.task_id, time.monotonic()))
                 if len(seen) == order["count"]:
@@ -95,7 +95,7 @@ def watch(address: str, name: str) -> Iterator[Answer]:
 
 
 def idle(address: str, name: str) -> Iterator[Answer]:
-    """Watch where nothing happens: the CPU seconds that it costs."""
+    """Watch an unchanged desk: the CPU seconds that it costs."""
     with open_desk(address) as client:
         desk = client.desk
         list(desk.watch(seconds=0.2))
@@ -107,7 +107,7 @@ def idle(address: str, name: str) -> Iterator[Answer]:
 
 
 def runner(address: str, name: str) -> Iterator[Answer]:
-    """A worker of runs that has nothing to do: what it weighs."""
+    """The memory of an idle worker of runs."""
     from pathlib import Path
 
     from . import runner as module
@@ -123,12 +123,12 @@ def runner(address: str, name: str) -> Iterator[Answer]:
             yield {"rss": pages * os.sysconf("SC_PAGE_SIZE")}
 
 
-HANDS: dict[str, Hand] = {hand.__name__: hand for hand in (work, commit, peer, echo, watch, idle, runner)}
+KINDS: dict[str, PoolProcess] = {process.__name__: process for process in (work, commit, peer_queue, echo, watch, idle, runner)}
 
 
 def main(kind: str, address: str, name: str) -> None:
-    for answer in HANDS[kind](address, name):
-        _say(answer)
+    for answer in KINDS[kind](address, name):
+        _send(answer)
 
 
 if __name__ == "__main__":
