@@ -16,7 +16,7 @@ from pathlib import Path
 from yourturn.worker.agents import exec_agent, make
 from yourturn.worker.agents.base import AgentRun
 from yourturn.worker.agents.process import perform
-from yourturn.worker.progress import Progress
+from yourturn.worker.progress import ProgressDisplay
 from yourturn.worker.worker import Worker
 
 from .environment import NAMES, Environment, open_desk
@@ -42,7 +42,7 @@ def worked(address: str, folder: Path, count: int) -> float:
         for n in range(count):
             desk.create(f"Task number {n}")
         worker = Worker(
-            desk, {"coder": AGENT}, Progress(out), address, root=folder, logs=folder / "logs", default="coder", drain=True
+            desk, {"coder": AGENT}, ProgressDisplay(out), address, root=folder, logs=folder / "logs", default="coder", drain=True
         )
         begun = time.perf_counter()
         worker.run()

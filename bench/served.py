@@ -103,7 +103,7 @@ def _trips(environment: Environment) -> list[Figure]:
             rates = take_turns(
                 {
                     "ours": lambda ours=ours: run_parallel([lambda w=w: _trip(w) for w in ours], seconds),
-                    "theirs": lambda them=them: run_parallel([lambda w=w: peer_http.trip(w) for w in them], seconds),
+                    "theirs": lambda them=them: run_parallel([lambda w=w: peer_http.round_trip(w) for w in them], seconds),
                 },
                 rounds,
             )

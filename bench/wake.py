@@ -32,7 +32,8 @@ def _wake_up(environment: Environment, dialect: str) -> Figure:
     acknowledged: dict[int, float] = {}
     bare = []
     with ProcessPool("watch", address) as pool, ProcessPool("echo", address) as echo, open_desk(address, "agent:coder") as writer:
-        pool.wait(), echo.wait()
+        pool.wait()
+        echo.wait()
         pool.start(after=writer.desk.cursor(), count=count)
         pool.answers()
         for _ in range(count):

@@ -90,7 +90,8 @@ def _sqlite(environment: Environment) -> list[Figure]:
         for count in counts:
             ours = stack.enter_context(ProcessPool("work", queue.address, count))
             bare = stack.enter_context(ProcessPool("commit", other, count))
-            ours.wait(), bare.wait()
+            ours.wait()
+            bare.wait()
             slices[f"ours {count}"] = partial(queue.slice, ours, seconds)
             slices[f"bare {count}"] = partial(_commits, bare, seconds)
         rates = take_turns(_adjacent(slices), rounds)
