@@ -28,7 +28,7 @@ LEFT_OUT = ("/api/events", "/api/changes")
 
 
 def operations(share: int | None) -> Iterator[tuple[Any, GenerationMode]]:
-    """Every operation of the document, with what it asks for and with something else; or only every sixth, from one on."""
+    """Every operation of the document with valid and with invalid requests; or only every sixth, starting at `share`."""
     schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig())
     for at, found in enumerate(schema.get_all_operations()):
         operation = found.ok()
@@ -40,7 +40,7 @@ def operations(share: int | None) -> Iterator[tuple[Any, GenerationMode]]:
 
 
 def play(site: Site, role: str, *, share: int | None = None, examples: int = 3, chance: int | None = None) -> Counter[int]:
-    """How often each status was answered. Raises where one was undocumented, or showed a bug. `chance`: other ones each time."""
+    """The count of each status. Raises for an undocumented or unexpected response. `chance`: a seed, for other requests each time."""
     key = site.desk.create("Fuzz me")["key"]
     question = site.desk.ask(key, "Which?", blocking=False, default="x")["id"]
     headers = {"Authorization": f"Bearer {site.token(role)}"} if role != "nobody" else {}

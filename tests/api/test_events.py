@@ -1,4 +1,4 @@
-"""The event stream: every watcher gets every event once, in order, also after a reconnect; a slow one slows no other."""
+"""The event stream: every watcher gets every event once, in order, also after a reconnect; a slow watcher delays no other."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def notes(told, key):
 
 
 def plain(told):
-    """Without cursors: PostgreSQL's depend on where one began."""
+    """Names and data without cursors, which differ on PostgreSQL."""
     return [(name, {k: v for k, v in data.items() if k != "cursor"}) for _, name, data in told]
 
 
-def test_events_come_as_they_happen(site, job):
+def test_events_are_sent_live(site, job):
     stream = site.stream(f"?task={job}&only=note")
     assert stream.answer.getheader("content-type") == "text/event-stream; charset=utf-8"
     for at in range(5):
@@ -37,7 +37,7 @@ def test_events_come_as_they_happen(site, job):
 
 
 def test_a_reconnected_watcher_misses_and_repeats_nothing(site, job):
-    """Cut after every frame in turn: what was heard before and after is all there was, once."""
+    """Cuts the stream after each frame in turn: both parts together are all events, once."""
     first = site.stream(f"?task={job}&after={site.desk.desk_cursor()}")
     question = site.desk.ask(job, "Which?")
     site.desk.answer(question, "this")
@@ -89,7 +89,7 @@ def test_filters(site, job):
         ("", "nonsense", 422), ("?after=1.2", None, 422), ("?workspaceId=elsewhere", None, 404), ("?project=a%00b", None, 422),
     ],
 )  # fmt: skip
-def test_bad_wishes(site, query, last, status):
+def test_invalid_stream_filters_are_refused(site, query, last, status):
     stream = site.stream(query, last=last)
     assert stream.status == status
     assert set(json.loads(stream.answer.read())["error"]) == {"code", "message", "hint"}
@@ -97,7 +97,7 @@ def test_bad_wishes(site, query, last, status):
 
 
 def test_many_writers_many_watchers(site):
-    """Several watchers, one of whom comes and goes; several writers; all hear the same, in one order, once."""
+    """Several writers and watchers, one of which reconnects: all get the same events in one order, once."""
     key = site.desk.create("Busy")["key"]
     watchers = [site.stream(f"?task={key}&only=note") for _ in range(4)]
     count = 40
@@ -128,7 +128,7 @@ def test_many_writers_many_watchers(site):
     assert len(set(notes(heard, key))) == 3 * count
 
 
-def test_a_restart_loses_nothing(new_address):
+def test_stream_continues_after_a_restart(new_address):
     address = new_address("sqlite")
     first = Site(address)
     key = first.desk.create("A")["key"]
@@ -137,7 +137,7 @@ def test_a_restart_loses_nothing(new_address):
     told = stream.take(1)
     token = first.token("viewer")
     first.close()
-    assert stream.next() is None, "the stream ended well"
+    assert stream.next() is None, "the stream ended"
     stream.close()
     second = Site(address)
     second.tokens["viewer"] = token
@@ -178,7 +178,7 @@ def test_a_slow_watcher_is_disconnected_and_slows_no_other(sqlite_site, monkeypa
 
 
 def test_a_reconnected_watcher_gets_only_new_events(site):
-    """Under load there are pauses: what happened before its cursor may not have been told to the others yet."""
+    """During a pause of the broadcast, events before the watcher's cursor are still pending."""
     key = site.desk.create("A")["key"]
     broadcast = site.app.state.shared.broadcast("default")
     first = site.stream(f"?task={key}&only=note")
@@ -192,7 +192,7 @@ def test_a_reconnected_watcher_gets_only_new_events(site):
     stream.close()
 
 
-def test_a_revoked_token_hears_no_more(sqlite_site, monkeypatch):
+def test_stream_of_a_revoked_token_ends(sqlite_site, monkeypatch):
     from yourturn.api import events
 
     monkeypatch.setattr(events, "RECHECK", 0.0)
@@ -210,10 +210,10 @@ def test_a_revoked_token_hears_no_more(sqlite_site, monkeypatch):
     stream.close()
 
 
-# --- the parts --------------------------------------------------------------------------------------------------------
+# --- units ------------------------------------------------------------------------------------------------------------
 
 
-def test_ids():
+def test_event_ids_are_parsed():
     assert parse_id("") == ("", 0, 0)
     assert parse_id("0.1.42") == ("0.1.42", 0, 0)
     assert parse_id("0.1.42:1") == ("0.1.41", 2, 42)
@@ -222,7 +222,7 @@ def test_ids():
             parse_id(wrong)
 
 
-def test_a_line_break_in_an_event_makes_no_new_one():
+def test_line_break_in_an_event_starts_no_new_frame():
     event = RenderedEvent(1, "0.1.1", "PROJ-1", (Frame("note", json.dumps({"text": "a\n\nevent: answer\ndata: {}\r\n\u2028"}).encode()),))
     assert EventFilter().encode(event).count(b"\n") == 4
 
@@ -239,8 +239,8 @@ def test_a_full_queue_ends_the_watcher():
     assert watcher.closed and watcher.too_slow
 
 
-def test_a_round_lets_others_in_and_ends_before_the_next(sqlite_site):
-    """Nobody who asks something waits until all are told; and all are told everything once, in order."""
+def test_round_yields_and_ends_before_the_next(sqlite_site):
+    """A round yields to other requests, and every watcher gets every event once, in order."""
 
     async def run():
         broadcast, count = EventBroadcast(sqlite_site.desk.desk), 3 * broadcasts.SLICE + 1
@@ -250,8 +250,8 @@ def test_a_round_lets_others_in_and_ends_before_the_next(sqlite_site):
         watchers = list(broadcast._groups[EventFilter()])
         first, second, third = (RenderedEvent(seq, f"0.1.{seq}", None, (Frame("note", b"%d" % seq),)) for seq in (1, 2, 3))
         broadcast._receive([first, second])
-        assert sum(bool(watcher.queue) for watcher in watchers) == broadcasts.SLICE, "and the others when the loop has turned"
-        broadcast._next_round = 0.0  # the pause is over before all are told
+        assert sum(bool(watcher.queue) for watcher in watchers) == broadcasts.SLICE, "the others in the next slice"
+        broadcast._next_round = 0.0  # the pause ends before the round
         broadcast._receive([third])
         while broadcast._round is not None:
             await asyncio.sleep(0)

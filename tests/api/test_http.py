@@ -1,4 +1,4 @@
-"""Requests and answers: once, as it was seen, page by page, not too large, not too often; and one shape of no."""
+"""The HTTP API: idempotency, preconditions, paging, limits, errors."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_finished_work_is_accepted_like_a_question(site):
 
 
 @pytest.mark.parametrize("word", ["no", "n", "deny", "denied", "false", False, 0, "0", "Reject.", "decline"])
-def test_a_no_to_finished_work_is_a_no_in_both_dialects(site, word):
+def test_no_to_finished_work_is_a_rejection_in_both_formats(site, word):
     if "RV" not in {p["key"] for p in site.desk.projects()}:
         site.desk.create_project("RV")
         site.desk.set("review", "ask", "RV")
@@ -73,10 +73,10 @@ def test_a_no_to_finished_work_is_a_no_in_both_dialects(site, word):
         assert site.desk.show(key)["state"] == "ready"
 
 
-# --- once -------------------------------------------------------------------------------------------------------------
+# --- idempotency----------------------------------------------------------------------------------------------------------
 
 
-def test_a_key_makes_it_happen_once(site, job):
+def test_idempotency_key(site, job):
     key = {"Idempotency-Key": f"note {job}"}
     first, second = (site.post(f"/api/tasks/{job}/note", {"text": "once"}, headers=key) for _ in range(2))
     assert first.status == second.status == 200
@@ -84,13 +84,13 @@ def test_a_key_makes_it_happen_once(site, job):
     other = site.post(f"/api/tasks/{job}/note", {"text": "twice"}, headers=key)
     assert other.status == 409 and other.code == "idempotency_conflict"
     assert site.post(f"/api/tasks/{job}/note", {"text": "twice"}, headers=key, role="member").status == 200, (
-        "everybody has their own"
+        "keys are per actor"
     )
     for wrong in ("x" * 201, " ", "a\x01b"):
         assert site.post(f"/api/tasks/{job}/note", {"text": "x"}, headers={"Idempotency-Key": wrong}).status in (400, 422)
 
 
-def test_a_crowd_with_one_key(site):
+def test_concurrent_requests_with_one_idempotency_key(site):
     replies = []
 
     def create() -> None:
@@ -104,10 +104,10 @@ def test_a_crowd_with_one_key(site):
     assert {r.status for r in replies} == {201} and len({r.json["key"] for r in replies}) == 1
 
 
-# --- as it was seen ---------------------------------------------------------------------------------------------------
+# --- preconditions ----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_seen_decides(site, job):
+def test_if_match_of_a_task(site, job):
     seen = site.get(f"/api/tasks/{job}")
     tag = seen.headers["etag"]
     same = site.get(f"/api/tasks/{job}", headers={"If-None-Match": f'"other", {tag}'})
@@ -125,7 +125,7 @@ def test_what_was_seen_decides(site, job):
     assert site.post(f"/api/tasks/{job}/note", {"text": "z"}, headers={"If-Match": "nonsense"}).status == 422
 
 
-def test_a_question_as_it_was_seen(site, job):
+def test_if_match_of_a_question(site, job):
     question = site.desk.ask(job, "Which?")["id"]
     tag = site.get(f"/api/questions/{question}").headers["etag"]
     site.desk.assign(question, "ben")
@@ -134,10 +134,10 @@ def test_a_question_as_it_was_seen(site, job):
     assert site.post(f"/api/questions/{question}/answer", {"value": "x"}, headers={"If-Match": tag}).status == 200
 
 
-# --- page by page -----------------------------------------------------------------------------------------------------
+# --- paging -----------------------------------------------------------------------------------------------------------
 
 
-def test_lists_go_on(site):
+def test_lists_are_paged(site):
     if "PG" not in {p["key"] for p in site.desk.projects()}:
         site.desk.create_project("PG")
         for at in range(7):
@@ -170,15 +170,15 @@ def test_lists_go_on(site):
         "/api/tasks?search=a%00b", "/api/tasks?search=%ff", "/api/tasks?limit=1&limit=2", "/api/stats?days=0", "/api/questions?x=1",
     ],
 )  # fmt: skip
-def test_wrong_filters_are_no_empty_lists(site, path):
+def test_invalid_filters_are_refused(site, path):
     reply = site.get(path)
     assert reply.status == 422 and reply.code == "invalid", reply.raw
 
 
-# --- not too large, not too often -------------------------------------------------------------------------------------
+# --- limits -----------------------------------------------------------------------------------------------------------
 
 
-def test_bodies_have_a_size(site, job):
+def test_size_limit_of_bodies(site, job):
     reply = site.post(f"/api/tasks/{job}/note", {"text": "x" * 1_000_001})
     assert reply.status == 413 and reply.code == "too_large"
     assert site.post(f"/api/tasks/{job}/note", {"text": "x" * 900_000}).status == 200
@@ -194,19 +194,19 @@ def test_bodies_have_a_size(site, job):
         (b'{"text": "x", "surprise": 1}', 422), (b'{"text": null}', 422),
     ],
 )  # fmt: skip
-def test_bad_bodies(site, job, raw, status):
+def test_invalid_bodies_are_refused(site, job, raw, status):
     reply = site.call("POST", f"/api/tasks/{job}/note", raw=raw)
     assert reply.status == status, reply.raw
     assert site.get(f"/api/tasks/{job}").json["notes"] == []
 
 
-def test_only_json_is_understood(site, job):
+def test_other_media_types_are_refused(site, job):
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
         reply = site.call("POST", f"/api/tasks/{job}/note", raw=b'{"text": "x"}', headers={"Content-Type": kind})
         assert reply.status == 400 and reply.code == "usage"
 
 
-def test_a_task_asks_only_so_often(site):
+def test_question_rate_limit(site):
     name = "SLOW"
     if name not in {p["key"] for p in site.desk.projects()}:
         site.desk.create_project(name)
@@ -232,10 +232,10 @@ def test_timeouts_have_limits(site, job):
         assert site.post(f"/api/tasks/{job}/questions", {"text": "x", "timeout": timeout}, role="agent").status == status
 
 
-# --- one shape --------------------------------------------------------------------------------------------------------
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
-def test_no_has_one_shape(site, job):
+def test_errors_have_one_format(site, job):
     site.desk.cancel(job)
     for method, path, status, code in (
         ("GET", "/api/nothing", 404, "not_found"), ("GET", "/nothing", 404, "not_found"), ("PUT", "/api/tasks", 405, "usage"),
@@ -262,10 +262,10 @@ def test_head_is_get_without_a_body(site, job):
     assert head.status == 200 and head.raw == b"" and head.headers["etag"] == whole.headers["etag"]
 
 
-# --- numbers, document ------------------------------------------------------------------------------------------------
+# --- stats, document --------------------------------------------------------------------------------------------------
 
 
-def test_numbers(site):
+def test_stats_and_metrics(site):
     name = "NUM"
     if name not in {p["key"] for p in site.desk.projects()}:
         site.desk.create_project(name)
@@ -282,7 +282,7 @@ def test_numbers(site):
     )
 
 
-def test_the_document_is_complete(site):
+def test_openapi_document_is_complete(site):
     found = site.get("/openapi.json", role=None).json
     assert found == json.loads(json.dumps(document()))
     paths = found["paths"]
@@ -299,7 +299,7 @@ def test_the_document_is_complete(site):
                 assert "example" in next(iter(operation["requestBody"]["content"].values())), path
 
 
-def test_the_examples_are_sent(site):
+def test_openapi_examples_work(site):
     key = site.post("/api/tasks", examples.SENT["POST /api/tasks"]).json["key"]
     asked = site.post(f"/api/jobs/{key}/questions", examples.SENT["POST /api/jobs/{id}/questions"])
     assert set(asked.json) == set(examples.GIVEN["POST /api/jobs/{id}/questions"])
@@ -314,8 +314,8 @@ def test_the_examples_are_sent(site):
         assert site.post(f"/api/tasks/{key}/{verb}", examples.SENT[verb]).status == 200, verb
 
 
-def test_time_passes_without_requests(new_address):
-    """The server itself makes what is due."""
+def test_due_moves_are_made_without_requests(new_address):
+    """The server makes due moves by itself."""
     from tests.fixtures.server import Site
 
     site = Site(new_address("sqlite"))
@@ -333,21 +333,21 @@ def test_time_passes_without_requests(new_address):
     assert other_workspace
 
 
-def test_what_is_not_known_is_refused_also_where_nothing_is_taken(site, job):
+def test_unknown_fields_are_refused_by_verbs_without_fields(site, job):
     for verb in ("vet", "wake", "hand_back", "cancel"):
         refused = site.post(f"/api/tasks/{job}/{verb}", {"surprise": 1})
         assert refused.status == 422 and "surprise" in refused.json["error"]["message"], verb
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
-def test_an_empty_answer_is_no_yes(site, job, text):
+def test_empty_answer_is_refused(site, job, text):
     asked = site.desk.ask(job, "May I?", "permission")["id"]
     for path in (f"/api/questions/{asked}/answer", f"/api/tasks/{asked}/answer"):
         assert site.post(path, {"text": text}).status == 422, path
     assert site.desk.show(asked)["status"] == "pending"
 
 
-def test_odd_claims_and_late_looks_are_answered(site, job):
+def test_malformed_claims_and_late_previews_are_refused(site, job):
     for method in ("complete", "heartbeat", "release"):
         assert site.post(f"/api/desk/{method}", {"args": [{"token": 5}]}).status in (404, 409, 422), method
     asked = site.desk.ask(job, "Which?")["id"]

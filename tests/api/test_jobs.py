@@ -1,4 +1,4 @@
-"""Questions of jobs: requests, answers and events in the words of programs that know jobs."""
+"""The jobs API: requests, answers and events."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_job_asks(site, job):
     assert site.get(f"/api/jobs/{job}").json == {"id": job, "status": "waiting_for_input", "projectId": "PROJ"}
 
 
-def test_a_person_answers_and_the_job_goes_on(site, job):
+def test_answer_resumes_the_job(site, job):
     question = asked(site, job)
     reply = site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "dev", "text": "For now"}})
     assert reply.status == 200 and reply.json == {"success": True, "jobResumed": True}
@@ -52,7 +52,7 @@ def test_a_person_answers_and_the_job_goes_on(site, job):
     assert site.get(f"/api/jobs/{job}").json["status"] == "pending"
 
 
-def test_a_job_goes_on_when_the_last_question_is_answered(site, job):
+def test_last_answer_resumes_the_job(site, job):
     first, second = asked(site, job), asked(site, job)
     answer = {"response": {"type": "choice", "value": "dev"}}
     assert site.post(f"/api/questions/{first}/answer", answer).json == {"success": True, "jobResumed": False}
@@ -69,7 +69,7 @@ def test_a_job_goes_on_when_the_last_question_is_answered(site, job):
         ("error_recovery", "text", "recovery", "waiting_for_input", {"context": {"errorDetails": "HTTP 503"}}),
     ],
 )
-def test_types_are_kinds(site, job, type_, response_type, kind, status, more):
+def test_question_types_map_to_kinds(site, job, type_, response_type, kind, status, more):
     question = asked(site, job, type=type_, responseType=response_type, options=[], timeoutMinutes=None, **more)
     found = site.get(f"/api/questions/{question}").json
     assert (found["kind"], found["blocking"]) == (kind, type_ != "non_blocking")
@@ -93,7 +93,7 @@ def test_an_approval_is_yes_or_no(site, job):
     assert shown["response"] == {"type": "approval", "value": False, "text": "Not on a Friday"}
 
 
-def test_what_waits_for_a_workspace(site, job):
+def test_pending_questions_of_a_workspace(site, job):
     question = asked(site, job, type="error_recovery")
     for query in (
         "?workspaceId=default&type=error_recovery&limit=500",
@@ -116,7 +116,7 @@ def test_a_question_is_cancelled(site, job):
     assert late.status == 409 and late.code == "already_answered"
 
 
-def test_the_first_answer_wins_and_the_second_is_told(site, job):
+def test_first_answer_wins(site, job):
     question = asked(site, job)
     answer = {"response": {"type": "choice", "value": "dev"}}
     assert site.post(f"/api/questions/{question}/answer", answer, role="member").status == 200
@@ -165,7 +165,7 @@ def test_the_events_of_a_job(site, job):
     assert told[3][2]["status"] == "pending"
 
 
-# --- every pattern, as agents say it ----------------------------------------------------------------------------------
+# --- typical questions of agents --------------------------------------------------------------------------------------
 
 _TICKETS = {
     "question": "Create 5 Linear tickets? (Y/N)", "type": "approval", "responseType": "boolean",
@@ -193,7 +193,7 @@ _FIELDS = {
 
 @pytest.fixture(scope="module")
 def wound(new_address):
-    """A server whose time is ours."""
+    """A server whose clock the test advances."""
     from tests.fixtures.server import Site
     from yourturn.testing import FakeClock
 
@@ -230,12 +230,12 @@ def minutes(site, at):
     )
 
 
-def test_a_permission_is_asked_with_what_its_options_mean(wound):
+def test_permission_with_described_options(wound):
     site, _ = wound
     job, question, at, stream, _ = put(site, _TICKETS)
     assert minutes(site, at) == 15 and site.get(f"/api/jobs/{job}").json["status"] == "waiting_for_approval"
     found = seen(site, job, question)
-    assert found["context"] == _TICKETS["context"] and found["options"] == _TICKETS["options"], "as they were sent"
+    assert found["context"] == _TICKETS["context"] and found["options"] == _TICKETS["options"], "unchanged"
     (_, name, told), (_, _, status) = stream.take(2)
     assert name == told["type"] == "question_asked" and set(told) == {"type", "questionId", "jobId", "question"}
     assert set(told["question"]) == {"question", "type", "responseType", "options", "context", "timeoutAt"}
@@ -257,7 +257,7 @@ def test_a_permission_is_asked_with_what_its_options_mean(wound):
     )
 
 
-def test_an_error_asks_for_a_way_out_and_silence_takes_the_default(wound):
+def test_recovery_times_out_with_the_default(wound):
     site, clock = wound
     job, question, at, stream, _ = put(site, _FAILED)
     assert minutes(site, at) == 10 and site.get(f"/api/jobs/{job}").json["status"] == "waiting_for_input"
@@ -268,13 +268,13 @@ def test_an_error_asks_for_a_way_out_and_silence_takes_the_default(wound):
     (_, name, told), (_, _, status) = stream.take(2)
     stream.close()
     assert name == "question_timeout" and told["questionId"] == question and told["respondedBy"] == "system"
-    assert status["status"] in ("pending", "running"), "it goes on with the default"
+    assert status["status"] in ("pending", "running"), "the default resumes the job"
     assert seen(site, job, question)["status"] == "timeout"
     late = site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "retry"}})
     assert late.status == 409 and "timed out" in late.json["error"]["message"] and "--restart" in late.json["error"]["hint"]
 
 
-def test_a_preference_blocks_no_job(wound):
+def test_non_blocking_question_does_not_pause_the_job(wound):
     site, clock = wound
     job, question, at, stream, _ = put(site, _VERBOSE)
     stream.close()
@@ -305,7 +305,7 @@ def test_a_blocking_question_without_an_answer_fails_the_job(wound):
     assert site.get(f"/api/jobs/{job}").json["status"] == "pending", "the job was restarted with the answer"
 
 
-# --- the whole of it: claims, filters, what an answer did ---------------------------------------------------------------
+# --- claims, filters, effects of an answer ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("how", ["field", "header"])
@@ -323,7 +323,7 @@ def test_asking_with_a_claim_keeps_the_claim(site, job, how):
     assert done.status == 200 and done.json["state"] == "done", done.raw
 
 
-def test_a_claim_that_is_not_good_is_refused(site, job):
+def test_invalid_claim_is_refused(site, job):
     body = {"question": "Which?", "type": "blocking", "responseType": "text", "claim": f"{job}.1.0000"}
     assert site.post(f"/api/jobs/{job}/questions", body, role="agent").code == "claim_lost"
     assert site.post(f"/api/jobs/{job}/questions", {**body, "claim": 7}, role="agent").status == 422
@@ -348,7 +348,7 @@ def test_errors_name_the_fields_as_they_are_sent(site, job):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite", "postgres"])
-def test_what_is_filtered_is_filtered_before_the_page(new_address, dialect):
+def test_filters_apply_before_paging(new_address, dialect):
     from tests.fixtures.server import Site
 
     site = Site(new_address(dialect))
@@ -389,9 +389,9 @@ def test_a_job_is_resumed_only_if_it_waited_and_goes_on(site):
     site.desk.ask(job, "Another?")
     assert answered(job) is False and answered(job, "permission") is False, "another question is open"
     site.desk.hand_back(job)
-    assert answered(job, after=lambda: site.desk.depend(job, need)) is False, "it waits for something else now"
+    assert answered(job, after=lambda: site.desk.depend(job, need)) is False, "it depends on another task now"
     other = site.desk.create("A job", draft=True)["key"]
-    assert answered(other) is False, "nobody has vetted it"
+    assert answered(other) is False, "it is a draft"
 
 
 def test_a_restart_with_a_late_answer_resumes_the_job(wound):
@@ -402,11 +402,11 @@ def test_a_restart_with_a_late_answer_resumes_the_job(wound):
     site.desk.reconcile()
     body = {"response": {"type": "text", "value": "this"}, "restart": True}
     reply = site.post(f"/api/questions/{q}/answer", body, role="member")
-    assert (reply.status, reply.json) == (200, {"success": True, "jobResumed": True}), "who may answer may restart"
-    assert site.post(f"/api/questions/{q}/answer", body, role="member").json["jobResumed"] is False, "it goes on already"
+    assert (reply.status, reply.json) == (200, {"success": True, "jobResumed": True}), "the right to answer includes the restart"
+    assert site.post(f"/api/questions/{q}/answer", body, role="member").json["jobResumed"] is False, "already resumed"
 
 
-def test_the_status_changes_with_what_is_waited_for(site, job):
+def test_job_status_follows_the_open_questions(site, job):
     first = site.desk.ask(job, "Which?")["id"]
     second, third = site.desk.ask(job, "May I?", "permission")["id"], site.desk.ask(job, "And this?", "permission")["id"]
     stream = site.stream(f"?task={job}&only=status,question_answered&after={site.desk.desk_cursor()}")
@@ -418,7 +418,7 @@ def test_the_status_changes_with_what_is_waited_for(site, job):
     assert [name for name, _ in told] == ["question_answered", "status", "question_answered", "question_answered", "status"]
 
 
-def test_a_person_takes_a_task_back_with_either_word(site, job):
+def test_release_and_reclaim_by_a_person(site, job):
     for word in ("release", "reclaim"):
         site.desk.claim(job, "w1")
         assert site.post(f"/api/tasks/{job}/{word}", {"reason": "gone"}, role="viewer").status == 403

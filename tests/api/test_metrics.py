@@ -1,4 +1,4 @@
-"""Numbers: the true peak, what holds tasks up, counters that only grow, and what could not be asked."""
+"""Metrics and statistics: the peak, blocking questions, counters, refused questions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def metrics(site):
     return {name.removeprefix("yourturn_"): float(value) for name, value in found.items()}
 
 
-def test_the_peak_is_the_most_that_waited_at_once(wound):
+def test_peak_of_waiting_questions(wound):
     site, clock = wound
     key = site.desk.create("A")["key"]
     clock.advance(hours=2)
@@ -46,7 +46,7 @@ def test_the_peak_is_the_most_that_waited_at_once(wound):
     assert "9 now, at most 69" in site.get("/stats?range=week", role=None, headers=cookie).raw.decode()
 
 
-def test_only_what_holds_a_task_up_grows_old(wound):
+def test_age_counts_only_blocking_questions(wound):
     site, clock = wound
     site.desk.ask(site.desk.create("A")["key"], "Which?", blocking=False, default="x")
     clock.advance(hours=2)
@@ -82,7 +82,7 @@ def test_counters_only_grow(wound):
         before = found
 
 
-def test_what_could_not_be_asked_is_counted(site, job):
+def test_refused_questions_are_counted(site, job):
     def counted():
         return sum(value for name, value in metrics(site).items() if name.startswith('question_errors_total{code="invalid"'))
 
@@ -91,5 +91,5 @@ def test_what_could_not_be_asked_is_counted(site, job):
     assert site.post(f"/api/jobs/{job}/questions", bad, role="agent").status == 422
     assert site.post(f"/api/tasks/{job}/questions", {"text": ""}, role="agent").status == 422
     assert site.post("/api/desk/flag", {"args": [job, ""]}, role="agent").status == 422
-    assert site.post(f"/api/tasks/{job}/note", {"text": ""}, role="agent").status == 422, "no question"
+    assert site.post(f"/api/tasks/{job}/note", {"text": ""}, role="agent").status == 422, "not a question"
     assert counted() == before + 3

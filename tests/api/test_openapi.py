@@ -1,4 +1,4 @@
-"""The document against the server, as each role: no bug and nothing undocumented. The long form is `make torture`, document."""
+"""The OpenAPI document against the server, with generated requests as each role. The long form is `make torture`, document."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("role", EVERYBODY)
-def test_no_bug_and_nothing_undocumented(sqlite_site, role, caplog):
+def test_fuzzed_requests_match_the_openapi_document(sqlite_site, role, caplog):
     """Each role takes a share of the operations."""
     caplog.set_level(logging.ERROR)
     seen = play(sqlite_site, role, share=EVERYBODY.index(role), examples=1)

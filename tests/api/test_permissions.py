@@ -19,9 +19,9 @@ from yourturn.core.model import Who
 from yourturn.core.rules import ADMIN_VERBS, TRANSITIONS
 from yourturn.server.app import create_app
 
-NOBODY = ("none", "unknown", "expired", "revoked", "removed")
-PRINCIPALS = (*NOBODY, *ROLES, "worker")
-#: Tokens of an admin that are good for less: what they may not is refused before anything is looked at.
+INVALID = ("none", "unknown", "expired", "revoked", "removed")
+PRINCIPALS = (*INVALID, *ROLES, "worker")
+#: Tokens of an admin that are limited to a scope: other operations are refused before any read.
 SCOPED = tuple(permissions.SCOPES)
 
 # --- the table --------------------------------------------------------------------------------------------------------
@@ -68,8 +68,8 @@ def test_a_route_without_a_row_fails(tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(permissions.NEEDS))
-def test_roles_only_grow(name):
-    """Whatever a viewer may, a member may; and so on. An agent may nothing that a member may not."""
+def test_roles_are_ordered(name):
+    """Each role may do what the lower one may; an agent may do nothing that a member may not."""
     for less, more in (("viewer", "member"), ("member", "approver"), ("approver", "admin"), ("agent", "member")):
         assert not permissions.may(Who("x", less), name) or permissions.may(Who("x", more), name)
     assert permissions.may(None, name) == (permissions.NEEDS[name] == "open")
@@ -94,7 +94,7 @@ _ARGS = {
 
 
 def requests(key: str, question: str):
-    """(operation, method, path, body) of everything that there is, about one task and one question."""
+    """(operation, method, path, body) of every operation, on one task and one question."""
     for row in rows():
         path = row.path.replace("{key}", key).replace("{id}", question if "/questions/" in row.path else key)
         if row.path in ("/api/events", "/api/changes"):
@@ -141,7 +141,7 @@ def requests(key: str, question: str):
 
 
 def credentials(site):
-    """principal -> token. Those that are worth nothing were good once."""
+    """Principal -> token. The invalid ones were valid before."""
     desk, word = site.desk, uuid.uuid4().hex[:8]
     found = {role: site.token(role) for role in ROLES}
     found["worker"] = desk.create_token(f"worker-{word}", scopes=["run"])["token"]
@@ -162,7 +162,7 @@ def credentials(site):
 
 @pytest.fixture(scope="module")
 def scene(sqlite_site):
-    """A task with a question here, and one in another workspace with the same numbers at least as large."""
+    """A task with a question here, and others in another workspace, whose numbers are larger."""
     here = sqlite_site.desk
     task = here.create("Ours")["key"]
     question = here.ask(task, "Ours?")["id"]
@@ -174,7 +174,7 @@ def scene(sqlite_site):
 
 
 def principal_of(name: str) -> Who | None:
-    if name in NOBODY:
+    if name in INVALID:
         return None
     if name in SCOPED:
         return Who("human:x", "admin", scopes=frozenset({name}))
@@ -187,12 +187,12 @@ def principal_of(name: str) -> Who | None:
     ("principal", "whose"),
     [(p, w) for p in PRINCIPALS for w in ("own", "other", "gone")] + [(p, "gone") for p in SCOPED],
 )
-def test_every_operation(sqlite_site, scene, principal, whose):
+def test_permissions_of_every_operation(sqlite_site, scene, principal, whose):
     site, (key, question) = sqlite_site, scene[whose]
     token, who = credentials(site)[principal], principal_of(principal)
     wrong = []
     for operation, method, path, body in requests(key, question):
-        if path.startswith("/api/events") and principal not in NOBODY and whose == "own":
+        if path.startswith("/api/events") and principal not in INVALID and whose == "own":
             continue  # a stream that would not end: test_events
         reply = site.call(method, path, body, role=None, token=token)
         need = permissions.NEEDS[operation]
@@ -212,8 +212,8 @@ def test_every_operation(sqlite_site, scene, principal, whose):
     assert wrong == []
 
 
-def test_another_workspace_looks_like_nothing(sqlite_site, scene):
-    """The words for what is another's and for what is not there are the same, but for the name."""
+def test_foreign_objects_are_not_found(sqlite_site, scene):
+    """The errors for foreign and for missing objects differ only in the name."""
     site = sqlite_site
     for principal in ROLES:
         for at in (0, 1):
@@ -227,7 +227,7 @@ def test_another_workspace_looks_like_nothing(sqlite_site, scene):
     assert b"ecret" not in listed
 
 
-def test_a_token_opens_only_its_own_workspace(sqlite_site, scene):
+def test_token_is_limited_to_its_workspace(sqlite_site, scene):
     other = other_workspace(sqlite_site)
     name = uuid.uuid4().hex[:8]
     token = other.create_token(name, "admin")["token"]

@@ -21,20 +21,20 @@ def open_writer(address: str) -> sqlite3.Connection:
     return other
 
 
-class Line:
-    """A connection, byte by byte."""
+class Connection:
+    """A raw connection to the server."""
 
     def __init__(self, site) -> None:
         self.socket = socket.create_connection(("127.0.0.1", site.port), 20)
         self._token = site.token("admin")
         self._rest = b""
 
-    def said(self, method: str, path: str, body: str = "", more: str = "") -> bytes:
+    def encode(self, method: str, path: str, body: str = "", more: str = "") -> bytes:
         head = f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self._token}\r\n{more}"
         return f"{head}Content-Type: application/json\r\nContent-Length: {len(body.encode())}\r\n\r\n{body}".encode()
 
     def send(self, *words: str) -> None:
-        self.socket.sendall(self.said(*words))
+        self.socket.sendall(self.encode(*words))
 
     def reply(self) -> tuple[int, dict[str, object]]:
         while b"\r\n\r\n" not in self._rest:
@@ -57,8 +57,8 @@ class Line:
 
 @pytest.fixture
 def line(sqlite_site):
-    with closing(Line(sqlite_site)) as found:
-        yield found
+    with closing(Connection(sqlite_site)) as connection:
+        yield connection
 
 
 def created(title: str) -> tuple[str, str, str]:
@@ -66,21 +66,21 @@ def created(title: str) -> tuple[str, str, str]:
 
 
 def test_a_fragmented_request(line):
-    sent = line.said(*created("In pieces"))
+    sent = line.encode(*created("In pieces"))
     for at in range(0, len(sent), 40):
         line.socket.sendall(sent[at : at + 40])
     assert line.reply()[1]["title"] == "In pieces"
 
 
 def test_pipelined_requests_are_answered_in_order(line):
-    line.socket.sendall(b"".join(line.said(*created(f"Number {n}")) for n in range(5)))
+    line.socket.sendall(b"".join(line.encode(*created(f"Number {n}")) for n in range(5)))
     assert [line.reply()[1]["title"] for _ in range(5)] == [f"Number {n}" for n in range(5)]
 
 
 def test_pipelined_requests_behind_one_that_waits_for_a_lock(line, sqlite_site):
     with closing(open_writer(sqlite_site.address)) as other:
-        many = line.said("GET", "/api/tasks/NONE-1") * 300
-        line.socket.sendall(line.said(*created("First")) + many + line.said(*created("Last")))
+        many = line.encode("GET", "/api/tasks/NONE-1") * 300
+        line.socket.sendall(line.encode(*created("First")) + many + line.encode(*created("Last")))
         with pytest.raises(TimeoutError):
             line.socket.settimeout(0.2)
             line.reply()
@@ -92,7 +92,7 @@ def test_pipelined_requests_behind_one_that_waits_for_a_lock(line, sqlite_site):
 
 
 def test_expect_100_continue(line):
-    sent = line.said(*created("May I?"), "Expect: 100-continue\r\n")
+    sent = line.encode(*created("May I?"), "Expect: 100-continue\r\n")
     head, _, body = sent.partition(b"\r\n\r\n")
     line.socket.sendall(head + b"\r\n\r\n")
     assert line.socket.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -101,14 +101,14 @@ def test_expect_100_continue(line):
 
 
 def test_an_aborted_body_changes_nothing(line, sqlite_site):
-    with closing(Line(sqlite_site)) as other:
-        other.socket.sendall(other.said(*created("Never said"))[:-5])
+    with closing(Connection(sqlite_site)) as other:
+        other.socket.sendall(other.encode(*created("Never sent"))[:-5])
     line.send("GET", "/api/tasks?search=Never")
     assert line.reply() == (200, {"tasks": [], "next_cursor": None})
 
 
 def test_a_head_request_gets_no_body(line):
-    line.socket.sendall(line.said("HEAD", "/api/me") + line.said("GET", "/api/me"))
+    line.socket.sendall(line.encode("HEAD", "/api/me") + line.encode("GET", "/api/me"))
     line._rest = line._more()
     head, _, line._rest = line._rest.partition(b"\r\n\r\n")
     assert b"content-length: " in head
@@ -116,7 +116,7 @@ def test_a_head_request_gets_no_body(line):
 
 
 def test_connection_close(line):
-    line.socket.sendall(line.said("GET", "/api/me", "", "Connection: close\r\n"))
+    line.socket.sendall(line.encode("GET", "/api/me", "", "Connection: close\r\n"))
     assert line.reply()[0] == 200
     assert line.socket.recv(1) == b""
 
@@ -129,7 +129,7 @@ def test_a_large_body(line):
 
 
 def test_an_announced_size_above_the_limit_is_refused_before_the_body_is_sent(line):
-    sent = line.said("POST", "/api/tasks").replace(b"Content-Length: 0", b"Content-Length: 2000000")
+    sent = line.encode("POST", "/api/tasks").replace(b"Content-Length: 0", b"Content-Length: 2000000")
     line.socket.sendall(sent + b"x" * 32_000)
     assert line.reply()[0] == 413
 
@@ -137,13 +137,13 @@ def test_an_announced_size_above_the_limit_is_refused_before_the_body_is_sent(li
 def test_a_chunked_body(line):
     text = json.dumps({"title": "In chunks"}).encode()
     chunks = b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in (text[:7], text[7:])) + b"0\r\n\r\n"
-    head = line.said("POST", "/api/tasks").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    head = line.encode("POST", "/api/tasks").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
     line.socket.sendall(head + chunks)
     assert line.reply()[1]["title"] == "In chunks"
 
 
 def test_a_chunked_body_above_the_limit(line):
-    head = line.said("POST", "/api/tasks").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    head = line.encode("POST", "/api/tasks").replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
     part = b"%x\r\n%s\r\n" % (100_000, b"x" * 100_000)
     line.socket.sendall(head + part * (limits.MAX_BODY // 100_000 + 1))
     assert line.reply()[0] == 413
@@ -162,7 +162,7 @@ def test_a_header_cannot_contain_a_line_break(sqlite_site, line, monkeypatch, va
     assert b"set-cookie" not in received and b"<script>" not in received
 
 
-def test_the_app_speaks_plain_asgi(sqlite_site):
+def test_app_is_plain_asgi(sqlite_site):
     messages: list[dict[str, object]] = []
 
     async def send(message: dict[str, object]) -> None:

@@ -19,24 +19,24 @@ from yourturn.testing import FakeClock
 
 @pytest.fixture
 def pool(new_address):
-    found = DeskPool(new_address("sqlite"))
-    yield found
-    found.close()
+    pool = DeskPool(new_address("sqlite"))
+    yield pool
+    pool.close()
 
 
-def elsewhere(site: Site, method: str, *args: str) -> None:
-    """From another process, as far as the server can tell."""
+def by_another_process(site: Site, method: str, *args: str) -> None:
+    """Calls the method through a connection of its own, as another process would."""
     with connect(site.address, as_="human:ana", project="PROJ", env={}) as desk:
         getattr(desk, method)(*args)
 
 
-def here(site: Site, method: str, *args: str) -> None:
-    """By a request to the server itself."""
+def by_request(site: Site, method: str, *args: str) -> None:
+    """Calls the method by a request to the server."""
     assert site.post(f"/api/desk/{method}", {"args": list(args)}).status == 200
 
 
-@pytest.fixture(params=[elsewhere, here], ids=["elsewhere", "here"])
-def say(request):
+@pytest.fixture(params=[by_another_process, by_request], ids=["another-process", "request"])
+def change(request):
     return request.param
 
 
@@ -45,32 +45,32 @@ def status(site: Site, token: str) -> int:
     return site.call("GET", "/api/tasks/NONE-1", token=token).status
 
 
-def test_a_token_that_is_revoked(site, say):
+def test_revoked_token_is_refused(site, change):
     name = f"t-{uuid.uuid4().hex[:8]}"
     token = site.desk.create_token(name, "member")["token"]
     assert [status(site, token) for _ in range(3)] == [404] * 3
-    say(site, "revoke_token", name)
+    change(site, "revoke_token", name)
     assert status(site, token) == 401
 
 
-def test_a_person_whose_role_changes(site, say):
+def test_role_change_applies_to_the_next_request(site, change):
     person = f"p{uuid.uuid4().hex[:8]}"
     site.desk.set_user(person, "admin")
     token = site.desk.create_token(f"of-{person}", "admin", actor=f"human:{person}")["token"]
 
-    def made() -> int:
-        return site.call("POST", "/api/tasks", {"title": "By whom?"}, token=token).status
+    def create() -> int:
+        return site.call("POST", "/api/tasks", {"title": "A task"}, token=token).status
 
-    assert [made() for _ in range(3)] == [201] * 3
-    say(site, "set_user", person, "viewer")
-    assert made() == 403
-    say(site, "set_user", person, "member")
-    assert made() == 201
-    say(site, "remove_user", person)
-    assert made() == 401
+    assert [create() for _ in range(3)] == [201] * 3
+    change(site, "set_user", person, "viewer")
+    assert create() == 403
+    change(site, "set_user", person, "member")
+    assert create() == 201
+    change(site, "remove_user", person)
+    assert create() == 401
 
 
-def test_a_token_whose_time_is_over(new_address):
+def test_expired_token_is_refused(new_address):
     clock = FakeClock()
     site = Site(new_address("sqlite"), clock=clock)
     try:
@@ -82,7 +82,7 @@ def test_a_token_whose_time_is_over(new_address):
         site.close()
 
 
-def test_a_token_that_the_same_connection_revoked(pool):
+def test_token_revoked_by_the_same_connection_is_refused(pool):
     ana = pool.client(Who("human:ana", "admin"))
     token = ana.create_token("mine", "member")["token"]
     assert {pool.by_token(token).who.role for _ in range(3)} == {"member"}

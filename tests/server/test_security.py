@@ -17,7 +17,7 @@ PASSWORD = "correct horse battery"
 
 @pytest.fixture
 def session(site):
-    """The cookie and the CSRF token of a member who came in by a link."""
+    """The cookie and the CSRF token of a member who used a login link."""
     if "mia" not in {u["name"] for u in site.desk.users()}:
         site.desk.set_user("mia", "member")
     link = site.desk.create_link("mia")["link"]
@@ -26,7 +26,7 @@ def session(site):
     return {"Cookie": f"yourturn={secret}"}, {"X-CSRF-Token": auth.csrf_token(secret)}
 
 
-# --- names ------------------------------------------------------------------------------------------------------------
+# --- hosts ------------------------------------------------------------------------------------------------------------
 
 HOSTS = (
     "evil.example", "evil.example:8321", "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1@evil.example", "", " ",
@@ -35,7 +35,7 @@ HOSTS = (
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_a_name_that_is_not_ours(sqlite_site, host):
+def test_unknown_host_is_refused(sqlite_site, host):
     import http.client
 
     line = http.client.HTTPConnection("127.0.0.1", sqlite_site.port, timeout=10)
@@ -49,11 +49,11 @@ def test_a_name_that_is_not_ours(sqlite_site, host):
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1", "127.0.0.1:99", "[::1]:8321", "127.0.0.1"])
-def test_our_own_names(sqlite_site, host):
+def test_own_hosts_are_accepted(sqlite_site, host):
     assert sqlite_site.get("/api/tasks", headers={"Host": host}).status == 200
 
 
-def test_places():
+def test_server_address():
     here = server_address("0.0.0.0", "https://turn.example.org")
     assert here.secure and here.cookie == "__Host-yourturn"
     for host in ("turn.example.org", "10.1.2.3:8321", "[fe80::1]", "localhost"):
@@ -70,7 +70,7 @@ def test_places():
     assert "Secure" in auth.session_cookie(here, "x", 5) and "Secure" not in auth.session_cookie(ServerAddress(), "x", 5)
 
 
-# --- pages of others --------------------------------------------------------------------------------------------------
+# --- cross-origin -----------------------------------------------------------------------------------------------------
 
 ORIGINS = (
     "https://evil.example", "null", "http://localhost.evil.example", "http://127.0.0.1:1", "http://127.0.0.1", "file://", "javascript:",
@@ -100,7 +100,7 @@ def session_cookie(sqlite_site):
     return {"Cookie": f"yourturn={secret}"}, {"X-CSRF-Token": auth.csrf_token(secret)}
 
 
-def test_our_own_pages(site, session, job):
+def test_same_origin_requests_are_accepted(site, session, job):
     cookie, token = session
     for origin in ({}, {"Origin": site.url}, {"Sec-Fetch-Site": "same-origin"}):
         assert site.post(f"/api/tasks/{job}/note", {"text": "x"}, role=None, headers={**cookie, **token, **origin}).status == 200
@@ -112,7 +112,7 @@ def test_our_own_pages(site, session, job):
 
 
 @pytest.mark.parametrize("token", ["", "x", "0" * 64, "None", "\u00e9"])
-def test_a_cookie_alone_changes_nothing(site, session, job, token):
+def test_cookie_without_csrf_token_changes_nothing(site, session, job, token):
     cookie, _ = session
     reply = site.post(f"/api/tasks/{job}/note", {"text": "x"}, role=None, headers={**cookie, "X-CSRF-Token": token})
     assert reply.status == 403 and "CSRF" in reply.json["error"]["message"]
@@ -128,7 +128,7 @@ def test_another_sessions_csrf_token_does_not_fit(site, session, job):
 # --- sessions ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_link_lets_in_once_and_is_out_of_sight(site):
+def test_login_link_works_once_and_is_not_leaked(site):
     link = site.desk.create_link()["link"]
     assert site.get(f"/enter/{link}", role=None).status == 200
     reply = site.enter(link)
@@ -141,7 +141,7 @@ def test_a_link_lets_in_once_and_is_out_of_sight(site):
     assert site.post(f"/enter/{link}", role=None).status == 405
 
 
-def test_a_session_that_ended(site, session):
+def test_ended_session_is_refused(site, session):
     cookie, _ = session
     assert site.get("/api/me", role=None, headers=cookie).status == 200
     for one in site.desk.sessions():
@@ -156,12 +156,12 @@ def test_a_session_that_ended(site, session):
     "given",
     ["Bearer", "Bearer ", "Basic YW5hOng=", "bearer x", "Bearer yt_x yt_y", "Bearer \u00e9", "Token x", "Bearer " + "x" * 9000],
 )
-def test_bad_credentials(site, given):
+def test_invalid_credentials_are_refused(site, given):
     reply = site.get("/api/me", role=None, headers={"Authorization": given.encode("latin-1").decode("latin-1")})
     assert reply.status == 401 and reply.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_a_session_is_no_token_and_a_token_no_session(site, session):
+def test_session_and_token_are_not_interchangeable(site, session):
     secret = session[0]["Cookie"].partition("=")[2]
     assert site.get("/api/me", role=None, token=secret).status == 401
     assert site.get("/api/me", role=None, headers={"Cookie": f"yourturn={site.token('admin')}"}).status == 401
@@ -170,7 +170,7 @@ def test_a_session_is_no_token_and_a_token_no_session(site, session):
 # --- headers, logs ----------------------------------------------------------------------------------------------------
 
 
-def test_what_a_browser_may_do(site, job):
+def test_security_headers(site, job):
     for reply in (
         site.get(f"/api/tasks/{job}"),
         site.get("/nothing"),
@@ -191,8 +191,8 @@ def test_headers_cannot_be_injected(site):
         assert "set-cookie" not in reply.headers and reply.status in (401, 404, 422)
 
 
-def test_secrets_are_nowhere(new_address, caplog):
-    """Not in the log, nor in events, nor in what comes back later, nor in the file of the database itself."""
+def test_secrets_are_not_stored_or_logged(new_address, caplog):
+    """Secrets are not in the log, the events, later replies or the database file."""
     caplog.set_level(logging.DEBUG)
     site = Site(new_address("sqlite"))
     try:
@@ -215,7 +215,7 @@ def test_secrets_are_nowhere(new_address, caplog):
         taken = site.call("POST", "/mcp", tool, token=worker, headers=more)
         assert taken.status == 200 and b"is yours" in taken.raw, taken.raw
         seats = [t["claim"]["worker"] for t in site.desk.list(state="working")]
-        assert seats == ["w1", "w.mcp-DROPaaaaaaaa"], "what it calls itself is a name"
+        assert seats == ["w1", "w.mcp-DROPaaaaaaaa"], "the name of the client is sanitized"
         secrets = (link, secret, site.token("admin"), worker, claim.json["claim"]["token"], PASSWORD)
         shown = str([site.desk.history(limit=500), site.desk.tokens(), site.desk.sessions(), site.desk.users(), taken.raw])
         shown += site.get("/openapi.json").raw.decode() + site.get("/metrics").raw.decode()

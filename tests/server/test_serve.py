@@ -1,4 +1,4 @@
-"""`turn serve` as real processes: what it prints, how it stops, several processes and several servers on one database."""
+"""`turn serve` as real processes: output, shutdown, several processes and several servers on one database."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from yourturn.config import connect
 
 
 class Process(Site):
-    """A server that is a process of its own."""
+    """A server in a process of its own."""
 
     def __init__(self, address: str, *words: str) -> None:
         env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
         command = [TURN, "--db", address, "serve", "--port", "0", "--json", "--as", "human:ana", *words]
         self.process = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        self.said = json.loads(self.process.stdout.readline())
-        self.url = self.said["url"]
+        self.output = json.loads(self.process.stdout.readline())
+        self.url = self.output["url"]
         self.port = int(self.url.rpartition(":")[2])
         self.desk = connect(address, as_="human:ana", project="PROJ", env={})
         self.tokens = {}
@@ -55,7 +55,7 @@ def test_serving_and_stopping(address):
     try:
         stream = server.stream()
         assert stream.status == 200
-        link = server.said["login"].removeprefix(server.url)
+        link = server.output["login"].removeprefix(server.url)
         assert server.get(link, role=None).status == 200
         entered = server.enter(link.rpartition("/")[2])
         assert entered.status == 303 and "set-cookie" in entered.headers
@@ -77,8 +77,8 @@ def test_several_processes_are_one_server(new_address, postgres_server):
         for at in range(12):
             assert server.post(f"/api/tasks/{key}/note", {"text": str(at)}).status == 200
         for watcher in watchers:
-            told = watcher.take(12)
-            assert [data["data"]["notes"][0]["text"] for _, _, data in told] == [str(at) for at in range(12)]
+            events = watcher.take(12)
+            assert [data["data"]["notes"][0]["text"] for _, _, data in events] == [str(at) for at in range(12)]
             watcher.close()
         made = server.desk.use_link(server.desk.create_link()["link"])["session"]
         cookie = {"Cookie": f"yourturn={made}"}
@@ -94,7 +94,7 @@ def test_several_processes_are_one_server(new_address, postgres_server):
         ).stdout.split()
         assert len(children) == 3
         os.kill(int(children[0]), signal.SIGKILL)
-        assert {server.get("/healthz", role=None).status for _ in range(10)} == {200}, "the others go on"
+        assert {server.get("/healthz", role=None).status for _ in range(10)} == {200}, "the other processes continue"
     finally:
         code, words = server.stop()
     assert code == 0, words
@@ -108,12 +108,12 @@ def test_several_servers_on_one_database(address):
         key = first.desk.create("A")["key"]
         stream = second.stream(f"?task={key}&only=note")
         first.post(f"/api/tasks/{key}/note", {"text": "from the other"})
-        told = stream.take(1)[0]
-        assert told[2]["data"]["notes"][0]["text"] == "from the other"
+        event = stream.take(1)[0]
+        assert event[2]["data"]["notes"][0]["text"] == "from the other"
         stream.close()
-        again = first.stream(f"?task={key}&only=note", last=told[0])
+        again = first.stream(f"?task={key}&only=note", last=event[0])
         second.post(f"/api/tasks/{key}/note", {"text": "and back"})
-        assert again.take(1)[0][2]["data"]["notes"][0]["text"] == "and back", "a cursor is good everywhere"
+        assert again.take(1)[0][2]["data"]["notes"][0]["text"] == "and back", "cursors are valid on every server"
         again.close()
         once = {"Idempotency-Key": uuid.uuid4().hex}
         made = [server.post("/api/tasks", {"title": "Once"}, headers=once).json["key"] for server in (first, second)]
@@ -128,7 +128,7 @@ def turn(*words: str, **env: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([TURN, *words], env=base | env, capture_output=True, text=True, timeout=60)
 
 
-def test_what_cannot_be_served(tmp_path, sqlite_site):
+def test_serve_refuses_invalid_options(tmp_path, sqlite_site):
     address = sqlite_site.address
     taken = turn("--db", address, "serve", "--port", str(sqlite_site.port))
     assert taken.returncode == 1 and "Cannot listen on" in taken.stderr and "--port" in taken.stderr
@@ -148,7 +148,7 @@ def test_other_commands_do_not_load_a_web_server():
 
 @pytest.fixture
 def certificate(tmp_path):
-    """For localhost and 127.0.0.1, signed by itself."""
+    """A self-signed certificate for localhost and 127.0.0.1."""
     command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     where = ["-keyout", str(tmp_path / "key.pem"), "-out", str(tmp_path / "cert.pem")]
     about = ["-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
@@ -156,8 +156,8 @@ def certificate(tmp_path):
     return tmp_path / "cert.pem", tmp_path / "key.pem"
 
 
-def test_over_tls(new_address, certificate):
-    """A page, a call and a stream, with a certificate that the caller was told to trust; and nothing without it."""
+def test_serving_over_tls(new_address, certificate):
+    """A page, a call and a stream with a trusted certificate, and a refusal without it."""
     cert, key = map(str, certificate)
     server = Process(new_address("sqlite"), "--tls-cert", cert, "--tls-key", key)
     trusted = ssl.create_default_context(cafile=cert)
@@ -175,7 +175,7 @@ def test_over_tls(new_address, certificate):
         with pytest.raises(ssl.SSLCertVerificationError):
             line(ssl.create_default_context()).request("GET", "/healthz")
         form = {"Content-Type": "application/x-www-form-urlencoded", "Origin": server.url}
-        entered = call("POST", "/enter", f"link={server.said['login'].rpartition('/')[2]}", **form)
+        entered = call("POST", "/enter", f"link={server.output['login'].rpartition('/')[2]}", **form)
         cookie = str(entered.getheader("set-cookie"))
         assert entered.status == 303 and cookie.startswith("__Host-yourturn=ys_")
         assert "; Secure" in cookie and "Path=/" in cookie and "Domain" not in cookie
@@ -192,17 +192,17 @@ def test_over_tls(new_address, certificate):
         assert stream.status == 200 and stream.getheader("content-encoding") is None
         made = call("POST", "/api/tasks", '{"title": "Over TLS"}', **bearer, **{"Content-Type": "application/json"})
         assert made.status == 201 and json.loads(made.read())["title"] == "Over TLS"
-        while not (heard := stream.readline()).startswith(b"data: "):
-            assert heard, "the stream ended"
-        assert b"Over TLS" in heard or b"PROJ-1" in heard
+        while not (received := stream.readline()).startswith(b"data: "):
+            assert received, "the stream ended"
+        assert b"Over TLS" in received or b"PROJ-1" in received
         env = {
             "PATH": os.environ["PATH"],
             "YOURTURN_URL": server.url,
             "YOURTURN_TOKEN": server.token("admin"),
             "SSL_CERT_FILE": cert,
         }
-        said = subprocess.run([TURN, "list", "--json"], env=env, capture_output=True, text=True, timeout=60)
-        assert said.returncode == 0 and "Over TLS" in said.stdout, said.stderr
+        result = subprocess.run([TURN, "list", "--json"], env=env, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 0 and "Over TLS" in result.stdout, result.stderr
     finally:
         code, words = server.stop()
     assert (code, words) == (0, "")

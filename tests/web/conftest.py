@@ -1,11 +1,9 @@
-"""A real browser at a real server: one browser for each test process, a desk and a server for each test.
+"""Fixtures of the browser tests: one browser for each test process, a desk and a server for each test.
 
-A server costs nothing; a new window costs more CPU than most of what is done in it. So windows are kept and given to the next
-test: the next server has another port, and to a browser that is another site, with storage, locks and channels of its own.
-Only cookies know no ports: they are taken away.
+A new browser window costs more CPU than most tests, so the next test reuses it. The next server has another port, which is another
+site for the browser, with storage, locks and channels of its own. Only cookies ignore ports, so they are deleted.
 
-The same browser without windows and buttons of its own, chromium-headless-shell, does for the same pages with a third less CPU:
-where it is installed, it is used for all that it can do.
+chromium-headless-shell needs a third less CPU for the same pages. If it is installed, it is used wherever its features suffice.
 """
 
 from __future__ import annotations
@@ -29,9 +27,9 @@ from yourturn.server.app import create_app
 from yourturn.server.run import Server, listen, uvicorn_config
 from yourturn.testing import FakeClock
 
-#: Desk and phone.
+#: Width and height of the windows: desk, phone, smallest phone.
 SIZES = {1280: 800, 390: 844, 320: 640}
-#: Every flow: on a desk and on a phone, with and without JavaScript. What only JavaScript does: on both.
+#: Flows run on a desk and a phone, with and without JavaScript; those that need JavaScript run on both sizes.
 ways = pytest.mark.parametrize(
     ("width", "js"), [(1280, True), (390, True), (1280, False), (390, False)],
     ids=["desk-js", "phone-js", "desk-plain", "phone-plain"],
@@ -42,7 +40,7 @@ DAY = 24 * 3600 * 1_000_000
 expect.set_options(timeout=PATIENCE)
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--mute-audio",
-    # less work for the same pages
+    # less CPU for the same pages
     "--in-process-gpu", "--disable-software-rasterizer", "--disable-site-isolation-trials", "--renderer-process-limit=1",
 ]  # fmt: skip
 
@@ -54,7 +52,7 @@ def chromium() -> str:
 
 
 class Browsers:
-    """The small one where there is one, the whole one for what only that can do; and the loop that Playwright leaves running."""
+    """The headless shell and the full browser, launched on demand; and the event loop that Playwright leaves running."""
 
     def __init__(self) -> None:
         self._playwright = sync_playwright().start()
@@ -82,7 +80,7 @@ class Browsers:
 
 @pytest.fixture(scope="session")
 def launched() -> Iterator[Browsers]:
-    """Other tests run loops of their own: Playwright's is put aside."""
+    """Playwright's event loop is set aside between tests, because other tests run their own."""
     found = Browsers()
     asyncio._set_running_loop(None)
     yield found
@@ -99,7 +97,7 @@ def browser(launched: Browsers) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[str, str]]:
-    """A filled desk to be copied, its time, and what its questions are called."""
+    """A filled desk that tests copy, its time, and the ids of its questions by name."""
     address = tmp_path_factory.mktemp("pattern") / "yourturn.db"
     init(str(address), "API", None, {"USER": "ana"})[0].close()
     clock = FakeClock(time.time_ns() // 1000 - 2 * DAY)
@@ -107,7 +105,7 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[s
 
 
 class Web:
-    """A server over a copy of the pattern, at the time at which it was filled, and the people who look at it."""
+    """A server over a copy of the filled desk, at the time at which it was filled."""
 
     def __init__(self, address: str, clock: FakeClock, made: dict[str, str]) -> None:
         self.address, self.clock, self.q = address, clock, made
@@ -133,11 +131,11 @@ class Web:
         return str(self.desk.create_link(name)["link"])
 
     def ask(self, text: str, kind: str = "input", task: str = "API-4", agent: str = "coder", **more: Any) -> str:
-        """A new question, by an agent, while pages are open."""
+        """A new question of an agent."""
         return str(self.as_(f"agent:{agent}").ask(task, text, kind, **{"on_timeout": "keep", **more})["id"])
 
     def timed_out(self, text: str, **more: Any) -> str:
-        """A question that came to its end without an answer, and took its task with it."""
+        """A question that timed out and failed its task."""
         key = self.as_("human:ana").create(f"Print invoices ({text})")["key"]
         found = self.ask(text, task=key, timeout="5m", on_timeout="fail", **more)
         self.clock.advance(minutes=6)
@@ -150,10 +148,10 @@ class Web:
         self.site.socket.close()
 
     def start(self) -> None:
-        """At the same address, from the beginning."""
+        """Restarts the server at the same address."""
         site = self.site
         site.app = create_app(self.address, clock=self.clock)
-        site.app.state.shared.boot_id += "0"  # what another process would say
+        site.app.state.shared.boot_id += "0"  # as another process would have it
         site.socket = listen("127.0.0.1", site.port)
         ready = threading.Event()
         site.server = Server(uvicorn_config(site.app, grace=5), site.app, ready.set)
@@ -162,7 +160,7 @@ class Web:
         assert ready.wait(20)
 
     def leave(self) -> None:
-        """It begins to stop, which takes half a second: streams are let go, and connections closed."""
+        """Begins to stop the server, which takes half a second."""
         self.site.server.should_exit = True
 
     def close(self) -> None:
@@ -173,7 +171,7 @@ class Web:
 
 @pytest.fixture(scope="session")
 def leaving() -> Iterator[list[Web]]:
-    """The server of the last test: nobody waits for it to stop before the next test has ended."""
+    """The server of the last test, which stops while the next test runs."""
     found: list[Web] = []
     yield found
     for web in found:
@@ -194,7 +192,7 @@ def web(pattern: tuple[Path, int, dict[str, str]], tmp_path: Path, leaving: list
 
 
 class Windows:
-    """Windows of a browser: those that nobody looks at, and what went wrong in them."""
+    """Reusable browser windows, and the errors in them."""
 
     def __init__(self, browsers: Browsers) -> None:
         self.browsers = browsers
@@ -206,7 +204,7 @@ class Windows:
         if usual and self.free[js]:
             page = self.free[js].pop()
         else:
-            browser = self.browsers.whole if "permissions" in more else self.browsers.usual  # only the whole one notifies
+            browser = self.browsers.whole if "permissions" in more else self.browsers.usual  # only the full browser shows notifications
             context = browser.new_context(java_script_enabled=js, service_workers="allow" if worker else "block", **more)
             context.set_default_timeout(PATIENCE)
             page = context.new_page()
@@ -228,7 +226,7 @@ class Windows:
             if other is not page:
                 other.close()
         context.set_offline(False)
-        page.goto("about:blank")  # first: a page that finds itself signed out goes to the door, which would get in the way
+        page.goto("about:blank")  # first: a page that is signed out would load the login page
         context.clear_cookies()
         page.unroute_all()
         page.emulate_media(color_scheme="null", reduced_motion="null", forced_colors="null")
@@ -242,7 +240,7 @@ def windows(launched: Browsers) -> Windows:
 
 @pytest.fixture
 def visit(web: Web, browser: Browser, windows: Windows) -> Iterator[Callable[..., Page]]:
-    """visit('ana', width=390, js=False): somebody's page, logged in. What goes wrong in it fails the test."""
+    """visit('ana', width=390, js=False): a page of a user who is logged in. Errors in the page fail the test."""
     opened: list[tuple[Page, bool, bool]] = []
     windows.trouble.clear()
 
@@ -252,7 +250,7 @@ def visit(web: Web, browser: Browser, windows: Windows) -> Iterator[Callable[...
         form = {"link": web.secret(name)}
         page.context.request.post(
             f"{web.url}/enter", form=form, max_redirects=0
-        ).dispose()  # the cookie is the window's; nothing is drawn
+        ).dispose()  # sets the cookie of the window without loading a page
         page.goto(web.url + (path or "/inbox"))
         return page
 
@@ -263,13 +261,13 @@ def visit(web: Web, browser: Browser, windows: Windows) -> Iterator[Callable[...
 
 
 def live(page: Page) -> Page:
-    """Once it hears what happens."""
+    """The page, once its event stream is open."""
     expect(page.locator("html")).to_have_attribute("data-live", "live")
     return page
 
 
 def until(page: Page, script: str) -> None:
-    """Until that is so in the page. (Asked from outside: the page itself may not evaluate text.)"""
+    """Waits until the expression is true. (Polled from here, because the page's policy forbids eval.)"""
     ends = time.monotonic() + PATIENCE / 1000
     while not page.evaluate(script):
         assert time.monotonic() < ends, script

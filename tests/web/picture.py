@@ -1,4 +1,4 @@
-"""The README's picture, docs/inbox.png: `python -m tests.web.picture` takes it anew, of the demo's desk."""
+"""Takes the README's screenshot of the demo, docs/inbox.png: `python -m tests.web.picture`."""
 
 from __future__ import annotations
 

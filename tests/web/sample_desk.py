@@ -1,4 +1,4 @@
-"""A lively desk: four projects, agents that wait, and one question of each kind. For screenshots and for tests of pages."""
+"""Sample desk for screenshots and tests of pages: four projects, waiting agents, one question of each kind."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ABOUT = {
 
 
 def fill(address: str, clock: FakeClock) -> dict[str, str]:
-    """Fill a desk that `init` has made with project API. Returns what the questions are called."""
+    """Fills a desk that `init` made with project API. Returns the ids of the questions by name."""
     ana = connect(address, as_="human:ana", project="API", env={}, clock=clock)
     try:
         return _fill(ana, address, clock)

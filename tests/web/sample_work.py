@@ -1,4 +1,4 @@
-"""What pages about work show: a week of questions and answers, and a task in which everything is harmful."""
+"""Sample data for the pages of tasks and statistics: a week of questions and answers, and a task full of harmful texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from yourturn.core.model import Who
 from yourturn.demo import sample
 from yourturn.testing import FakeClock, Stage, done, needs_human
 
-#: Everything that somebody may write to do harm, as text.
+#: Harmful texts: markup, template syntax, control characters.
 NASTY = (
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(1)>',
@@ -25,7 +25,7 @@ NASTY = (
 
 
 def week(desk: Client, clock: FakeClock) -> None:
-    """`desk` is an admin's; the clock stands a week ago and is wound to the present."""
+    """`desk` belongs to an admin. The clock starts a week ago and ends at the present."""
     ben = desk.as_(Who("human:ben", "approver"))
     coder = desk.as_(Who("agent:coder", "agent"))
     asked = 0
@@ -53,7 +53,7 @@ def week(desk: Client, clock: FakeClock) -> None:
 
 
 def nasty(desk: Client) -> dict[str, str]:
-    """A task in which everything that can be written is harmful."""
+    """A task whose texts are all harmful."""
     agent = desk.as_(Who("agent:evil", "agent"))
     worst = " ".join(NASTY[:7])
     key = desk.create(worst[:290], description="\n".join(NASTY), acceptance=NASTY[0], labels=["a"])["key"]
@@ -89,7 +89,7 @@ AGENTS = {
 
 
 def lively(address: str, clock: FakeClock) -> dict[str, str]:
-    """What the demo shows, with a run that waits, and a project in which nothing has happened."""
+    """The demo's data, a waiting run, and an empty project."""
     made = sample.fill(address, "ana", clock.micros)
     with connect(address, as_="human:ana", project="BOOK", env={}, clock=clock) as desk:
         desk.create_project("EMPTY", "Nothing yet")

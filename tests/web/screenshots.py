@@ -1,4 +1,4 @@
-"""Pictures of every page and of what can happen on it, for people to look at: `make screenshots` writes them to screenshots/."""
+"""Screenshots of every page and its states: `make screenshots` writes them to screenshots/."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def pages(web: Web) -> dict[str, str]:
     return found | {"question-timed-out": "/questions/Q2", "question-answered": "/questions/Q1", "nothing": "/questions/Q999"}
 
 
-# --- what can happen on a page ----------------------------------------------------------------------------------------
+# --- states of pages --------------------------------------------------------------------------------------------------
 
 
 def chosen(page: Page, web: Web) -> None:
@@ -124,11 +124,11 @@ def too_late(page: Page, web: Web) -> None:
 
 
 def stray(page: Page, web: Web) -> None:
-    """An answer for a desk that was served here before, and one from before a restore."""
+    """Answers in the outbox for another desk of this address, and from before a restore."""
     page.goto(f"{web.url}/inbox")
     page.evaluate(
         """q => {
-            const item = { id: q, key: "1", words: "“Sessions”\n“Support has to lock an account at once.”", title: "JWT or server sessions for the login?" };
+            const item = { id: q, key: "1", words: "“Sessions”\\n“Support has to lock an account at once.”", title: "JWT or server sessions for the login?" };
             const { me, desk } = document.querySelector("meta[name=yourturn]").dataset;
             localStorage.setItem(`yt:${me}:1f.0:outbox`, JSON.stringify([item]));
             localStorage.setItem(`yt:${me}:${desk.split(".")[0]}.1:outbox`, JSON.stringify([{ ...item, words: "“JWT”" }]));
@@ -181,7 +181,7 @@ def shoot(browser: Browser, web: Web, empty: Web, out: Path, width: int, scheme:
         return page
 
     def enter(page: Page, site: Web) -> None:
-        """The page behind the link presses its button itself."""
+        """The page of the login link submits itself."""
         page.goto(site.link())
         page.wait_for_url("**/inbox")
 

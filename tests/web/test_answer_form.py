@@ -1,4 +1,4 @@
-"""Every kind of question, answered with and without JavaScript, on a desk and on a phone."""
+"""The answer form: every kind of question, with and without JavaScript, on a desk and on a phone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def sent(page: Page, told: str = "Sent.") -> None:
 
 
 def add_words(page: Page, text: str) -> None:
-    """The field for words lies behind a button where it is not needed."""
+    """Writes into the text field, which is folded if the answer does not need it."""
     field = page.locator("textarea[name=text]")
     if not field.is_visible():
         page.locator("details.words > summary").click()
@@ -27,7 +27,7 @@ def add_words(page: Page, text: str) -> None:
 
 
 @ways
-def test_every_kind_is_answered(web, visit, width, js):
+def test_each_kind_of_question_can_be_answered(web, visit, width, js):
     page = visit("ana", width=width, js=js)
 
     def go(name: str) -> str:
@@ -94,7 +94,7 @@ def test_every_kind_is_answered(web, visit, width, js):
 
 
 @ways
-def test_a_number_several_and_something_else(web, visit, width, js):
+def test_number_multiple_choice_and_other_answer(web, visit, width, js):
     number = web.ask("How many words?", response_type="number")
     several = web.ask("Which languages?", options=["de", "en", "fr"], multi=True)
     page = visit("ana", f"/questions/{number}", width=width, js=js)
@@ -151,7 +151,7 @@ def test_cancelling_a_task_asks_first(web, visit, width, js):
 
 
 @ways
-def test_what_is_wrong_stays_open(web, visit, width, js):
+def test_invalid_answer_leaves_the_question_open(web, visit, width, js):
     page = visit("ana", f"/questions/{web.q['approval']}", width=width, js=js)
     say(page, "Send back")
     expect(page.locator(".answer .wrong")).to_contain_text("What should change?")
@@ -167,9 +167,9 @@ def test_what_is_wrong_stays_open(web, visit, width, js):
         assert web.desk.show(web.q["choice"])["status"] == "pending"
 
 
-@pytest.mark.parametrize("width", [800, 390])  # where there is no room for a pane beside the list
+@pytest.mark.parametrize("width", [800, 390])  # no pane beside the list
 @pytest.mark.parametrize("js", [True, False], ids=["js", "plain"])
-def test_quick_answers_choose_then_send(web, visit, width, js):
+def test_quick_answer_is_chosen_then_sent(web, visit, width, js):
     page = visit("ana", width=width, js=js)
     row = page.locator(f".row[data-id={web.q['approval']}]")
     assert page.locator(f".row[data-id={web.q['permission']}] .quick").count() == 0
@@ -186,8 +186,8 @@ def test_quick_answers_choose_then_send(web, visit, width, js):
 
 
 @ways
-def test_a_script_speaks_for_itself(web, visit, width, js):
-    """In a run, no answer ends the task, and the words speak of the script."""
+def test_question_of_a_run_names_the_script(web, visit, width, js):
+    """In a run no answer ends the task, and the labels name the script."""
     desk = web.desk
     run = desk.create("Release", workflow="flows/feature.py", project="OPS")["key"]
     q = desk.ask(run, "Approve deployment?", "approval", on_timeout="keep")["id"]
@@ -202,7 +202,7 @@ def test_a_script_speaks_for_itself(web, visit, width, js):
 
 
 @ways
-def test_only_approvers(web, visit, width, js):
+def test_reserved_gate_names_the_approvers(web, visit, width, js):
     web.desk.set("approvals", "approvers", "API")
     page = visit("chidi", f"/questions/{web.q['permission']}", width=width, js=js)
     expect(page.get_by_text("Only approvers can allow this. Ask ana or ben.")).to_be_visible()
@@ -215,7 +215,7 @@ def test_only_approvers(web, visit, width, js):
 
 
 @ways
-def test_several_at_once(web, visit, width, js):
+def test_batch_of_answers(web, visit, width, js):
     page = visit("ana", width=width, js=js)
     if js and width == 390:
         page.get_by_role("button", name="Select").click()

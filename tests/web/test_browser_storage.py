@@ -1,5 +1,5 @@
-"""What a browser keeps belongs to one desk, and to the time since its last restore: another desk at the same address, or the same
-desk as it was in a backup, gets no answer that a person gave elsewhere, and believes nothing that was heard elsewhere."""
+"""The browser's storage belongs to one desk since its last restore: another desk at the same address, or a restored one, gets no
+queued answer and no stored result."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def second(other: Path, tmp_path: Path) -> Path:
-    """Another desk that asks the same, under the same numbers."""
+    """Another desk with the same questions under the same numbers."""
     return Path(shutil.copy(other, tmp_path / "second.db"))
 
 
 def move_in(web: Web, address: Path) -> None:
-    """Another desk is served where this one was."""
+    """Serves another desk at the same address."""
     web.stop()
     web.site.desk.close()
     web.address = str(address)
@@ -47,14 +47,14 @@ def back_to(web: Web, file: Path) -> None:
 
 
 def enter(page: Page, web: Web, path: str) -> None:
-    """Sign in; then there."""
+    """Signs in and opens the path."""
     page.context.request.post(f"{web.url}/enter", form={"link": web.secret()}, max_redirects=0).dispose()
     page.goto(web.url + path)
     live(page)
 
 
 def queue(page: Page, q: str) -> None:
-    """An answer that does not arrive."""
+    """Sends an answer that does not arrive."""
     page.route("**/questions/*/answer", bad_gateway)
     page.get_by_text("Sessions", exact=True).click()
     say(page, "Send “Sessions”")
@@ -62,19 +62,19 @@ def queue(page: Page, q: str) -> None:
 
 
 def asked(page: Page) -> list[str]:
-    """What the page asks the server for."""
+    """Records the requests of the page."""
     found: list[str] = []
     page.on("request", lambda one: found.append(one.url))
     return found
 
 
 def quiet(page: Page) -> None:
-    """Once it asks for nothing any more."""
+    """Waits until the page sends no more requests."""
     page.wait_for_load_state("networkidle")
 
 
 @widths
-def test_an_answer_for_one_desk_never_goes_to_another(web, visit, width, second):
+def test_answer_is_not_sent_to_another_desk(web, visit, width, second):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     queue(page, q)
@@ -82,14 +82,14 @@ def test_an_answer_for_one_desk_never_goes_to_another(web, visit, width, second)
     page.unroute_all()
     enter(page, web, f"/questions/{q}")
     expect(page.get_by_role("radio", name="Sessions")).not_to_be_checked()
-    expect(page.locator(".answer .unsent")).to_have_count(0)  # that was another question
+    expect(page.locator(".answer .unsent")).to_have_count(0)  # another question
     expect(page.locator(".strip")).to_contain_text("1 answer could not be sent.")
     page.locator(".strip").get_by_role("link", name="Look").click()
     box = page.locator("[data-outbox] .unsent")
     expect(box).to_contain_text("Not sent. It was for another desk, which was served at this address before.")
     expect(box.locator(".what")).to_have_text("“Sessions”")
     expect(page.locator("[data-outbox] h3")).to_have_text("JWT or server sessions for the login?")
-    expect(page.locator("[data-outbox] a")).to_have_count(0)  # there is nothing of it at this desk
+    expect(page.locator("[data-outbox] a")).to_have_count(0)  # this desk has no such question
     page.get_by_text("Try now").wait_for(state="detached")
     quiet(page)
     assert web.desk.show(q)["status"] == "pending"
@@ -102,7 +102,7 @@ def test_an_answer_for_one_desk_never_goes_to_another(web, visit, width, second)
     assert web.desk.show(q)["response"]["value"] == "jwt"
 
 
-def test_an_answer_waits_for_its_own_desk_to_come_back(web, visit, second):
+def test_queued_answer_waits_for_its_desk(web, visit, second):
     first, q = Path(web.address), web.q["choice"]
     page = live(visit("ana", f"/questions/{q}"))
     queue(page, q)
@@ -116,8 +116,8 @@ def test_an_answer_waits_for_its_own_desk_to_come_back(web, visit, second):
     assert web.desk.show(q)["response"]["value"] == "sessions"
 
 
-def test_a_page_of_the_desk_before_changes_nothing(web, visit, second):
-    """It is still open in a tab, and trying; its person has signed in at the new desk in another one."""
+def test_page_of_a_previous_desk_changes_nothing(web, visit, second):
+    """The page is open in one tab and retries, while its user has signed in at the new desk in another tab."""
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}"))
     queue(page, q)
@@ -125,7 +125,7 @@ def test_a_page_of_the_desk_before_changes_nothing(web, visit, second):
     tab = page.context.new_page()
     enter(tab, web, "/inbox")
     page.unroute_all()
-    page.evaluate("() => { dispatchEvent(new Event('online')); }")  # it tries at once
+    page.evaluate("() => { dispatchEvent(new Event('online')); }")  # retries at once
     expect(page.locator(".strip").filter(has_text="Another desk is served here now")).to_be_visible()
     expect(page.locator(".unsent .why")).to_contain_text("Not sent.")
     assert web.desk.show(q)["status"] == "pending"
@@ -133,8 +133,8 @@ def test_a_page_of_the_desk_before_changes_nothing(web, visit, second):
 
 
 @widths
-def test_another_desk_is_believed_when_it_asks(web, visit, width, second):
-    """Its question has the number of one that was answered here before."""
+def test_another_desk_shows_its_own_question(web, visit, width, second):
+    """The question has the number of one that was answered at the previous desk."""
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.get_by_text("JWT", exact=True).click()
@@ -153,7 +153,7 @@ def test_another_desk_is_believed_when_it_asks(web, visit, width, second):
 
 
 @widths
-def test_a_restored_desk_is_believed_when_it_asks(web, visit, width, tmp_path):
+def test_restored_desk_shows_its_own_question(web, visit, width, tmp_path):
     q = web.q["choice"]
     web.desk.backup(str(tmp_path / "desk.backup"))
     page = live(visit("ana", f"/questions/{q}", width=width))
@@ -177,7 +177,7 @@ def test_a_restored_desk_is_believed_when_it_asks(web, visit, width, tmp_path):
 
 
 @widths
-def test_an_answer_from_before_a_restore_is_shown_and_not_sent(web, visit, width, tmp_path):
+def test_answer_from_before_a_restore_is_not_sent(web, visit, width, tmp_path):
     q = web.q["choice"]
     web.desk.backup(str(tmp_path / "desk.backup"))
     page = live(visit("ana", f"/questions/{q}", width=width))
@@ -195,7 +195,7 @@ def test_an_answer_from_before_a_restore_is_shown_and_not_sent(web, visit, width
     expect(page.get_by_role("radio", name="Sessions")).not_to_be_checked()
 
 
-def test_what_was_kept_for_other_desks_is_cleared_away(web, visit):
+def test_storage_of_other_desks_is_deleted(web, visit):
     page = live(visit("ana"))
     page.evaluate("""q => {
         const old = "yt:ana@default:", item = { id: q, url: `/questions/${q}/answer`, body: "say=approved", key: "k", words: "“Old”", title: "An old one", tries: 1, next: 0 };
@@ -220,8 +220,8 @@ def test_what_was_kept_for_other_desks_is_cleared_away(web, visit):
 
 
 @widths
-def test_a_page_that_is_wrong_about_a_question_asks_once(web, visit, width):
-    """It remembers an end that never was: the server's word counts, and is not asked for again and again."""
+def test_contradicting_page_is_checked_once(web, visit, width):
+    """The storage contains a wrong result: the server's page counts, and it is requested only once."""
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.evaluate("""q => {

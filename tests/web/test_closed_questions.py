@@ -1,5 +1,5 @@
-"""A closed question has no live buttons: after somebody else was faster, after its time, after Back, and from a cache. And what is left
-of a time is counted to its deadline, however old the page is."""
+"""Closed questions have no live buttons: after another person's answer, a timeout, Back, and from a cache. Countdowns are right on old
+pages too."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ BACK = "() => dispatchEvent(new PageTransitionEvent('pageshow', { persisted: tru
 
 
 def worked(page: Page) -> None:
-    """Once its service worker has it."""
+    """Waits until the service worker controls the page."""
     until(page, "navigator.serviceWorker.controller !== null")
 
 
@@ -33,14 +33,14 @@ def test_an_answer_by_another_person_removes_the_buttons(web, visit, width):
     expect(page.locator(".say, .five [data-until]")).to_have_count(0)
     expect(page.locator(".alert")).to_contain_text("ben answered “JWT”.")
     expect(page.locator(".leftover")).to_contain_text("Sessions")
-    page.reload()  # what was begun is still there
+    page.reload()  # the draft is still there
     expect(page.locator(".leftover")).to_contain_text("Sessions")
     page.get_by_role("button", name="Drop it").click()
     expect(page.locator(".leftover")).to_have_count(0)
 
 
 @widths
-def test_words_for_a_closed_question_can_be_kept(web, visit, width):
+def test_draft_for_a_closed_question_can_be_kept_as_a_note(web, visit, width):
     q = web.q["permission"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.locator("details.words > summary").click()
@@ -52,14 +52,14 @@ def test_words_for_a_closed_question_can_be_kept(web, visit, width):
 
 
 @widths
-def test_a_time_that_is_over_says_what_became_of_the_task(web, visit, width):
+def test_timeout_shows_the_state_of_the_task(web, visit, width):
     q = web.q["permission"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     web.clock.advance(minutes=16)
     web.desk.reconcile()
     expect(page.locator(".answer, .five")).to_have_count(0)
     expect(page.locator(".alert")).to_contain_text("No answer in 15 min. API-1 has failed.")
-    expect(page.locator(".say")).to_have_text(re.compile("^Restart API-1 with it"))  # and nothing else
+    expect(page.locator(".say")).to_have_text(re.compile("^Restart API-1 with it"))  # the only button
     page.goto(f"{web.url}/questions/{q}")
     expect(page.locator(".alert")).to_contain_text("No answer in 15 min. API-1 has failed.")
 
@@ -72,10 +72,10 @@ def test_a_question_that_timed_out_is_answered_on_its_page(web, visit, width, js
     field = page.get_by_label("Answer it now")
     expect(field).to_have_accessible_description("It offered: Round, Square.")
     button = page.get_by_role("button", name=f"Restart {key} with it")
-    button.click()  # with nothing
+    button.click()  # with an empty field
     assert page.evaluate("document.activeElement.validity.valueMissing") and web.desk.show(key)["state"] == "failed"
     field.fill("Square, in grey")
-    if js and width > 1000:  # without a mouse
+    if js and width > 1000:  # with the keyboard
         field.press("Control+Enter")
     else:
         button.click()
@@ -87,7 +87,7 @@ def test_a_question_that_timed_out_is_answered_on_its_page(web, visit, width, js
 
 
 @widths
-def test_what_was_written_when_the_time_ran_out_is_in_the_field(web, visit, width):
+def test_draft_at_the_timeout_is_kept_in_the_field(web, visit, width):
     key = web.as_("human:ana").create("Print invoices")["key"]
     q = web.ask("Which city?", task=key, response_type="text", timeout="10m", on_timeout="fail")
     page = live(visit("ana", f"/questions/{q}", width=width))
@@ -96,7 +96,7 @@ def test_what_was_written_when_the_time_ran_out_is_in_the_field(web, visit, widt
     web.desk.reconcile()
     field = page.get_by_label("Answer it now")
     expect(field).to_have_value("Lyon, as in")
-    expect(page.locator(".leftover")).to_have_count(0)  # once is enough
+    expect(page.locator(".leftover")).to_have_count(0)  # shown once
     field.fill("Lyon, as in the contract")
     page.get_by_role("button", name=f"Restart {key} with it").click()
     expect(page.get_by_text(f"{key} begins again, with your words.")).to_be_visible()
@@ -105,7 +105,7 @@ def test_what_was_written_when_the_time_ran_out_is_in_the_field(web, visit, widt
 
 
 @widths
-def test_back_shows_what_is(web, visit, width):
+def test_back_navigation_shows_the_current_state(web, visit, width):
     q = web.q["permission"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     say(page, "Allow once")
@@ -122,8 +122,8 @@ def test_back_shows_what_is(web, visit, width):
 
 
 @widths
-def test_a_page_that_was_put_away_is_drawn_again(web, visit, width):
-    """The browser kept it as it was, and it heard of nothing."""
+def test_page_from_the_history_is_reloaded(web, visit, width):
+    """A page from the history got no events meanwhile."""
     q = web.q["permission"]
     page = visit("ana", f"/questions/{q}", width=width)
     page.route("**/api/events*", lambda route: route.abort())
@@ -144,7 +144,7 @@ def test_a_page_that_was_put_away_is_drawn_again(web, visit, width):
 
 
 @widths
-def test_a_copy_of_a_closed_question_has_no_buttons(web, visit, width):
+def test_cached_page_of_a_closed_question_has_no_buttons(web, visit, width):
     q = web.q["permission"]
     page = visit("ana", worker=True, width=width)
     worked(page)
@@ -164,7 +164,7 @@ def test_a_copy_of_a_closed_question_has_no_buttons(web, visit, width):
 
 
 @widths
-def test_a_time_that_ends_without_a_network(web, visit, width):
+def test_deadline_passes_while_offline(web, visit, width):
     q = web.q["permission"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
@@ -172,22 +172,22 @@ def test_a_time_that_ends_without_a_network(web, visit, width):
     expect(page.locator(".say").first).to_be_visible()
     page.evaluate("() => { const now = Date.now.bind(Date); Date.now = () => now() + 20 * 60000; }")
     expect(page.locator(".answer")).to_contain_text(
-        "The time is over. What became of API-1 is shown when this page is live again."
+        "The time is over. This page shows the state of API-1 when it is live again."
     )
     expect(page.locator(".say")).to_have_count(0)
 
 
-# --- deadlines -------------------------------------------------------------------------------------------------------------
+# --- deadlines --------------------------------------------------------------------------------------------------------
 
 
 def test_a_row_and_its_pane_agree(web, visit):
     page = visit("ana", f"/inbox?at={web.q['permission']}")
     page.route("**/inbox/counts*", lambda route: route.abort())
-    page.reload()  # nothing that is still on its way tells it the time
+    page.reload()  # no pending request updates its clock
     live(page)
     page.evaluate("() => { const now = Date.now.bind(Date); Date.now = () => now() + 90 * 1000; }")
     row = page.locator(f".row[data-id={web.q['recovery']}]")
-    expect(row.locator(".left")).to_contain_text("4:2")  # some seconds of the ten minutes are spent
+    expect(row.locator(".left")).to_contain_text("4:2")  # some seconds of the ten minutes have passed
     row.locator("h3 a").click()
     pane = page.locator(f"[data-pane] form[data-q={web.q['recovery']}] .left")
     expect(pane).to_be_visible()
@@ -197,8 +197,8 @@ def test_a_row_and_its_pane_agree(web, visit):
 
 
 @widths
-def test_a_copy_counts_to_the_same_deadline(web, visit, width):
-    """A page of an hour ago, read without a network: its time has passed all the same."""
+def test_cached_page_counts_down_to_the_same_deadline(web, visit, width):
+    """A cached page of an hour ago, without a network: its deadline has passed."""
     q = web.q["choice"]
     page = visit("ana", worker=True, width=width)
     worked(page)
@@ -216,8 +216,8 @@ def test_a_copy_counts_to_the_same_deadline(web, visit, width):
 
 
 @widths
-def test_a_device_whose_clock_is_wrong(web, visit, width):
-    page = visit("ana", "/stats", width=width, locale="en-GB")  # a window of its own
+def test_countdown_with_a_wrong_device_clock(web, visit, width):
+    page = visit("ana", "/stats", width=width, locale="en-GB")  # a new window
     page.add_init_script("{ const now = Date.now.bind(Date); Date.now = () => now() - 7 * 3600000; }")
     page.goto(f"{web.url}/questions/{web.q['choice']}")
     live(page)
@@ -238,11 +238,11 @@ def test_a_moved_deadline_is_shown(web, visit, width):
     expect(page.locator(".say").first).to_be_visible()
 
 
-# --- the first page seen, and pages that were not ---------------------------------------------------------------------------
+# --- offline pages ----------------------------------------------------------------------------------------------------
 
 
 @widths
-def test_the_first_page_can_be_read_without_a_network(web, visit, width):
+def test_first_page_is_available_offline(web, visit, width):
     page = visit("ana", f"/questions/{web.q['permission']}", worker=True, width=width)
     worked(page)
     kept = "caches.open('pages-1').then(c => c.keys()).then(all => all.map(one => new URL(one.url).pathname))"
@@ -261,7 +261,7 @@ def test_the_first_page_can_be_read_without_a_network(web, visit, width):
 
 
 @widths
-def test_not_live_is_seen_on_every_screen(web, visit, width):
+def test_lost_connection_is_shown_on_every_screen(web, visit, width):
     page = live(visit("ana", width=width))
     web.stop()
     expect(page.locator(".strip")).to_contain_text(re.compile(r"Not live since \d\d:\d\d, trying again\."))

@@ -1,5 +1,5 @@
-"""Two people at the same question, and networks that lose half of what is said: nobody answers what they have not read, nothing that
-was written is lost, and what a page says is so."""
+"""Two people at the same question, and lost requests or replies: a person answers only the question on the screen, no text is lost,
+and pages show the truth."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.web.test_closed_questions import BACK
 from tests.web.test_pages import Caller
 from tests.web.test_sending_answers import PAUSE, bad_gateway, fails, posts, reply_is_lost, unsent
 
-#: The clock of the page stands still: nobody who types here pauses.
+#: A page whose clock stands still, so that typing has no pauses.
 STILL = "{ const now = Date.now(); window.ahead = 0; Date.now = () => now + window.ahead; }"
 
 
@@ -26,7 +26,7 @@ def still(page: Page) -> Page:
 
 
 def deaf(page: Page) -> Page:
-    """It hears nothing of what others do."""
+    """Blocks the event stream."""
     page.route("**/api/events*", lambda route: route.abort())
     page.reload()
     return page
@@ -47,11 +47,11 @@ def chosen(page: Page) -> str:
     return str(page.evaluate("document.activeElement.closest('.say, .row')?.className ?? ''"))
 
 
-# --- letters that were meant for a field -----------------------------------------------------------------------------------------
+# --- keys that were meant for a field ---------------------------------------------------------------------------------
 
 
 @widths
-def test_letters_for_a_field_that_was_closed_press_nothing(web, visit, width):
+def test_keys_for_a_closed_field_press_nothing(web, visit, width):
     q = web.q["text"]
     page = still(live(visit("chidi", f"/inbox?at={q}" if width > 1000 else f"/questions/{q}", width=width)))
     where, before = page.url, answered_by(web, "chidi")
@@ -64,14 +64,14 @@ def test_letters_for_a_field_that_was_closed_press_nothing(web, visit, width):
         page.keyboard.press(key)
     expect(page.locator(".leftover")).to_contain_text("I would call it")
     assert page.url == where and chosen(page) == "" and answered_by(web, "chidi") == before
-    page.evaluate("window.ahead = 5000")  # after a pause keys are keys
+    page.evaluate("window.ahead = 5000")  # after a pause keys are shortcuts again
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
 
 
 @widths
-def test_letters_for_a_page_that_was_replaced_press_nothing(web, visit, width):
-    page = visit("chidi", f"/questions/{web.q['text']}", width=width, locale="en-GB")  # a window of its own
+def test_keys_for_a_replaced_page_press_nothing(web, visit, width):
+    page = visit("chidi", f"/questions/{web.q['text']}", width=width, locale="en-GB")  # a new window
     page.add_init_script(STILL)
     page.reload()
     page.get_by_label("Your answer").click()
@@ -82,7 +82,7 @@ def test_letters_for_a_page_that_was_replaced_press_nothing(web, visit, width):
     page.keyboard.type(" call a ")
     page.keyboard.press("Enter")
     assert chosen(page) == "" and web.desk.show(web.q["checkpoint"])["status"] == "pending"
-    page.locator("h1").click()  # a click says that the page was seen
+    page.locator("h1").click()  # a click ends the typing
     page.keyboard.press("a")
     assert "say" in chosen(page)
 
@@ -103,7 +103,7 @@ def test_keys_work_as_soon_as_a_field_loses_focus(web, visit, width):
 
 
 @widths
-def test_the_space_bar_does_not_press_what_a_key_has_chosen(web, visit, width):
+def test_space_bar_does_not_press_the_chosen_button(web, visit, width):
     q = web.q["checkpoint"]
     page = live(visit("chidi", f"/questions/{q}", width=width))
     went = posts(page)
@@ -112,12 +112,12 @@ def test_the_space_bar_does_not_press_what_a_key_has_chosen(web, visit, width):
     page.keyboard.press("e")
     assert went == [] and web.desk.show(q)["status"] == "pending"
     page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Tab")  # gone to with the browser's own keys, it is a button like any other
+    page.keyboard.press("Tab")  # reached with Tab it is an ordinary button
     page.keyboard.press(" ")
     sent(page)
 
 
-def test_a_late_answer_leaves_its_writer_where_they_are(web, visit):
+def test_late_answer_does_not_navigate(web, visit):
     """The reply arrives while the next question is being answered."""
     first, second = web.q["boolean"], web.q["text"]
     page = still(deaf(visit("chidi", f"/inbox?at={first}")))
@@ -141,7 +141,7 @@ def test_a_late_answer_leaves_its_writer_where_they_are(web, visit):
 
 
 @widths
-def test_a_list_that_is_drawn_again_leaves_what_is_being_written(web, visit, width):
+def test_reloaded_list_keeps_the_draft(web, visit, width):
     q = web.q["approval"]
     page = still(live(visit("chidi", f"/inbox?at={q}" if width > 1000 else "/inbox", width=width)))
     held: list[Route] = []
@@ -165,15 +165,15 @@ def test_a_list_that_is_drawn_again_leaves_what_is_being_written(web, visit, wid
     if width > 1000:
         expect(field).to_have_value("No, this is not good at all\n")
     else:
-        expect(page.locator(".row", has_text="Which logo?")).to_be_visible()  # once the field is left
+        expect(page.locator(".row", has_text="Which logo?")).to_be_visible()  # after the field loses the focus
     assert answered_by(web, "chidi") == []
 
 
-# --- a late answer is kept until somebody decides --------------------------------------------------------------------------------
+# --- a late answer is kept until the person decides -------------------------------------------------------------------
 
 
 @widths
-def test_a_late_answer_survives_that_its_page_does_not_come(web, visit, width):
+def test_late_answer_survives_a_failed_request_of_its_page(web, visit, width):
     q = web.q["text"]
     page = deaf(visit("chidi", f"/questions/{q}", width=width))
     page.get_by_label("Your answer").fill("My long and careful words")
@@ -181,16 +181,16 @@ def test_a_late_answer_survives_that_its_page_does_not_come(web, visit, width):
     say(page, "Send answer")
     expect(unsent(page)).to_contain_text("Too late. ben was faster: “Business”")
     expect(page.locator(".say")).to_have_count(0)
-    expect(page.locator("[data-strip=late]")).to_have_count(0)  # it is said once
+    expect(page.locator("[data-strip=late]")).to_have_count(0)  # reported once
     page.route(f"**/questions/{q}/answer", bad_gateway)
     unsent(page).get_by_role("button", name="What now?").click()
     expect(page.get_by_text("Bad gateway")).to_be_visible()
     page.unroute(f"**/questions/{q}/answer")
-    page.goto(f"{web.url}/questions/{q}?kept=note")  # an address alone has not kept anything
+    page.goto(f"{web.url}/questions/{q}?kept=note")  # the address alone does not keep it
     expect(unsent(page).locator(".what")).to_contain_text("My long and careful words")
     unsent(page).get_by_role("button", name="What now?").click()
     expect(page.locator(".mine")).to_contain_text("My long and careful words")
-    expect(page.locator(".strip")).to_have_count(0)  # it is said on the page
+    expect(page.locator(".strip")).to_have_count(0)  # the page itself reports it
     page.route(f"**/questions/{q}/late", bad_gateway)
     say(page, "Keep it as a note")
     expect(page.get_by_text("Bad gateway")).to_be_visible()
@@ -203,11 +203,11 @@ def test_a_late_answer_survives_that_its_page_does_not_come(web, visit, width):
     assert web.desk.show("DOC-1")["notes"][-1]["text"] == f"Late answer to {q}: My long and careful words"
 
 
-# --- a refused answer keeps its words --------------------------------------------------------------------------------------------
+# --- a refused answer keeps its text ----------------------------------------------------------------------------------
 
 
 @widths
-def test_a_refused_answer_is_a_draft_again(web, visit, width):
+def test_refused_answer_becomes_a_draft(web, visit, width):
     q = web.ask("How many words?", response_type="number")
     page = live(visit("chidi", f"/questions/{q}", width=width))
     page.get_by_label("A number").fill("twelve, because of the load")
@@ -219,7 +219,7 @@ def test_a_refused_answer_is_a_draft_again(web, visit, width):
 
 
 @widths
-def test_words_on_a_page_that_is_too_old_survive_that_it_is_loaded_again(web, visit, width):
+def test_draft_survives_the_reload_of_an_expired_page(web, visit, width):
     q = web.q["text"]
     page = live(visit("chidi", f"/questions/{q}", width=width))
     page.get_by_label("Your answer").fill("Team Plus")
@@ -235,7 +235,7 @@ def test_words_on_a_page_that_is_too_old_survive_that_it_is_loaded_again(web, vi
     assert web.desk.show(q)["response"]["value"] == "Team Plus"
 
 
-def test_an_answer_that_is_refused_behind_the_next_question_says_so(web, visit):
+def test_refused_answer_is_reported_on_the_next_question(web, visit):
     q = web.ask("How many words?", response_type="number")
     page = live(visit("chidi", f"/inbox?at={q}"))
     held: list[Route] = []
@@ -251,11 +251,11 @@ def test_an_answer_that_is_refused_behind_the_next_question_says_so(web, visit):
     expect(box.locator(".what")).to_have_text("“twelve”")
 
 
-# --- what is said of an answer on its way ----------------------------------------------------------------------------------------
+# --- reports about an answer in flight --------------------------------------------------------------------------------
 
 
 @widths
-def test_what_is_taken_back_on_its_way_may_still_arrive(web, visit, width):
+def test_answer_taken_back_in_flight_may_still_arrive(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     sent_on: list[Route] = []
@@ -277,7 +277,7 @@ def test_what_is_taken_back_on_its_way_may_still_arrive(web, visit, width):
     expect(toast).to_contain_text("“JWT” is taken back, unless it had arrived. Looking…")
     soon(page, lambda: bool(rows))
     rows[0].continue_()
-    expect(toast).to_contain_text("“JWT” has not arrived so far. If it still does, this page says so.")
+    expect(toast).to_contain_text("“JWT” has not arrived so far. If it still does, this page shows it.")
     page.unroute("**/questions/*as=row")
     sent_on[1].fetch()  # it arrives
     expect(page.get_by_text("You answered “JWT”.").first).to_be_visible()
@@ -285,7 +285,7 @@ def test_what_is_taken_back_on_its_way_may_still_arrive(web, visit, width):
 
 
 @widths
-def test_what_never_left_is_taken_back_for_certain(web, visit, width):
+def test_unsent_answer_is_taken_back(web, visit, width):
     page = live(visit("ana", f"/questions/{web.q['choice']}", width=width))
     page.context.set_offline(True)
     page.get_by_text("JWT", exact=True).click()
@@ -295,7 +295,7 @@ def test_what_never_left_is_taken_back_for_certain(web, visit, width):
 
 
 @widths
-def test_a_row_says_one_thing_after_a_lost_reply(web, visit, width):
+def test_row_is_consistent_after_a_lost_reply(web, visit, width):
     q = web.q["checkpoint"]
     page = live(visit("ana", width=760 if width > 1000 else width))
     page.evaluate(PAUSE)
@@ -305,11 +305,11 @@ def test_a_row_says_one_thing_after_a_lost_reply(web, visit, width):
     row.locator(".sure .btn:visible").click()
     expect(row.locator(".result")).to_contain_text("You let it continue.")
     expect(page.locator(".unsent, .strip")).to_have_count(0)
-    soon(page, lambda: len(keys) == 2)  # it asks at once what became of it
+    soon(page, lambda: len(keys) == 2)  # it is sent again at once
 
 
 @widths
-def test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once(web, visit, width):
+def test_lost_reply_is_requested_again_after_the_event(web, visit, width):
     q = web.q["checkpoint"]
     page = live(visit("ana", width=760 if width > 1000 else width))
     page.evaluate(PAUSE)
@@ -327,7 +327,7 @@ def test_a_reply_that_is_lost_after_the_news_is_asked_for_at_once(web, visit, wi
     expect(page.locator(".unsent, .strip")).to_have_count(0)
 
 
-def test_a_batch_that_is_sent_again_says_what_came_of_it(web):
+def test_repeated_batch_shows_its_results(web):
     ana, both = Caller(web), [web.q["approval"], web.q["checkpoint"]]
     send = [f"{q} key-{q}" for q in both]
     first, again = (ana.post("/inbox/send", send=send).raw.decode() for _ in range(2))
@@ -337,7 +337,7 @@ def test_a_batch_that_is_sent_again_says_what_came_of_it(web):
 
 
 @widths
-def test_an_answer_that_arrived_is_not_said_to_wait_when_the_next_page_does_not_come(web, visit, width):
+def test_sent_answer_is_not_shown_as_queued_when_the_next_page_fails(web, visit, width):
     q = web.q["boolean"]
     page = visit("ana", worker=True, width=width)
     until(page, "navigator.serviceWorker.controller !== null")
@@ -356,6 +356,6 @@ def test_an_answer_that_arrived_is_not_said_to_wait_when_the_next_page_does_not_
     expect(page.locator(".answer")).to_contain_text("You answered “Yes”.")
     expect(page.locator(".say")).to_have_count(0)
     assert web.desk.show(q)["response"]["value"] is True
-    page.goto(f"{web.url}/stats")  # a page that is not kept
+    page.goto(f"{web.url}/stats")  # a page that is not cached
     expect(page.get_by_text("An answer that has not arrived is kept on this device")).to_be_visible()
     page.context.set_offline(False)

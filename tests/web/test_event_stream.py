@@ -1,4 +1,4 @@
-"""The line over which a page hears what happens: one that is dead, one that was refused, and what was missed meanwhile."""
+"""The event stream of a page: a dead stream, a refused connection, and catching up after it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.web.test_sending_answers import bad_gateway
 
 
 def counted(visit: Any, url: str, width: int, **more: Any) -> Page:
-    """A page whose timers the test lets pass; in a window of its own."""
+    """A page in a new window, whose timers the test advances."""
     page = visit("chidi", "/stats", width=width, locale="en-GB", **more)
     page.clock.install()
     page.goto(url)
@@ -20,7 +20,7 @@ def counted(visit: Any, url: str, width: int, **more: Any) -> Page:
 
 
 @widths
-def test_a_line_that_is_silent_is_not_live(web, visit, width):
+def test_silent_stream_is_not_live(web, visit, width):
     page = live(counted(visit, f"{web.url}/inbox", width))
     asked: list[str] = []
     page.route("**/api/events*", lambda route: (asked.append(route.request.url), route.abort()))
@@ -36,7 +36,7 @@ def test_a_line_that_is_silent_is_not_live(web, visit, width):
 
 
 @widths
-def test_a_line_that_does_not_begin_is_not_live(web, visit, width):
+def test_unopened_stream_is_not_live(web, visit, width):
     page = visit("chidi", "/stats", width=width, locale="en-GB")
     page.clock.install()
     page.route("**/api/events*", lambda route: None)
@@ -48,7 +48,7 @@ def test_a_line_that_does_not_begin_is_not_live(web, visit, width):
     expect(page.locator(".strip")).to_contain_text("Not live since")
 
 
-def test_a_beat_keeps_a_quiet_line_live(web, visit, monkeypatch):
+def test_heartbeat_keeps_a_quiet_stream_live(web, visit, monkeypatch):
     monkeypatch.setattr("yourturn.server.broadcast.HEARTBEAT", 0.05)
     page = visit("chidi", "/stats", locale="en-GB")
     page.clock.install()
@@ -69,7 +69,7 @@ def test_a_beat_keeps_a_quiet_line_live(web, visit, monkeypatch):
 
 
 @widths
-def test_what_was_asked_while_the_line_was_refused_is_not_missed(web, visit, width):
+def test_question_during_a_refused_connection_is_not_missed(web, visit, width):
     page = visit("chidi", width=width)
     page.route("**/api/events*", bad_gateway)
     page.reload()
@@ -81,7 +81,7 @@ def test_what_was_asked_while_the_line_was_refused_is_not_missed(web, visit, wid
 
 
 @widths
-def test_a_task_page_shows_what_happened_while_the_line_was_refused(web, visit, width):
+def test_task_page_catches_up_after_a_refused_connection(web, visit, width):
     page = visit("chidi", "/tasks/API-4", width=width)
     page.route("**/api/events*", bad_gateway)
     page.reload()

@@ -1,4 +1,4 @@
-"""What a newcomer meets: the door explains itself, where no worker takes what is ready the page says how to start one, a wrong address leads somewhere."""
+"""The first visit: the login page explains itself, a ready task without a worker shows how to start one, a wrong address leads to pages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ START = "Start one where the code is: <code"
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> Iterator[Web]:
-    """A desk on which nothing has happened yet."""
+    """An empty desk."""
     address = str(tmp_path / "fresh.db")
     init(address, "API", None, {"USER": "ana"})[0].close()
     web = Web(address, FakeClock(), {})
@@ -26,12 +26,12 @@ def fresh(tmp_path: Path) -> Iterator[Web]:
     web.close()
 
 
-def test_the_door_explains_itself_and_takes_a_link(web):
+def test_login_page_explains_and_accepts_links(web):
     nobody = Caller(web, None)
     door = nobody.text("/login?next=/tasks")
     for words in ("within 15 minutes", "turn serve", "turn user link NAME", "Members", "turn user password NAME", 'name="link"'):
         assert words in door, words
-    for pasted in (web.secret("ben"), f"  {web.link('ben')}\n"):  # the secret, or the address whole
+    for pasted in (web.secret("ben"), f"  {web.link('ben')}\n"):  # the secret, or the whole address
         came = nobody.post("/enter", link=pasted, next="/tasks")
         assert came.status == 303 and came.headers["location"] == "/tasks" and "ys_" in came.headers["set-cookie"]
         again = nobody.post("/enter", link=pasted, next="/tasks")
@@ -42,7 +42,7 @@ def test_the_door_explains_itself_and_takes_a_link(web):
         assert nobody.post("/enter", link=wrong).status == 401, wrong
 
 
-def test_where_work_is_ready_and_no_worker_takes_it_the_page_says_how_to_start_one(fresh):
+def test_unattended_task_shows_how_to_start_a_worker(fresh):
     ana = Caller(fresh, None)
     reply = fresh.site.enter(fresh.secret("ana"))
     ana.cookie = reply.headers["set-cookie"].partition(";")[0]
@@ -74,26 +74,26 @@ def test_where_work_is_ready_and_no_worker_takes_it_the_page_says_how_to_start_o
     assert "No worker runs now." not in ana.text("/tasks/new")
 
 
-def test_what_is_not_there_leads_to_pages_not_to_commands(web):
+def test_not_found_page_offers_pages_not_commands(web):
     gone = Caller(web).get("/tasks/API-999")
     assert gone.status == 404 and b"There is no task API-999" in gone.raw
     assert b"turn list" not in gone.raw and b'<a class="btn plain" href="/tasks">Tasks</a>' in gone.raw
 
 
-def test_a_name_is_written_as_it_is(web):
+def test_names_keep_their_spelling(web):
     web.ask("Is the draft fine so far?", "checkpoint", web.desk.create("Draft", project="DOC")["key"])
     inbox = Caller(web).text("/inbox?kind=checkpoint")
     assert "coder goes on" in inbox and "Coder goes on" not in inbox
 
 
-def test_without_scripts_there_is_no_line_about_keys(visit):
+def test_shortcut_hint_is_hidden_without_javascript(visit):
     page = visit("ana", js=False)
     assert page.locator(".hint").count() == 1
     assert not page.locator(".hint").is_visible()
     assert not page.locator(".search kbd").is_visible()
 
 
-def test_a_part_that_was_gone_to_is_marked_also_where_nothing_scrolls(visit):
+def test_current_section_is_marked_without_scrolling(visit):
     page = visit("ana", "/tasks/API-4", width=1280)
     shadow = "h => getComputedStyle(h).boxShadow"
     heading = page.locator("#events-h")

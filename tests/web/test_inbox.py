@@ -1,4 +1,4 @@
-"""The list: what it shows, how it is narrowed, how time passes in it, and keys where no pane is beside it."""
+"""The inbox: rows, filters, countdowns, and keys without a pane."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_filters_and_search(web, visit, width, js):
 
 
 @widths
-def test_time_passes(web, visit, width):
+def test_countdown_updates(web, visit, width):
     page = live(visit("ana", f"/questions/{web.q['recovery']}", width=width))
     left = page.locator(".five .left")
     expect(left).to_have_class("left soon")
     expect(left).to_contain_text("5:5")
-    page.route("**/inbox/counts*", lambda route: route.abort())  # the desk's own clock stands still
+    page.route("**/inbox/counts*", lambda route: route.abort())  # the desk's clock stands still
     page.evaluate("() => { const now = Date.now.bind(Date); Date.now = () => now() + 5 * 60000; }")
     expect(left).to_have_class("left last")
     expect(page.locator("#live")).to_have_text("2 minutes left")
@@ -62,7 +62,7 @@ def test_time_passes(web, visit, width):
     expect(page.locator("#live")).to_have_text("The time is over")
 
 
-def test_hours_are_counted_down_as_they_are_drawn(web, visit):
+def test_countdown_of_hours_matches_the_server(web, visit):
     asked = {web.ask("Which?", timeout=f"{minutes}m", on_timeout="fail"): words for minutes, words in ((120, "2 h"), (90, "1 h 30 min"))}
     web.clock.advance(seconds=1)
     plain, page = visit("ana", "/inbox", js=False), live(visit("ana", "/inbox"))
@@ -71,7 +71,7 @@ def test_hours_are_counted_down_as_they_are_drawn(web, visit):
             expect(shown.locator(f'.row[data-id="{id}"] .left .w').first).to_have_text(words)
 
 
-def test_a_question_that_ran_out_within_a_minute_says_after_how_long(web, visit):
+def test_short_timeout_shows_its_duration(web, visit):
     web.desk.set("min_timeout", "1s")
     asked = web.ask("Quick?", timeout="20s", on_timeout="fail")
     web.clock.advance(seconds=30)
@@ -79,7 +79,7 @@ def test_a_question_that_ran_out_within_a_minute_says_after_how_long(web, visit)
 
 
 @widths
-def test_without_scripts_time_has_passed_on_the_next_look(web, visit, width):
+def test_reload_updates_the_countdown_without_javascript(web, visit, width):
     page = visit("ana", f"/questions/{web.q['recovery']}", width=width, js=False)
     left = page.locator(".five .left")
     expect(left).to_have_class("left soon")
@@ -111,8 +111,8 @@ def test_keys_choose_in_a_row_and_enter_sends(web, visit, width):
     assert web.desk.show(web.q["permission"])["status"] == "pending", "it has to be read first"
 
 
-def test_news_of_an_answer_may_be_faster_than_the_answer_to_it(web, visit):
-    """The row says so at once, and whoever answered stays where they are."""
+def test_event_may_arrive_before_the_reply(web, visit):
+    """The row shows the result at once, and the scroll position stays."""
     page = visit("ana", width=390)
     held: list[Any] = []
     went: list[str] = []
@@ -132,7 +132,7 @@ def test_news_of_an_answer_may_be_faster_than_the_answer_to_it(web, visit):
 
 
 @ways
-def test_nothing_waits(web, visit, width, js):
+def test_empty_inbox(web, visit, width, js):
     for name, q in web.q.items():
         if name == "finished":
             web.desk.approve(q)
@@ -144,7 +144,7 @@ def test_nothing_waits(web, visit, width, js):
     assert not page.title().startswith("(")
 
 
-def test_answering_beside_the_list(web, visit):
+def test_answer_in_the_pane(web, visit):
     page = live(visit("ana"))
     rows = ids(page)
     assert rows[0] == web.q["recovery"]
@@ -159,13 +159,13 @@ def test_answering_beside_the_list(web, visit):
     expect(page.locator(".nav [data-waiting]")).to_have_text(str(len(rows) - 1))
 
 
-def test_answering_beside_the_list_without_scripts(web, visit):
+def test_answer_in_the_pane_without_javascript(web, visit):
     page = visit("ana", js=False)
     pane = page.locator("[data-pane]")
     pane.get_by_text("Skip tonight").click()
     say(page, "Send")
     sent(page, "Sent. keeper goes on with OPS-1.")
-    expect(page.get_by_text("goes on")).to_have_count(1)  # it is said once
+    expect(page.get_by_text("goes on")).to_have_count(1)  # shown once
     expect(page.get_by_text("You answered “Skip tonight”.")).to_be_visible()
 
 
@@ -179,8 +179,8 @@ def test_a_row_leads_to_its_question_and_back(web, visit, width):
 
 
 @ways
-def test_a_link_lets_in_once(web, visit, width, js):
-    """On one's own machine the button presses itself; under another name, as in a mail, a person does."""
+def test_login_link_works_once_in_the_browser(web, visit, width, js):
+    """On localhost the page submits itself; under another host name, as in a mail, a person presses the button."""
     page = visit("ana", width=width, js=js)
     page.context.clear_cookies()
     heard: list[tuple[str, str, str]] = []
@@ -203,7 +203,7 @@ def test_a_link_lets_in_once(web, visit, width, js):
 
 
 @ways
-def test_a_link_from_elsewhere_waits_for_the_button(web, visit, width, js):
+def test_login_link_on_another_host_waits_for_the_button(web, visit, width, js):
     web.site.app.state.shared.address = web.site.app.state.shared.address._replace(hosts=frozenset({"127.0.0.1", "desk.localhost"}))
     page = visit("ana", width=width, js=js)
     page.context.clear_cookies()
@@ -216,7 +216,7 @@ def test_a_link_from_elsewhere_waits_for_the_button(web, visit, width, js):
 
 
 @ways
-def test_a_deep_link_leads_through_the_door_and_back(web, visit, width, js):
+def test_deep_link_returns_after_the_login(web, visit, width, js):
     web.desk.set_password("ben", "a long password")
     page = visit("ben", width=width, js=js)
     page.context.clear_cookies()

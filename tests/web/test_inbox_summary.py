@@ -1,9 +1,9 @@
-"""The inbox from above: the same facts as the inbox itself, on both databases."""
+"""The summary of the inbox: the same facts as the inbox itself, on both databases."""
 
 from __future__ import annotations
 
 
-def test_waiting_is_the_inbox_without_its_words(desk, agent, clock):
+def test_waiting_is_the_inbox_without_texts(desk, agent, clock):
     keys = [desk.create(f"Task {n}")["key"] for n in range(4)]
     desk.depend(keys[1], keys[0])
     agent.ask(keys[0], "JWT or sessions?", options=["jwt", "sessions"], timeout="10m", default="jwt")
@@ -21,7 +21,7 @@ def test_waiting_is_the_inbox_without_its_words(desk, agent, clock):
     assert desk.waiting(search="%") == []
 
 
-def test_finished_work_waits_too(desk, agent):
+def test_finished_work_is_in_the_inbox(desk, agent):
     desk.set("review", "ask")
     key = desk.create("Theme")["key"]
     agent.complete(agent.claim(key, "w")["claim"], "Finished it")
@@ -29,7 +29,7 @@ def test_finished_work_waits_too(desk, agent):
     assert [q["id"] for q in desk.inbox(only=["Q1"])] == ["Q1"]
 
 
-def test_only_these_in_their_order(desk, agent):
+def test_inbox_filter_only_keeps_the_order(desk, agent):
     asked = [agent.ask(desk.create(f"Task {n}")["key"], f"Q {n}?", on_timeout="keep")["id"] for n in range(5)]
     desk.answer(asked[1], "done")
     assert [q["id"] for q in desk.inbox(only=[asked[4], asked[1], "Q999", asked[0]])] == [asked[4], asked[1], asked[0]]

@@ -1,4 +1,4 @@
-"""Keyboard only: one key chooses, Enter sends, and no single key ever answers."""
+"""Keyboard shortcuts: one key chooses, Enter sends, and no single key answers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def current(page: Page) -> str:
     return str(page.evaluate("document.activeElement.closest('.row')?.dataset.id ?? ''"))
 
 
-def test_the_list_and_its_pane(web, visit):
+def test_list_and_pane_with_keys(web, visit):
     page = visit("ana")  # there is room for both
     rows = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     page.keyboard.press("j")
@@ -39,7 +39,7 @@ def test_the_list_and_its_pane(web, visit):
     expect(page.locator("[data-pane] form[data-q]")).to_have_attribute("data-q", rows[0])
 
 
-def test_the_list_alone(web, visit):
+def test_list_without_pane_with_keys(web, visit):
     page = visit("ana", width=390)
     rows = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     page.keyboard.press("j")
@@ -59,7 +59,7 @@ def test_a_number_key_does_not_reach_a_hidden_pane(web, visit):
 
 
 @widths
-def test_choose_and_send(web, visit, width):
+def test_keys_choose_and_enter_sends(web, visit, width):
     page = visit("ana", f"/questions/{web.q['choice']}", width=width)
     page.keyboard.press("2")
     expect(page.get_by_role("radio", name="JWT")).to_be_checked()
@@ -72,7 +72,7 @@ def test_choose_and_send(web, visit, width):
 
 
 @widths
-def test_yes_no_and_edit(web, visit, width):
+def test_keys_for_yes_no_and_edit(web, visit, width):
     page = visit("ana", f"/questions/{web.q['permission']}", width=width)
     for key in ("r", "a", "e"):
         page.keyboard.press(key)
@@ -89,7 +89,7 @@ def test_yes_no_and_edit(web, visit, width):
 
 
 @widths
-def test_selecting_and_previewing(web, visit, width):
+def test_keys_select_and_preview(web, visit, width):
     page = visit("ana", width=width)
     for name in ("approval", "checkpoint"):
         page.locator(f".row[data-id={web.q[name]}] h3 a").focus()
@@ -105,7 +105,7 @@ def test_selecting_and_previewing(web, visit, width):
 @widths
 def test_no_single_key_answers(web, visit, width):
     page = visit("ana", f"/questions/{web.q['checkpoint']}", width=width)
-    for key in "abcdefhilmnopqrstuvwxyz0123456789":  # the others lead away from here
+    for key in "abcdefhilmnopqrstuvwxyz0123456789":  # the others leave the page
         page.locator("h1").focus()
         page.keyboard.press(key)
         page.keyboard.press("Escape")
@@ -122,7 +122,7 @@ def test_keys_can_be_switched_off(web, visit, width):
 
 
 @widths
-def test_without_scripts_the_browser_s_own_keys_answer(web, visit, width):
+def test_browser_keys_answer_without_javascript(web, visit, width):
     page = visit("ana", f"/questions/{web.q['choice']}", width=width, js=False)
     page.keyboard.press("a")
     assert page.evaluate("document.activeElement.tagName") == "BODY", "no key of ours does anything"

@@ -1,4 +1,4 @@
-"""Small screens, big fingers, few colours, readers that listen: what can be measured about how pages look."""
+"""Layout and accessibility: small screens, touch targets, contrast, names for screen readers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ DOUBLED = "() => { const ids = [...document.querySelectorAll('[id]')].map(at => 
 
 
 def heard(page: Page, line) -> None:
-    """Chromium's own tree of what is there for those who listen: whatever takes the focus has a name."""
+    """In Chromium's accessibility tree everything that takes the focus has a name."""
     nodes = [node for node in line.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
 
     def of(node, what):
@@ -71,7 +71,7 @@ def heard(page: Page, line) -> None:
     assert page.evaluate(DOUBLED) == [], page.url
 
 
-def test_every_page_can_be_heard_read_and_touched(web, visit):
+def test_pages_are_accessible(web, visit):
     page: Page = visit("ana")
     line = page.context.new_cdp_session(page)
     for name in PAGES:
@@ -97,7 +97,7 @@ FOCUS = """() => {
 }"""
 
 
-def test_focus_is_seen_and_goes_down_the_page(web, visit):
+def test_focus_is_visible_and_follows_the_reading_order(web, visit):
     page: Page = visit("ana")
     for name, least in (("inbox", 15), ("permission", 12), ("choice", 12), ("edit", 8)):
         page.goto(web.url + path_of(web, name))
@@ -111,7 +111,7 @@ def test_focus_is_seen_and_goes_down_the_page(web, visit):
             met.append(said)
         assert len(met) >= least, (name, met)
         assert met[0].startswith("A.skip"), met[0]
-    # to the content in two keys, and an answer without a mouse
+    # two keys to the content, and an answer without a mouse
     page.goto(web.url + path_of(web, "choice"))
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
@@ -128,9 +128,9 @@ def test_focus_is_seen_and_goes_down_the_page(web, visit):
     assert web.desk.show(web.q["choice"])["response"]["value"] == "jwt"
 
 
-def test_small_and_quick(web, visit):
-    """All that the first visit loads. The time is the best of a few: other tests run beside this one."""
-    page: Page = visit("ana", locale="en")  # a window of its own: nothing is kept from before
+def test_pages_are_small_and_fast(web, visit):
+    """All bytes of the first visit. The time is the best of a few, because other tests run at the same time."""
+    page: Page = visit("ana", locale="en")  # a new window with an empty cache
     line = page.context.new_cdp_session(page)
     line.send("Network.enable")
     line.send("Network.setCacheDisabled", {"cacheDisabled": True})
@@ -147,7 +147,7 @@ def test_small_and_quick(web, visit):
     assert min(took) < 1000
 
 
-def test_forced_colours_and_calm_motion(web, visit):
+def test_forced_colours_and_reduced_motion(web, visit):
     page: Page = visit("ana")
     page.emulate_media(forced_colors="active", reduced_motion="reduce")
     assert page.evaluate(

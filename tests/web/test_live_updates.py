@@ -1,4 +1,4 @@
-"""What happens while a page is open: new questions, faster people, a restart, a time without a network."""
+"""Live updates of open pages: new questions, answers of other people, a restart, a lost network."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def count(page: Page, number: int) -> None:
 
 
 def answer_all(web) -> None:
-    """Nothing waits for anybody any more."""
+    """Closes all open questions."""
     for name, q in web.q.items():
         if name == "finished":
             web.desk.approve(q)
@@ -25,12 +25,12 @@ def answer_all(web) -> None:
 
 
 @widths
-def test_a_new_question_is_told_quietly_beside_a_list(web, visit, width):
+def test_new_question_beside_a_list_shows_a_pill(web, visit, width):
     page = live(visit("ana", width=width))
     count(page, 11)
     page.evaluate(
         "() => { const now = performance.now.bind(performance); performance.now = () => now() + 5000; }"
-    )  # nobody moves
+    )  # the rows stay in place
     order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     web.ask(
         "Delete the old bucket?", "permission", action={"tool": "Bash", "input": {"command": "aws s3 rb s3://old"}, "folder": "."}
@@ -39,7 +39,7 @@ def test_a_new_question_is_told_quietly_beside_a_list(web, visit, width):
     expect(page.locator("#live")).to_have_text("New permission from coder, API-4")
     count(page, 12)
     assert page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)") == order, "nothing moves"
-    expect(page.locator(".toast")).to_have_count(1 if width > 1000 else 0)  # on a phone the pill says it
+    expect(page.locator(".toast")).to_have_count(1 if width > 1000 else 0)  # on a phone the pill is enough
     expect(page.locator("dialog[open]")).to_have_count(0)
 
 
@@ -62,12 +62,12 @@ def test_a_question_opens_as_a_sheet_on_the_page_of_its_task(web, visit, width):
     page.locator("#note").focus()
     second = web.ask("And the new one?", response_type="boolean")
     count(page, 15)
-    expect(sheet).to_have_count(0)  # somebody writes
+    expect(sheet).to_have_count(0)  # a field has the focus
     assert web.desk.show(q)["status"] == web.desk.show(second)["status"] == "pending"
 
 
 @widths
-def test_an_empty_inbox_shows_what_arrives(web, visit, width):
+def test_empty_inbox_shows_a_new_question(web, visit, width):
     answer_all(web)
     page = live(visit("ana", width=width))
     expect(page.get_by_role("heading", name="It's not your turn")).to_be_visible()
@@ -75,21 +75,21 @@ def test_an_empty_inbox_shows_what_arrives(web, visit, width):
     sheet = page.locator("dialog.sheet")
     expect(sheet.get_by_role("heading", name="Which logo?")).to_be_visible()
     expect(page.locator(f".row[data-id={q}]")).to_have_count(1)
-    expect(page.locator(f"form.q[data-q={q}]")).to_have_count(1)  # once, not in the pane as well
+    expect(page.locator(f"form.q[data-q={q}]")).to_have_count(1)  # only in the sheet, not in the pane
     until(page, "!document.querySelector('dialog.sheet').inert")
     page.keyboard.press("Escape")
     expect(page.locator(f".row[data-id={q}]")).to_be_visible()
     if width > 1000:
         expect(page.locator(f"[data-pane] form[data-q={q}] .say").first).to_be_visible()
     second = web.ask("Which colour?", options=["red", "blue"])
-    expect(page.get_by_role("button", name="1 new question")).to_be_visible()  # now it is a list, and lists do not move
+    expect(page.get_by_role("button", name="1 new question")).to_be_visible()  # a list does not move
     expect(page.locator(f".row[data-id={second}]")).to_have_count(0)
     expect(sheet).to_have_count(0)
 
 
 @widths
-def test_an_empty_inbox_shows_what_it_did_not_hear_of(web, visit, width):
-    """Asked after the page was drawn and before it was live, or while a tab slept; and what never opens by itself."""
+def test_empty_inbox_catches_up_after_a_lost_event(web, visit, width):
+    """Questions that are asked before the page is live, or while its tab sleeps."""
     answer_all(web)
     page = visit("ana", "/stats", width=width)
     page.route("**/api/events*", lambda route: route.abort())
@@ -102,7 +102,7 @@ def test_an_empty_inbox_shows_what_it_did_not_hear_of(web, visit, width):
 
 
 @widths
-def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit, width):
+def test_sheet_ignores_input_at_first(web, visit, width):
     page = live(visit("ana", "/tasks/API-4", width=width))
     page.evaluate("""() => {
         const later = window.setTimeout;
@@ -123,7 +123,7 @@ def test_a_sheet_that_came_by_itself_is_deaf_at_first(web, visit, width):
 
 
 @widths
-def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
+def test_toast_takes_no_focus(web, visit, width):
     page = live(visit("ana", f"/questions/{web.q['text']}", width=width))
     field = page.get_by_label("Your answer")
     field.focus()
@@ -133,7 +133,7 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
         expect(toast).to_contain_text("Which logo?")
     else:
         expect(page.locator("#live")).to_have_text("New choice from coder, API-4")
-        expect(toast).to_have_count(0)  # there is no room beside what is written
+        expect(toast).to_have_count(0)  # the toast would cover the text
         field.blur()
         expect(toast).to_contain_text("Which logo?")
         field.focus()
@@ -142,7 +142,7 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
         b = toast.getBoundingClientRect(); return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom; })"""
     assert not toast.evaluate(covers), "it covers neither the field nor the answers"
     web.as_("human:ben").answer(q, "round")
-    expect(toast).to_have_count(0)  # an answer anywhere clears it everywhere
+    expect(toast).to_have_count(0)  # an answer clears it on all pages
     field.blur()
     page.evaluate("""() => {
         const later = window.setTimeout;
@@ -152,7 +152,7 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
     expect(toast).to_contain_text("Which name?")
     page.mouse.move(600, 300)
     page.evaluate("() => { window.goAway(); }")
-    expect(toast).to_have_count(0)  # it goes by itself
+    expect(toast).to_have_count(0)  # it disappears by itself
     for text in ("Which size?", "Which colour?"):
         second = web.ask(text, options=["red", "blue"])
         expect(toast).to_contain_text(text)
@@ -167,7 +167,7 @@ def test_a_busy_person_gets_a_toast_that_takes_no_focus(web, visit, width):
 
 
 @widths
-def test_questions_for_others_or_not_urgent_are_only_counted(web, visit, width):
+def test_question_for_others_or_of_low_urgency_is_only_counted(web, visit, width):
     web.desk.set_preferences(notify=["high"])
     page = live(visit("ana", width=width))
     page.get_by_placeholder("Search").focus()
@@ -183,7 +183,7 @@ def test_questions_for_others_or_not_urgent_are_only_counted(web, visit, width):
 
 
 @widths
-def test_an_answered_row_turns_into_its_result(web, visit, width):
+def test_answered_row_shows_its_result(web, visit, width):
     page = live(visit("ana", width=width))
     q = web.q["approval"]
     order = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
@@ -205,7 +205,7 @@ def test_two_people_answer_at_once(web, visit, width, js):
     ben.get_by_text("JWT", exact=True).click()
     say(ben, "Send")
     sent(ben)
-    if js:  # she is notified before she sends, and what she wrote is still there
+    if js:  # the event arrives before she sends, and her draft is kept
         expect(ana.locator(".leftover")).to_contain_text("Support has to lock an account at once.")
         expect(ana.locator(".answer")).to_have_count(0)
         ana.get_by_role("button", name="What now?").click()
@@ -221,11 +221,11 @@ def test_two_people_answer_at_once(web, visit, width, js):
 
 
 @ways
-def test_too_late_for_a_task_that_ended_can_start_it_again(web, visit, width, js):
+def test_late_answer_can_restart_an_ended_task(web, visit, width, js):
     q = web.q["choice"]
     page = visit("ana", f"/questions/{q}", width=width, js=js)
     if js:
-        page.route("**/api/events*", lambda route: route.abort())  # it does not hear of it
+        page.route("**/api/events*", lambda route: route.abort())  # the event does not arrive
         page.reload()
     page.get_by_text("JWT", exact=True).click()
     web.as_("human:ben").cancel("API-5", "not needed")
@@ -277,7 +277,7 @@ def test_offline_answers_wait_and_are_sent(web, visit, width):
 
 
 @widths
-def test_an_offline_answer_that_came_too_late_says_so(web, visit, width):
+def test_late_offline_answer_is_reported(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
@@ -296,7 +296,7 @@ def test_an_offline_answer_that_came_too_late_says_so(web, visit, width):
 
 
 @widths
-def test_offline_the_pages_that_were_seen_can_be_read(web, visit, width):
+def test_visited_pages_are_available_offline(web, visit, width):
     page = visit("ana", worker=True, width=width)
     page.evaluate("navigator.serviceWorker.ready.then(() => true)")
     reasons = page.context.new_cdp_session(page).send("Page.getInstallabilityErrors")["installabilityErrors"]
@@ -317,8 +317,8 @@ def test_offline_the_pages_that_were_seen_can_be_read(web, visit, width):
 
 
 @widths
-def test_a_person_does_not_send_the_draft_of_another(web, visit, width):
-    """A device that two people use: what waits on it, waits for the one who wrote it."""
+def test_draft_belongs_to_its_user(web, visit, width):
+    """On a shared device a queued answer belongs to its user."""
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
@@ -369,10 +369,10 @@ def test_a_hidden_page_notifies_without_the_command(web, visit, width):
     notes = (
         "navigator.serviceWorker.ready.then(w => w.getNotifications()).then(all => all.map(n => [n.title, n.body, n.data.url]))"
     )
-    until(page, "window.shown === true")  # whoever asks for notices before, makes Chromium drop what is on its way
+    until(page, "window.shown === true")  # getNotifications() before that makes Chromium drop the pending one
     assert page.evaluate(notes) == [["Permission from coder, API-4", "Asks before it acts.", f"/questions/{q}"]]
     web.as_("human:ben").reject(q)
-    until(page, f"{notes}.then(all => all.length === 0)")  # an answer anywhere clears it everywhere
+    until(page, f"{notes}.then(all => all.length === 0)")  # an answer clears it on all pages
 
 
 @widths
@@ -390,11 +390,11 @@ def test_one_connection_for_all_tabs(web, visit, width):
     expect(second.locator(".nav [data-waiting]")).to_have_text("11")
 
 
-# --- without scripts: nothing follows, and every look is true ----------------------------------------------------------
+# --- without JavaScript: no updates, but each load is current ---------------------------------------------------------
 
 
 @widths
-def test_without_scripts_a_reload_shows_what_happened(web, visit, width):
+def test_reload_shows_changes_without_javascript(web, visit, width):
     page = visit("ana", width=width, js=False)
     expect(page.locator(".asleep")).to_contain_text("Not live: that needs JavaScript.")
     expect(page.locator("#pulse, [data-newer], [data-select]").filter(visible=True)).to_have_count(0)
@@ -409,7 +409,7 @@ def test_without_scripts_a_reload_shows_what_happened(web, visit, width):
 
 
 @widths
-def test_without_scripts_a_restart_is_not_noticed(web, visit, width):
+def test_restart_goes_unnoticed_without_javascript(web, visit, width):
     q = web.q["text"]
     page = visit("ana", f"/questions/{q}", width=width, js=False)
     page.get_by_label("Your answer").fill("Team Plus")

@@ -1,5 +1,4 @@
-"""A question that arrives elsewhere than in an open list: it is told once, also after a lost request and after somebody has finished
-writing, in a place where it covers nothing."""
+"""Toasts and announcements of new questions: once, also after a lost request and while a person types, without covering anything."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import live, until, widths
 from tests.web.test_sending_answers import bad_gateway
 
-#: What a toast lies on: words, fields and buttons of the page.
+#: Texts, fields and buttons of the page that the toast covers.
 COVERED = """toast => {
     const b = toast.getBoundingClientRect();
     return [...document.querySelectorAll('.main :is(a, button, summary, label, h1, h2, h3, p, dt, dd, li, .field, .answer), .nav a')]
@@ -18,7 +17,7 @@ COVERED = """toast => {
             return a.width && a.left < b.right - .5 && b.left < a.right - .5 && a.top < b.bottom - .5 && b.top < a.bottom - .5; })
         .map(at => at.outerHTML.slice(0, 120));
 }"""
-#: The first line of the page that is seen: from where, and which.
+#: The first visible line of the page: position and text.
 FIRST = """() => {
     const at = [...document.querySelectorAll('.main > .q p, .main > .q h1, .main > .q h2, .main > .q legend, .main > .q dd')]
         .find(at => at.checkVisibility() && at.getBoundingClientRect().top >= 0);
@@ -28,7 +27,7 @@ FIRST = """() => {
 
 
 def once(page: Page, where: str, how=bad_gateway) -> list[str]:
-    """The first request to there comes to nothing."""
+    """Fails the first request to the path."""
     went: list[str] = []
 
     def one(route: Route) -> None:
@@ -69,7 +68,7 @@ def test_a_question_about_the_open_task_is_announced_while_writing(web, visit, w
     page.locator("#note").fill("half a thou")
     q = web.ask("Which logo?", options=["round", "square"])
     toast = page.locator(".toast")
-    if width < 1000:  # there is no room beside what is written
+    if width < 1000:  # the toast would cover the text
         expect(page.locator("#live")).to_have_text("New choice from coder, API-4")
         expect(toast).to_have_count(0)
         page.locator("#note").blur()
@@ -106,7 +105,7 @@ def test_on_a_phone_a_toast_covers_nothing_of_a_page_that_was_scrolled(web, visi
 
 
 def test_on_a_phone_a_tap_does_not_hit_what_a_toast_has_moved(web, visit):
-    """It was meant for what stood there a moment ago."""
+    """The tap was meant for what was at this place before."""
     page = live(visit("ana", f"/questions/{web.q['choice']}", width=390))
     page.evaluate("""() => {
         const later = window.setTimeout;
@@ -124,7 +123,7 @@ def test_on_a_phone_a_tap_does_not_hit_what_a_toast_has_moved(web, visit):
 
 
 def test_on_a_phone_the_head_of_a_list_stays_below_a_toast(web, visit):
-    """An answer was sent from the outbox while the list was scrolled."""
+    """A toast about a sent answer appears while the list is scrolled."""
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=390))
     page.route("**/questions/*/answer", bad_gateway)

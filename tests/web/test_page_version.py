@@ -1,4 +1,4 @@
-"""A button acts on what its page showed: on an old page it does nothing, and says who changed what and when."""
+"""A button acts only on the version that its page showed; on an old page it reports the change, its actor and time."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_cancel_task_on_a_closed_question_cancels_nothing(web, visit, width, js)
 
 
 @ways
-def test_hand_back_does_not_take_a_question_off_the_desk_that_the_page_did_not_show(web, visit, width, js):
+def test_hand_back_does_not_withdraw_an_unseen_question(web, visit, width, js):
     q = web.q["work"]
     task = web.desk.show(q)["task"]
     page = visit("chidi", f"/questions/{q}", width=width, js=js)
@@ -69,7 +69,7 @@ def test_hand_back_does_not_take_a_question_off_the_desk_that_the_page_did_not_s
     expect(page.locator(".wrong")).to_contain_text(f"{task} has changed since this page was drawn: writer asked {other}, just now.")
     expect(page.get_by_role("link", name=f"{other} is open too")).to_be_visible()
     assert web.desk.show(q)["status"] == web.desk.show(other)["status"] == "pending"
-    say(page, "Hand back to agents")  # seen now
+    say(page, "Hand back to agents")  # the new page shows it
     sent(page, f"Sent. Agents take {task} again.")
     assert web.desk.show(task)["state"] == "ready"
 
@@ -123,7 +123,7 @@ def test_hand_back_of_an_old_task_page_leaves_the_next_question_alone(web, visit
     assert web.desk.show(other)["status"] == "pending"
 
 
-def test_a_heartbeat_and_a_note_make_no_page_old(web, visit):
+def test_heartbeat_and_note_do_not_outdate_a_page(web, visit):
     coder = web.as_("agent:coder")
     task = web.desk.create("Tidy up", project="API")["key"]
     claim = coder.claim(task, "w9")["claim"]
@@ -147,7 +147,7 @@ def test_a_form_that_is_sent_twice_moves_once(web):
     assert ana.post(f"/tasks/{new}/cancel").status == 412 and web.desk.show(new)["state"] == "ready", "without what it showed"
 
 
-# --- edit first ------------------------------------------------------------------------------------------------------------------
+# --- edit first -------------------------------------------------------------------------------------------------------
 
 
 @widths
@@ -183,7 +183,7 @@ def test_an_edited_permission_whose_request_failed_is_sent_again(web, visit, wid
     fails(page, 1, bad_gateway)
     say(page, "Allow this once")
     expect(unsent(page).locator(".what")).to_have_text("Allow this once\n“alembic upgrade head”")
-    expect(page.locator(".say.go kbd")).to_have_text("a")  # the button is as it was
+    expect(page.locator(".say.go kbd")).to_have_text("a")  # the button is unchanged
     unsent(page).get_by_role("button", name="Try now").click()
     sent(page, f"Sent {q}.")
     assert web.desk.show(q)["response"]["value"]["input"]["command"] == "alembic upgrade head"

@@ -1,4 +1,4 @@
-"""Pages as HTTP sees them: the door, files, forms without a token, filters, sizes. No browser needed."""
+"""Pages over HTTP, without a browser: login, static files, CSRF, filters, sizes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORM = {"Content-Type": "application/x-www-form-urlencoded"}
 
 
 class Caller:
-    """A browser that shows nothing."""
+    """An HTTP client with a cookie jar and CSRF tokens."""
 
     def __init__(self, web: Web, name: str | None = "ana") -> None:
         self.web, self.cookie, self.csrf = web, "", ""
@@ -42,7 +42,7 @@ def ana(web: Web) -> Caller:
     return Caller(web)
 
 
-def test_the_door(web):
+def test_login_page(web):
     nobody = Caller(web, None)
     reply = nobody.get("/questions/Q1?x=1")
     assert reply.status == 303 and reply.headers["location"] == "/login?next=/questions/Q1%3Fx%3D1"
@@ -61,16 +61,16 @@ def test_the_door(web):
     assert nobody.get("/inbox").status == 303, "the session is over, not only its cookie"
 
 
-def test_the_door_leads_only_inside(web):
+def test_login_redirects_only_to_own_pages(web):
     for where in ("//evil.example", "https://evil.example", "/\\evil.example", "javascript:alert(1)", "", "/login", "/x\ny"):
         reply = Caller(web, "ben").get(f"/login?{urlencode({'next': where})}")
         assert reply.status == 303 and reply.headers["location"] == "/inbox", where
 
 
-def test_a_link_works_once(web):
+def test_login_link_works_once(web):
     path = web.link("ben").removeprefix(web.url)
     nobody = Caller(web, None)
-    for _ in range(3):  # whoever reads mail before its reader does looks, and uses nothing up
+    for _ in range(3):  # a mail filter loads the page and does not use the link
         looked = nobody.get(path)
         assert looked.status == 200 and b"Sign in as ben" in looked.raw and "set-cookie" not in looked.headers
         assert looked.headers["cache-control"] == "no-store" and looked.headers["referrer-policy"] == "strict-origin"
@@ -86,7 +86,7 @@ def test_a_link_works_once(web):
     assert nobody.get(later).status == 401
 
 
-def test_files_are_asked_for_once(web):
+def test_static_files_are_cached(web):
     nobody = Caller(web, None)
     first = nobody.get(assets.url("style.css"))
     assert first.status == 200 and "immutable" in first.headers["cache-control"]
@@ -101,7 +101,7 @@ def test_files_are_asked_for_once(web):
         assert nobody.get(path).status == 404
 
 
-def test_all_that_a_page_loads_is_small(ana):
+def test_size_of_a_page_with_its_files(ana):
     found = sum(len(asset.compressed or asset.body) for name, asset in assets.ASSETS.items() if not name.endswith(".png"))
     page = ana.get("/inbox")
     assert found + len(gzip.compress(page.raw)) < 60_000
@@ -110,22 +110,22 @@ def test_all_that_a_page_loads_is_small(ana):
     assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?! type=\"module\" src=\"/static/)|https?://", text)
 
 
-def test_pages_are_compressed_for_our_own(web, ana):
+def test_cross_site_requests_get_uncompressed_pages(web, ana):
     plain = ana.get("/inbox")
     for site in ({}, {"Sec-Fetch-Site": "none"}, {"Sec-Fetch-Site": "same-origin"}):
         small = ana.get("/inbox", **{"Accept-Encoding": "gzip, br", **site})
         assert small.headers["content-encoding"] == "gzip" and "accept-encoding" in small.headers["vary"]
         whole = gzip.decompress(small.raw).decode()
         assert int(small.headers["content-length"]) == len(small.raw) < len(plain.raw) / 3 and "Inbox</h1>" in whole
-    for site in ("cross-site", "same-site"):  # whoever makes a browser ask learns nothing from how long the answer is
+    for site in ("cross-site", "same-site"):  # another site must not learn anything from the length
         assert "content-encoding" not in ana.get("/inbox", **{"Accept-Encoding": "gzip", "Sec-Fetch-Site": site}).headers
     assert "content-encoding" not in plain.headers
     for path in ("/inbox/counts", "/api/me", "/healthz"):
         assert "content-encoding" not in ana.get(path, **{"Accept-Encoding": "gzip"}).headers, path
 
 
-def test_a_token_looks_different_on_each_page(ana):
-    """Pages are compressed: what stayed the same could be guessed from their length."""
+def test_csrf_token_is_masked_differently_on_each_page(ana):
+    """In compressed pages a constant token could be guessed from the length."""
     seen = [set(re.findall(r'csrf"(?: value)?="(\w+)"', ana.text(path))) for path in ("/inbox", "/inbox", "/tasks/new")]
     assert all(len(one) == 1 for one in seen) and len(set.union(*seen)) == 3, "one for all forms of a page"
     for token in set.union(*seen):
@@ -134,7 +134,7 @@ def test_a_token_looks_different_on_each_page(ana):
             assert ana.post("/settings/looks", csrf=wrong).status == 403, wrong
 
 
-def test_forms_need_their_token(web, ana):
+def test_forms_need_a_csrf_token(web, ana):
     q = web.q["permission"]
     for csrf in ("", "wrong", Caller(web, "ben").csrf):
         assert ana.post(f"/questions/{q}/answer", csrf=csrf, say="approved").status == 403
@@ -146,7 +146,7 @@ def test_forms_need_their_token(web, ana):
     assert ana.post(f"/questions/{q}/answer", say="approved").status == 303
 
 
-def test_a_viewer_does_not_answer(web):
+def test_viewer_cannot_answer(web):
     vera = Caller(web, "vera")
     assert vera.post(f"/questions/{web.q['permission']}/answer", say="approved").status == 403
     assert vera.post("/inbox/preview", pick=web.q["approval"]).status == 403
@@ -173,7 +173,7 @@ def test_an_answer_sent_twice_counts_once(web, ana):
     assert data.status == 409 and data.json["late"]["lead"] == "You answered this before:"
 
 
-def test_a_question_that_nothing_waits_for_says_so(web):
+def test_non_blocking_question_says_that_nothing_waits(web):
     ana = Caller(web, "ana")
     page = ana.text(f"/questions/{web.q['nonblocking']}")
     assert "Why it asks" in page and "It would like to know; it does not wait for the answer" in page
@@ -182,7 +182,7 @@ def test_a_question_that_nothing_waits_for_says_so(web):
     assert "Why it waits" in page and "it does not wait" not in page and "Cancel task" in page
 
 
-def test_how_sure_an_agent_is_needs_no_other_words(web):
+def test_confidence_is_shown_without_other_context(web):
     page = Caller(web, "ana").text(f"/questions/{web.ask('Which size?', options=['small', 'large'], confidence=0.75)}")
     assert "<b>coder is 75% sure.</b> Not checked." in page and "own words.</b>" not in page
     page = Caller(web, "ana").text(f"/questions/{web.q['choice']}")
@@ -206,7 +206,7 @@ def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
     assert again.status == 409 and "Restart" not in again.raw.decode(), "it goes on: there is nothing to restart"
 
 
-def test_finished_work_is_judged_once(web, ana):
+def test_finished_work_is_reviewed_once(web, ana):
     q, key, ben = web.q["finished"], "WEB-4", Caller(web, "ben")
     assert ben.post(f"/questions/{q}/answer", say="approved").status == 303
     late = ana.post(f"/questions/{q}/answer", say="rejected", text="The picture is missing")
@@ -219,7 +219,7 @@ def test_finished_work_is_judged_once(web, ana):
     assert f"Restart {key} with it" in member, "who may answer may restart"
 
 
-def test_finished_work_that_silence_accepted(web, ana):
+def test_finished_work_accepted_by_timeout(web, ana):
     web.desk.set("review", "2h", "DOC")
     agent = web.as_("agent:coder")
     key = web.desk.create("Tidy up", project="DOC")["key"]
@@ -264,7 +264,7 @@ def test_pages_of_a_long_list(web, ana):
     assert ana.text("/inbox?start=50").count('<li class="row') == 1
 
 
-def test_what_is_not_there(web, ana):
+def test_unknown_pages(web, ana):
     idle = web.desk.create("Nothing is asked", project="DOC")["key"]
     for path in ("/questions/Q999", "/questions/NOPE-1", "/nowhere", f"/questions/{idle}"):
         reply = ana.get(path)
@@ -272,7 +272,7 @@ def test_what_is_not_there(web, ana):
     assert ana.get("/nowhere", Accept="application/json").headers["content-type"] == "application/json"
 
 
-def test_hidden_signs_have_names(web, ana):
+def test_hidden_characters_are_shown_by_name(web, ana):
     q = web.ask(
         "Safe\u202egnihton\x1b[31m?", "permission", action={"tool": "Bash", "input": {"command": "echo a\u200bb"}, "folder": "."}
     )
@@ -294,7 +294,7 @@ def test_a_wide_diff_is_folded_and_cut(web, ana):
     assert 'class="fold">' in text and "Given by coder. Not checked." in text and "more lines are not shown" in text
 
 
-def test_what_an_agent_gives_is_read_as_words(web, ana):
+def test_context_of_an_agent_is_shown_as_text(web, ana):
     context = {
         "suggestedOptions": ["dev", "design"], "current_step": "research", "sure": True,
         "choices": [{"id": "a", "label": "Alpha", "value": 1}], "deep": [{"label": "x", "more": 1}],
@@ -305,7 +305,7 @@ def test_what_an_agent_gives_is_read_as_words(web, ana):
     assert re.search(r"Choices\s+Alpha", text) and "suggestedOptions" not in text and "&#34;more&#34;: 1" in text
 
 
-def test_the_page_does_not_promise_a_reminder(web, ana):
+def test_reminder_is_not_shown_as_a_deadline(web, ana):
     q = web.ask("Which?", timeout="10m", on_timeout="remind")
     text = ana.text(f"/questions/{q}")
     assert "its time runs again" in text and "reminded" not in text

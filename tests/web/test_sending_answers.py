@@ -1,5 +1,5 @@
-"""An answer on its way: through slow networks, lost requests, lost replies, changes of mind and reloads. It counts once, and what is
-shown is what is sent."""
+"""Sending answers over slow networks, with lost requests and replies, edits and reloads: an answer counts once, and the page shows what
+is sent."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import live, until, widths
 from tests.web.test_answer_form import say, sent
 
-#: Where a test does not wait for a try, the next one is far away.
+#: Retry pauses that no test reaches.
 PAUSE = "() => { const later = window.setTimeout; window.setTimeout = (run, ms, ...more) => ms > 500 && ms <= 2000 ? 0 : later(run, ms, ...more); }"
 
 
 @contextmanager
 def slow(page: Page, milliseconds: int) -> Iterator[None]:
-    """Every request takes at least so long."""
+    """Delays every request."""
     line = page.context.new_cdp_session(page)
     line.send(
         "Network.emulateNetworkConditions",
@@ -33,14 +33,14 @@ def slow(page: Page, milliseconds: int) -> Iterator[None]:
 
 
 def posts(page: Page) -> list[str]:
-    """Where answers went."""
+    """Records the questions to which answers were sent."""
     found: list[str] = []
     page.on("request", lambda one: found.append(one.url.rpartition("/questions/")[2]) if one.method == "POST" else None)
     return found
 
 
 def fails(page: Page, times: int, how: Any) -> list[str]:
-    """So many answers come to nothing. Returns the idempotency keys of all."""
+    """Fails that many answers. Returns the idempotency keys of all."""
     keys: list[str] = []
 
     def one(route: Route) -> None:
@@ -67,10 +67,10 @@ def unsent(page: Page) -> Any:
     return page.locator(".unsent")
 
 
-# --- keys and buttons speak to what is marked ---------------------------------------------------------------------------
+# --- keys and buttons apply to the marked question --------------------------------------------------------------------
 
 
-def test_keys_do_not_answer_the_question_before(web, visit):
+def test_keys_do_not_answer_the_previous_question(web, visit):
     page = live(visit("ana"))
     rows = page.locator(".row").evaluate_all("rows => rows.map(row => row.dataset.id)")
     at = rows.index(web.q["permission"])
@@ -93,7 +93,7 @@ def test_keys_do_not_answer_the_question_before(web, visit):
         assert not page.evaluate("document.querySelector('[data-pane]').inert")
 
 
-def test_a_click_does_not_answer_the_question_before(web, visit):
+def test_click_does_not_answer_the_previous_question(web, visit):
     page = live(visit("ana", f"/inbox?at={web.q['permission']}"))
     went = posts(page)
     with slow(page, 400):
@@ -105,8 +105,8 @@ def test_a_click_does_not_answer_the_question_before(web, visit):
         assert went == [] and web.desk.show(web.q["permission"])["status"] == "pending"
 
 
-def test_the_answer_before_does_not_take_the_pane_away(web, visit):
-    """Its reply arrives while the next question is read."""
+def test_reply_of_the_previous_question_keeps_the_pane(web, visit):
+    """The reply arrives while the next question is open."""
     page = live(visit("ana", f"/inbox?at={web.q['permission']}"))
     held: list[Route] = []
     page.route("**/questions/*/answer", lambda route: held.append(route))
@@ -123,7 +123,7 @@ def test_the_answer_before_does_not_take_the_pane_away(web, visit):
     expect(pane.get_by_role("radio", name="Sessions")).to_be_checked()
 
 
-def test_a_question_that_is_not_loaded_says_so(web, visit):
+def test_failed_load_of_a_question_is_shown(web, visit):
     page = live(visit("ana", f"/inbox?at={web.q['permission']}"))
     page.route("**/questions/*as=pane", lambda route: route.abort())
     page.locator(f".row[data-id={web.q['choice']}] h3 a").click()
@@ -138,11 +138,11 @@ def test_a_question_that_is_not_loaded_says_so(web, visit):
     assert web.desk.show(web.q["permission"])["status"] == "pending"
 
 
-# --- one request fails ---------------------------------------------------------------------------------------------------
+# --- one request fails ------------------------------------------------------------------------------------------------
 
 
 @widths
-def test_one_bad_gateway_is_tried_again(web, visit, width):
+def test_answer_is_retried_after_a_bad_gateway(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     keys = fails(page, 1, bad_gateway)
@@ -165,7 +165,7 @@ def test_try_now(web, visit, width):
     keys = fails(page, 1, bad_gateway)
     say(page, "Yes")
     expect(unsent(page)).to_contain_text("Not sent yet, trying again.")
-    expect(page.locator(".strip")).to_have_count(0)  # it is said once
+    expect(page.locator(".strip")).to_have_count(0)  # reported once
     unsent(page).get_by_role("button", name="Try now").click()
     sent(page, f"Sent {q}.")
     assert web.desk.show(q)["response"]["value"] is True and len(set(keys)) == 1
@@ -201,7 +201,7 @@ def test_a_quick_answer_is_tried_again_in_its_row(web, visit, width, in_hidden_p
     expect(row.locator(".unsent")).to_have_count(0)
 
 
-# --- what is shown as saved is what is sent -----------------------------------------------------------------------------------
+# --- what is shown as saved is what is sent ---------------------------------------------------------------------------
 
 
 @widths
@@ -215,11 +215,11 @@ def test_a_queued_answer_that_is_changed_is_replaced(web, visit, width):
     page.get_by_text("red", exact=True).click()
     say(page, "Send “red”")
     expect(unsent(page).locator(".what")).to_have_text("“red”")
-    page.reload()  # what is in the outbox is what is shown
+    page.reload()  # the form shows the queued answer
     expect(unsent(page).locator(".what")).to_have_text("“red”")
     expect(page.get_by_role("radio", name="red")).to_be_checked()
     page.get_by_text("blue", exact=True).click()
-    expect(unsent(page)).to_have_count(0)  # changed: nothing is on its way
+    expect(unsent(page)).to_have_count(0)  # changed: the queued answer was taken back
     page.reload()
     expect(page.get_by_role("radio", name="blue")).to_be_checked()
     expect(page.locator(".unsent")).to_have_count(0)
@@ -256,7 +256,7 @@ def test_a_queued_answer_is_taken_back(web, visit, width):
 
 
 @widths
-def test_change_lets_the_words_stay(web, visit, width):
+def test_change_keeps_the_text(web, visit, width):
     q = web.q["text"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.context.set_offline(True)
@@ -273,8 +273,8 @@ def test_change_lets_the_words_stay(web, visit, width):
 
 
 @widths
-def test_what_was_taken_back_too_late_is_said(web, visit, width):
-    """The first request had arrived: only its reply was lost."""
+def test_late_take_back_is_reported(web, visit, width):
+    """The first request arrived, only its reply was lost."""
     q = web.q["permission"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.route("**/api/events*", lambda route: route.abort())
@@ -288,7 +288,7 @@ def test_what_was_taken_back_too_late_is_said(web, visit, width):
 
 
 @widths
-def test_what_has_not_arrived_stands_above_the_list(web, visit, width):
+def test_outbox_is_shown_above_the_list(web, visit, width):
     q = web.q["choice"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.route("**/questions/*/answer", bad_gateway)
@@ -324,7 +324,7 @@ def test_a_late_answer_stays_until_a_person_decides(web, visit, width):
     expect(page.get_by_role("button", name="Keep it as a note")).to_be_visible()
     expect(page.locator(".mine")).to_contain_text("Sessions")
     page.goto(f"{web.url}/inbox")
-    expect(box).to_be_visible()  # nothing was decided
+    expect(box).to_be_visible()  # undecided
     box.get_by_role("button", name="What now?").click()
     page.get_by_role("link", name="Drop it").click()
     expect(page).to_have_url(f"{web.url}/inbox")
@@ -332,7 +332,7 @@ def test_a_late_answer_stays_until_a_person_decides(web, visit, width):
 
 
 @widths
-def test_a_signed_out_person_is_told_and_loses_nothing(web, visit, width):
+def test_signed_out_person_keeps_the_answer(web, visit, width):
     q = web.q["text"]
     page = live(visit("ana", f"/questions/{q}", width=width))
     page.get_by_label("Your answer").fill("Team Plus")
@@ -345,7 +345,7 @@ def test_a_signed_out_person_is_told_and_loses_nothing(web, visit, width):
 
 
 @widths
-def test_strips_leave_the_answer_on_the_screen(web, visit, width):
+def test_strips_do_not_cover_the_answer_bar(web, visit, width):
     page = live(visit("ana", "/inbox" if width > 1000 else f"/questions/{web.q['permission']}", width=width))
     page.context.set_offline(True)
     expect(page.locator(".strip")).to_contain_text("Offline.")

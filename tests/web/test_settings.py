@@ -1,4 +1,4 @@
-"""Settings: one's own affairs, and an admin's."""
+"""The settings page, for users and admins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.web.test_pages import Caller
 
 
 @ways
-def test_looks_and_keys_are_remembered(web, visit, width, js):
+def test_theme_and_shortcut_settings_are_stored(web, visit, width, js):
     page = visit("vera", "/settings", width=width, js=js)
     page.get_by_label("Dark").check()
     page.get_by_label("Keyboard shortcuts").uncheck()
@@ -74,7 +74,7 @@ def test_a_token_is_shown_once(web, visit, width, js):
 
 
 @ways
-def test_a_member_makes_tokens_for_themselves_only(web, visit, width, js):
+def test_member_creates_own_tokens_only(web, visit, width, js):
     page = visit("chidi", "/settings", width=width, js=js)
     assert page.locator("#t-role option").all_inner_texts() == ["agent", "viewer", "member"]
     page.locator("#t-name").fill("mine")
@@ -87,7 +87,7 @@ def test_a_member_makes_tokens_for_themselves_only(web, visit, width, js):
 
 
 @ways
-def test_an_admin_adds_lets_in_and_removes(web, visit, width, js):
+def test_admin_manages_members(web, visit, width, js):
     page = visit("ana", "/settings", width=width, js=js)
     members = page.locator("#members")
     members.locator("#n-name").fill("dora")
@@ -117,7 +117,7 @@ def test_an_admin_adds_lets_in_and_removes(web, visit, width, js):
 
 
 @ways
-def test_an_admin_decides_how_a_project_works(web, visit, width, js):
+def test_admin_changes_project_settings(web, visit, width, js):
     page = visit("ana", "/settings?project=OPS", width=width, js=js)
     projects = page.locator("#projects")
     projects.get_by_label("review").fill("2h")
@@ -134,7 +134,7 @@ def test_an_admin_decides_how_a_project_works(web, visit, width, js):
     expect(projects.get_by_label("review")).to_have_value("2h")
 
 
-def test_only_an_admin_may(web):
+def test_admin_settings_are_reserved(web):
     ben, ana = Caller(web, "ben"), Caller(web)
     for path, form in (
         ("member", {"name": "ben", "role": "admin"}), ("remove", {"name": "ana"}), ("project", {"project": "OPS", "lease": "9h"}),

@@ -1,4 +1,4 @@
-"""Activity and statistics: words and pictures of what happened."""
+"""The activity and statistics pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.web.test_pages import Caller
 from yourturn.core.actions import VERBS
 
 
-def test_activity_is_told_filtered_and_paged(web):
+def test_activity_is_filtered_and_paged(web):
     ana = Caller(web)
 
     def told(query: str = "") -> list[str]:
@@ -42,7 +42,7 @@ def test_activity_is_filtered_by_a_form(web, visit, width, js):
 
 
 @widths
-def test_what_happens_is_announced_not_moved(web, visit, width):
+def test_new_events_are_counted_not_inserted(web, visit, width):
     page = live(visit("ana", "/activity?task=API-5", width=width))
     told = page.locator("[data-activity]")
     before = told.inner_text()
@@ -55,15 +55,15 @@ def test_what_happens_is_announced_not_moved(web, visit, width):
     expect(page.locator(".happened").first).to_contain_text("ben answered")
 
 
-def test_every_event_has_words():
+def test_every_event_has_a_text():
     assert [name for name, verb in VERBS.items() if not verb.event] == ["heartbeat"]
 
 
 @ways
-def test_statistics_are_numbers_words_and_tables(web, visit, width, js):
+def test_statistics_page(web, visit, width, js):
     desk = web.as_("human:ana")
     week(desk, web.clock)
-    found = desk.stats(days=30)  # of project API, as `as_` says
+    found = desk.stats(days=30)  # of project API
     page = visit("vera", "/stats?range=month&project=API", js=js, width=width)
     tiles = page.locator(".tile")
     expect(tiles).to_have_count(4)

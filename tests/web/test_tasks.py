@@ -1,4 +1,4 @@
-"""The board, the list, a new task and a task's page: with and without JavaScript, on a desk and on a phone."""
+"""The board, the task list, the form of a new task and the task page, with and without JavaScript, on a desk and on a phone."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGES = (
 )
 
 
-#: Menus that do not stay on the page when they are open.
+#: Open menus that exceed the window.
 MENUS = """() => [...document.querySelectorAll("main details.menu")].filter(menu => {
   menu.open = true;
   const box = menu.lastElementChild.getBoundingClientRect();
@@ -37,7 +37,7 @@ MENUS = """() => [...document.querySelectorAll("main details.menu")].filter(menu
 
 
 def fits(page: Page) -> None:
-    """No sideways scroll."""
+    """No horizontal scrolling."""
     assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), page.url
 
 
@@ -59,7 +59,7 @@ def test_every_page_fits_and_has_one_heading(visit, web):
 
 
 @ways
-def test_the_board_shows_whose_turn_it_is(web, visit, width, js):
+def test_board_has_a_lane_for_each_state(web, visit, width, js):
     page = visit("ana", "/tasks", width=width, js=js)
     human = page.locator(".lane.you")
     count = sum(web.as_("human:ana").counts(project=key).get("human", 0) for key in ("API", "WEB", "OPS", "DOC"))
@@ -82,7 +82,7 @@ def test_the_board_shows_whose_turn_it_is(web, visit, width, js):
 
 
 @ways
-def test_an_empty_board_says_what_to_do(web, visit, width, js):
+def test_empty_board_explains_the_next_step(web, visit, width, js):
     web.desk.create_project("NEW", "Nothing yet")
     page = visit("chidi", "/tasks?project=NEW", width=width, js=js)
     expect(page.get_by_role("heading", name="Nothing to do in NEW")).to_be_visible()
@@ -117,7 +117,7 @@ def test_a_list_is_filtered_searched_and_paged(web, visit, width, js):
 
 
 @ways
-def test_a_task_is_written_down(web, visit, width, js):
+def test_new_task_form(web, visit, width, js):
     page = visit("chidi", "/tasks", width=width, js=js)
     page.get_by_role("link", name="New task").click()
     page.get_by_label("What is to be done?").fill("Paint the <shed>")
@@ -138,7 +138,7 @@ def test_a_task_is_written_down(web, visit, width, js):
 
 
 @ways
-def test_a_task_says_everything(web, visit, width, js):
+def test_task_page_shows_all_facts(web, visit, width, js):
     page = visit("ana", "/tasks/API-5", width=width, js=js)
     expect(page.locator(".waits")).to_contain_text("JWT or server sessions for the login?")
     expect(page.locator("#questions")).to_contain_text("Web now, mobile in autumn. No third parties.")
@@ -192,7 +192,7 @@ def test_ending_a_task_asks_first(web, visit, width, js):
 
 
 @ways
-def test_ending_a_task_tells_what_it_moves(web, visit, width, js):
+def test_ending_a_task_reports_follow_ups(web, visit, width, js):
     ana = web.as_("human:ana")
     first, other = ana.create("First")["key"], ana.create("Other")["key"]
     freed, asked = ana.create("Freed", depends_on=[first])["key"], ana.create("Asked", depends_on=[other])["key"]
@@ -206,7 +206,7 @@ def test_ending_a_task_tells_what_it_moves(web, visit, width, js):
 
 
 @ways
-def test_an_answer_that_ends_a_task_tells_what_that_moves(web, visit, width, js):
+def test_answer_that_ends_a_task_reports_follow_ups(web, visit, width, js):
     ana = web.as_("human:ana")
     key = ana.create("Theme")["key"]
     freed = ana.create("Freed", depends_on=[key])["key"]
@@ -217,7 +217,7 @@ def test_an_answer_that_ends_a_task_tells_what_that_moves(web, visit, width, js)
 
 
 @ways
-def test_work_is_sent_back_with_words(web, visit, width, js):
+def test_work_is_sent_back_with_a_reason(web, visit, width, js):
     page = visit("ben", "/tasks/WEB-4", width=width, js=js)
     page.locator(f"main a[href*='{web.q['finished']}']").first.click()
     add_words(page, "Softer words.")
@@ -226,7 +226,7 @@ def test_work_is_sent_back_with_words(web, visit, width, js):
     assert web.desk.show("WEB-4")["state"] == "ready" and "Softer words." in str(web.desk.show("WEB-4"))
 
 
-def test_a_viewer_only_looks(web):
+def test_viewer_gets_no_buttons(web):
     vera, before = Caller(web, "vera"), web.desk.show("API-1")
     for path in ("/tasks", "/tasks?view=list", "/tasks/API-1", "/tasks/WEB-4", "/activity", "/stats"):
         main = vera.text(path).partition("<main")[2]
@@ -245,7 +245,7 @@ def test_a_page_of_another_site_changes_nothing(web):
     assert web.desk.show("API-1")["state"] == "human"
 
 
-def test_whatever_is_written_is_text(web, visit):
+def test_markup_in_a_task_is_shown_as_text(web, visit):
     made = nasty(web.as_("human:ana"))
     page = visit("ana")
     heard: list[str] = []
@@ -332,7 +332,7 @@ def test_a_log_is_followed_until_the_reader_scrolls(web, visit, width):
 
 
 @widths
-def test_a_task_changes_before_ones_eyes(web, visit, width):
+def test_task_page_is_updated_live(web, visit, width):
     page = live(visit("ana", "/tasks/API-5", width=width))
     page.get_by_role("textbox", name="Note").fill("A draft")
     web.as_("human:ben").answer(web.q["choice"], "jwt")
@@ -342,7 +342,7 @@ def test_a_task_changes_before_ones_eyes(web, visit, width):
 
 
 @widths
-def test_a_board_says_that_it_is_old_and_does_not_move(web, visit, width):
+def test_board_counts_changes_without_moving(web, visit, width):
     page = live(visit("ana", "/tasks", width=width))
     before = page.locator(".board").inner_text()
     web.as_("human:ben").answer(web.q["choice"], "jwt")
@@ -357,7 +357,7 @@ def test_a_board_says_that_it_is_old_and_does_not_move(web, visit, width):
 
 
 @widths
-def test_without_scripts_a_reload_shows_how_the_work_goes(web, visit, width):
+def test_reload_shows_progress_without_javascript(web, visit, width):
     agent = web.as_("agent:coder")
     key = web.desk.create("Talk a lot", project="API")["key"]
     claim = agent.claim(key, "coder")["claim"]

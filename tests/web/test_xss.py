@@ -1,4 +1,4 @@
-"""Everything an agent wrote is text: a corpus in every place that an agent can write to has no effect, anywhere."""
+"""Cross-site scripting: a corpus of harmful texts in every field that an agent can write has no effect on any page."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CORPUS = (
 )
 
 
-def test_the_corpus_has_no_effect(web, visit):
+def test_xss_corpus_has_no_effect(web, visit):
     every = " ".join(CORPUS)
     desk = web.desk
     key = desk.create(every[:300], description=every, project="API")["key"]
@@ -63,14 +63,14 @@ def test_the_corpus_has_no_effect(web, visit):
             page.locator("iframe, script:not([src^='/static/']), [onerror], [onload], [onfocus], [onmouseover]").count() == 0
         ), path
         assert page.locator("a[href^='javascript:']").count() == 0, path
-        if path.endswith(asked[0]):  # it is there, as text
+        if path.endswith(asked[0]):  # shown as text
             assert all("".join(x for x in bad if x.isprintable()) in page.inner_text(".claim .said") for bad in CORPUS[:6])
     page.goto(f"{web.url}/questions/{asked[1]}")
     page.locator(".opt input").nth(1).check()
     page.locator(".answer .say.go").click()
     expect(page.get_by_text("Sent.").first).to_be_visible()
     assert desk.show(asked[1])["response"]["value"] == "o1" and page.evaluate("window.hit") is None
-    # once it is history: an earlier round, what a person wrote, why it was taken back; and in a batch
+    # in closed questions: an earlier round, a person's answer, the reason of a withdrawal; and in a batch
     desk.answer(asked[3], every)
     desk.withdraw(asked[0], every)
     for path in (f"/questions/{asked[2]}", f"/questions/{asked[3]}", f"/questions/{asked[0]}"):
@@ -81,7 +81,7 @@ def test_the_corpus_has_no_effect(web, visit):
     page.get_by_role("button", name="Preview").click()
     expect(page.get_by_role("heading", name=re.compile("Answer one"))).to_be_visible()
     assert page.evaluate("window.hit") is None
-    # and as it happens: in a toast and in a sheet
+    # live: in a toast and in a sheet
     page.goto(f"{web.url}/inbox")
     expect(page.locator("html")).to_have_attribute("data-live", "live")
     page.get_by_placeholder("Search").focus()
@@ -96,8 +96,8 @@ def shown(text: str, route: Any) -> None:
 
 
 def test_other_sites_have_no_effect(web, visit):
-    """A form on a page of somebody else, sent by a browser that is signed in here: also from another port of this machine,
-    which is the same site to a browser. Nor can this page be put into theirs."""
+    """A cross-origin form in a browser that is signed in here, also from another port of this host (the same site to a browser), is
+    refused. Framing the page is refused too."""
     q = web.q["permission"]
     page = visit("ana")
     for evil in ("http://evil.example", "http://127.0.0.1:9"):

@@ -1,4 +1,4 @@
-"""Pictures of tasks, activity, statistics and settings, for `make screenshots`: of the demo's desk, and of an empty one."""
+"""Screenshots of tasks, activity, statistics and settings for `make screenshots`: of the demo's desk and of an empty one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def nothing(web: Web) -> dict[str, str]:
 
 
 def token(page: Page) -> None:
-    """What is shown once, and a menu that is open."""
+    """A new token, which is shown once."""
     page.locator("#t-name").fill("laptop")
     page.get_by_role("button", name="Create token").click()
 
@@ -58,7 +58,7 @@ def member(page: Page) -> None:
     page.locator("#members .menu > summary").nth(1).click()
 
 
-#: What somebody did on a page before the picture was taken.
+#: States of pages: name -> page, and the action that leads there.
 DEEDS: dict[str, tuple[str, Callable[[Page], None]]] = {
     "settings-token": ("settings", token),
     "task-moves": ("task-prices", moves),

@@ -67,18 +67,19 @@ class Desk:
         if row is None:
             raise NotFound(f"There is no workspace {workspace}", hint="Make one with: turn init")
         self.workspace: int = row[0]
+        self._claim_secret = ""
         self.credentials = Credentials(store, self.workspace, self.now)
         self.feed = EventFeed(store, self.workspace)
 
-    def as_(self, who: Who) -> Desk:
-        """The same desk for another actor."""
+    def as_(self, who: Who, claim_secret: str = "") -> Desk:
+        """The same desk for another actor. With `claim_secret` all its claims have that secret instead of random ones."""
         other = object.__new__(Desk)
-        other.__dict__.update(self.__dict__, who=who)
+        other.__dict__.update(self.__dict__, who=who, _claim_secret=claim_secret or self._claim_secret)
         return other
 
     def new_secret(self) -> str:
         """The secret of a new claim."""
-        return os.urandom(16).hex()
+        return self._claim_secret or os.urandom(16).hex()
 
     def now(self, database: int = 0) -> int:
         """The injected clock's time, else the database's, else this machine's."""

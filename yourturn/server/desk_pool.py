@@ -76,7 +76,7 @@ class DeskPool:
             with self.store.reading() as run:
                 row = run(self.store.query[f"workspace_of_{kind}"], {"hash": digest}).fetchone()
             if row is None:
-                raise NotKnown(f"The {_NOUNS[kind]} is not known here", hint=_HINTS[kind])
+                raise NotKnown(f"Unknown {_NOUNS[kind]}", hint=_HINTS[kind])
             if len(self._workspaces) > MAX_CACHED:
                 self._workspaces.clear()
             workspace = self._workspaces[digest] = str(row[0])
@@ -94,9 +94,7 @@ class DeskPool:
         """A client for one MCP session, and the secret of its claims. The secret is derived from token, session and actor, so
         any process can verify the session's claims and no other session can."""
         secret = hmac.new(token.encode(), f"{session} {client.who.name}".encode(), sha256).hexdigest()[:32]
-        desk = client.desk.as_(client.who)
-        desk.new_secret = lambda: secret  # type: ignore[method-assign]
-        return Client(desk), secret
+        return Client(client.desk.as_(client.who, claim_secret=secret)), secret
 
     async def run(self, function: Callable[..., T], *args: object, **named: object) -> T:
         """Runs the function in a thread. Cancelling the caller does not stop a function that has started."""
@@ -110,5 +108,5 @@ class DeskPool:
 def _call(function: Callable[..., T], args: tuple[object, ...], named: dict[str, object]) -> T:
     try:
         return function(*args, **named)
-    except StopIteration as error:  # before Python 3.12 a future cannot carry it, and the caller would wait for ever
+    except StopIteration as error:  # before Python 3.12 a future cannot raise it, and the caller would wait for ever
         raise RuntimeError("a handler ended with StopIteration") from error

@@ -28,6 +28,7 @@ from starlette.applications import Starlette
 from ..core.errors import Usage, YourturnError
 from .address import server_address
 from .app import create_app
+from .errors import log
 
 #: Seconds that requests in progress may take to finish at shutdown.
 GRACE = 10
@@ -73,7 +74,7 @@ class Server(uvicorn.Server):
         self.should_exit = True
 
 
-def tune_gc() -> None:
+def tune_interpreter() -> None:
     """Shortens thread switches, and excludes the objects of the start from garbage collection."""
     sys.setswitchinterval(SWITCH_INTERVAL)
     gc.collect()
@@ -102,7 +103,7 @@ def run(options: Options, on_ready: Callable[[str], None]) -> int:
     address = server_address(options.host, options.public_url, bool(options.tls_cert), options.allow)
     for file in (options.tls_cert, options.tls_key):
         if file and not os.access(file, os.R_OK):
-            raise Usage(f"{file} cannot be read")
+            raise Usage(f"Cannot read {file}")
     _check_tls(options)
     listener = listen(options.host, options.port)
     scheme = "https" if options.tls_cert else "http"
@@ -123,8 +124,10 @@ def _check_tls(options: Options) -> None:
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(options.tls_cert, options.tls_key)
     except OSError:
-        pair = f"{options.tls_cert} and {options.tls_key}"
-        raise Usage(f"{pair} are not a certificate and its key", hint="Both in PEM, the key without a password.") from None
+        raise Usage(
+            f"{options.tls_cert} and {options.tls_key} are not a certificate and its key",
+            hint="Use the PEM format, and a key without a password.",
+        ) from None
 
 
 def uvicorn_config(app: Starlette, grace: int = GRACE, **more: Any) -> uvicorn.Config:
@@ -146,7 +149,7 @@ def serve(options: Options, listener: socket.socket, on_started: Callable[[], No
     logging.getLogger("mcp").setLevel(logging.WARNING)
 
     def started() -> None:
-        tune_gc()
+        tune_interpreter()
         on_started()
 
     server = Server(config, app, started)
@@ -171,7 +174,7 @@ def supervise(options: Options, listener: socket.socket, on_ready: Callable[[], 
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, stop)
     read_end, write_end = os.pipe()  # each worker writes a byte when it accepts requests
-    starting, failures = options.workers, 0
+    starting, failures = options.workers, 0  # workers that do not accept requests yet; workers that died before all did
     try:
         for _ in range(options.workers):
             _fork_worker(options, listener, write_end, workers)
@@ -233,7 +236,7 @@ def _fork_worker(options: Options, listener: socket.socket, write_end: int, work
         threading.Thread(target=_exit_with_parent, args=(parent,), daemon=True).start()
         code = serve(options, listener, lambda: _write_byte(write_end))
     except BaseException as error:
-        logging.getLogger("yourturn.http").critical("a process of the server ends: %s", error)
+        log.critical("worker process exits: %s", error)
     finally:
         os._exit(code)
 

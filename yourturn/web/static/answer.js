@@ -1,31 +1,31 @@
-// Sending an answer without leaving the page. Without this module the same forms are sent the plain way.
-import { $, $$, counts, say, toast } from "./dom.js";
-import { begun, held, save } from "./drafts.js";
-import { attempt, choosing, drop, put, queued, settled } from "./outbox.js";
-import { echo, gone, in_words, off, over, refresh, remember, shut, wake, wrong } from "./article.js";
-import { change, draw } from "./unsent.js";
-import { copied } from "./time.js";
+// Sends an answer without leaving the page. Without this module the browser sends the same forms.
+import { $, $$, updateCounts, announce, toast } from "./dom.js";
+import { hasDraft, formContents, saveDraft } from "./drafts.js";
+import { attempt, rememberLate, drop, put, queued, settled } from "./outbox.js";
+import { updateSendButton, questionClosed, answerText, setDisabled, closeRow, reloadForm, rememberClosed, closeForm, activate, showError } from "./article.js";
+import { change, drawUnsent } from "./unsent.js";
+import { isCopy } from "./time.js";
 
-function sending(form, by, on) {
-  for (const button of $$("button[type=submit]", form)) off(button, on);
+function setSending(form, by, on) {
+  for (const button of $$("button[type=submit]", form)) setDisabled(button, on);
   const label = by && ($("[data-echo]", by) ?? $("b", by));
   if (!label) return;
   if (on) { by.setAttribute("aria-busy", "true"); by.was = [...label.childNodes]; label.replaceChildren("Sending…"); }
-  else { by.removeAttribute("aria-busy"); label.replaceChildren(...by.was); echo(form); }
+  else { by.removeAttribute("aria-busy"); label.replaceChildren(...by.was); updateSendButton(form); }
 }
 
-addEventListener("submit", (e) => {
-  const form = e.target, button = e.submitter;
-  if (button?.getAttribute("aria-disabled") === "true") { e.preventDefault(); return; }
-  if (!form.dataset.answer) { if (form.dataset.closed) e.preventDefault(); else if (form.dataset.q) choosing(form.dataset.q); return; }
-  e.preventDefault();
+addEventListener("submit", (event) => {
+  const form = event.target, button = event.submitter;
+  if (button?.getAttribute("aria-disabled") === "true") { event.preventDefault(); return; }
+  if (!form.dataset.answer) { if (form.dataset.closed) event.preventDefault(); else if (form.dataset.q) rememberLate(form.dataset.q); return; }
+  event.preventDefault();
   if (queued(form.dataset.answer)) return;
   const why = button?.dataset.why, text = $("[name=text]", form);
   if (why && text && !text.value.trim()) {
     text.closest("details")?.setAttribute("open", "");
     text.placeholder = why;
     text.focus();
-    wrong(form, why);
+    showError(form, why);
     return;
   }
   send(form, button ?? $("button[type=submit]", form));
@@ -36,67 +36,67 @@ async function send(form, by) {
   const body = new URLSearchParams(new FormData(form, by)), row = $(`.row[data-id="${id}"]`);
   body.delete("csrf");
   const title = form.dataset.title ?? $(".h1", form)?.textContent ?? (row && $("h3", row).textContent) ?? id;
-  const item = { id, url, body: body.toString(), key: body.get("key"), words: in_words(form, by), title, draft: held(form) };
-  // Asked now: the news that it is answered may be here before the answer to this, and take the form away.
+  const item = { id, url, body: body.toString(), key: body.get("key"), words: answerText(form, by), title, draft: formContents(form) };
+  // Read now: the event about the answer may arrive before the reply and replace the form.
   const place = { form, dialog: form.closest("dialog"), pane: form.closest(".pane"), inRow: form.closest(".row") };
-  wrong(form, "");
-  sending(form, by, true);
+  showError(form, "");
+  setSending(form, by, true);
   put(item);
-  const found = await attempt(item);
-  sending(form, by, false);
-  if (!found) { if (queued(id)) { draw(); say($(".unsent .why", form)?.textContent ?? "Not sent yet, trying again."); } return; }
-  const { ok, status, data } = found;
+  const reply = await attempt(item);
+  setSending(form, by, false);
+  if (!reply) { if (queued(id)) { drawUnsent(); announce($(".unsent .why", form)?.textContent ?? "Not sent yet, trying again."); } return; }
+  const { ok, status, data } = reply;
   if (ok) { done(place, id, data); return; }
-  // Wherever the person is by now, they stay there.
-  if (data.late || !form.isConnected) { settled(item, found, form.isConnected && !place.dialog); return; }
-  save(form);
+  // The person may be on another question by now, and stays there.
+  if (data.late || !form.isConnected) { settled(item, reply, form.isConnected && !place.dialog); return; }
+  saveDraft(form);
   drop(id);
-  const told = data.error ?? {}, text = `${[told.message, told.hint].filter(Boolean).join(". ")}.`.replace(/\.\.$/, ".");
-  wrong(form, text);
-  say(text);
-  if (status === 404) shut(form, text);
-  if (status === 412) { const fresh = await refresh(form); if (fresh) wrong(fresh, text); }  // it acted on what the page showed, and that is old
+  const error = data.error ?? {}, text = `${[error.message, error.hint].filter(Boolean).join(". ")}.`.replace(/\.\.$/, ".");
+  showError(form, text);
+  announce(text);
+  if (status === 404) closeForm(form, text);
+  if (status === 412) { const fresh = await reloadForm(form); if (fresh) showError(fresh, text); }  // the task has changed since the page was drawn
 }
 
 async function done({ form, dialog, pane, inRow }, id, data) {
-  counts({ mine: data.waiting });
+  updateCounts({ mine: data.waiting });
   const row = $(`.list .row[data-id="${id}"]`), result = data.result ?? data.sent, sent = `Sent. ${data.sent}`;
-  remember(id, result);
-  if (row) over(row, result);
-  say(data.next ? `${sent} Next: ${data.next}` : sent);
+  rememberClosed(id, result);
+  if (row) closeRow(row, result);
+  announce(data.next ? `${sent} Next: ${data.next}` : sent);
   if (dialog) { dialog.close(); toast(sent); return; }
   if (pane) {
-    if (!form.isConnected) { toast(sent); return; }  // another question is read there by now
-    shut(form, sent);
+    if (!form.isConnected) { toast(sent); return; }  // the pane shows another question by now
+    closeForm(form, sent);
     const next = data.next && $(`.row[data-id="${data.next}"] h3 a`);
     if (pane.contains(document.activeElement) || document.activeElement === document.body) next?.focus({ preventScroll: true });
-    await refresh(form, `&sent=1${data.also ?? ""}`);
+    await reloadForm(form, `&sent=1${data.also ?? ""}`);
     return;
   }
   if (!inRow && form.isConnected) location.assign((/^Q\d/.test(id) ? `/questions/${id}?sent=1` : `/inbox?sent=${id}`) + (data.also ?? ""));
 }
 
-// What was sent in the background, or came too late: its question is closed where it is shown.
+// An answer that was sent in the background, or came too late: closes its question wherever it is shown.
 addEventListener("yourturn:settled", ({ detail: { item: { id }, ok, data } }) => {
-  if (data.late) gone(id);
+  if (data.late) questionClosed(id);
   if (!ok) return;
-  counts({ mine: data.waiting });
+  updateCounts({ mine: data.waiting });
   const row = $(`.list .row[data-id="${id}"]`), result = data.result ?? data.sent;
-  remember(id, result);
-  if (row) over(row, result);
-  for (const form of $$(`form[data-q="${id}"]`)) { shut(form, `Sent. ${data.sent}`); refresh(form, `&sent=1${data.also ?? ""}`); }
+  rememberClosed(id, result);
+  if (row) closeRow(row, result);
+  for (const form of $$(`form[data-q="${id}"]`)) { closeForm(form, `Sent. ${data.sent}`); reloadForm(form, `&sent=1${data.also ?? ""}`); }
 });
 
-addEventListener("input", (e) => { const form = e.target.closest?.("form[data-q]"); if (form) { echo(form); wrong(form, ""); } });
-// To change what is queued is to take it back: what is shown is what will be sent.
-for (const sort of ["input", "change"]) addEventListener(sort, (e) => { const form = e.target.closest?.("form[data-q][data-answer]"); if (form && e.target !== form && queued(form.dataset.answer)) change(form, true); });
-addEventListener("click", async (e) => {
-  const copy = e.target.closest("[data-copy]");
-  if (copy) { try { await navigator.clipboard.writeText(copy.dataset.copy); say("Copied the digest"); } catch { /* it stands in the title */ } }
+addEventListener("input", (event) => { const form = event.target.closest?.("form[data-q]"); if (form) { updateSendButton(form); showError(form, ""); } });
+// Changing a queued answer takes it back, so that the form shows what will be sent.
+for (const type of ["input", "change"]) addEventListener(type, (event) => { const form = event.target.closest?.("form[data-q][data-answer]"); if (form && event.target !== form && queued(form.dataset.answer)) change(form, true); });
+addEventListener("click", async (event) => {
+  const copy = event.target.closest("[data-copy]");
+  if (copy) { try { await navigator.clipboard.writeText(copy.dataset.copy); announce("Copied the digest"); } catch { /* the title contains it too */ } }
 });
-addEventListener("keydown", (e) => {
-  if (e.key !== "Enter" || !(e.ctrlKey || e.metaKey)) return;
-  const form = e.target.closest?.("form[data-q]"), first = form && $("[data-key=a]", form);
-  if (first && (begun(form) || !form.dataset.answer)) form.requestSubmit(first);
+addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+  const form = event.target.closest?.("form[data-q]"), first = form && $("[data-key=a]", form);
+  if (first && (hasDraft(form) || !form.dataset.answer)) form.requestSubmit(first);
 });
-wake(document, copied);
+activate(document, isCopy);

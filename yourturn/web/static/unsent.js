@@ -1,138 +1,138 @@
-// What has not arrived yet, where it can be seen: at its question, in its row, in the outbox above the list, in a strip.
-import { $, $$, button, el, icon, part, say, shown, strip, toast, wide } from "./dom.js";
-import { again, discard, drop, flush, flying, hurry, items, strays } from "./outbox.js";
-import { fill, save } from "./drafts.js";
+// Draws the answers of the outbox: at the question, in its row, in a list above the inbox, and in a strip.
+import { $, $$, announce, button, el, fetchFragment, icon, isVisible, strip, toast, wide } from "./dom.js";
+import { openLatePage, discardStray, drop, flush, inFlight, retryNow, items, strayItems } from "./outbox.js";
+import { fillForm, saveDraft } from "./drafts.js";
 import { clock } from "./time.js";
 
 const SAVED = "Saved on this device. Sent when you are back.", TRYING = "Not sent yet, trying again.";
 const STRAY = "Not sent. It was for another desk, which was served at this address before.", PAST = "Not sent. This desk was restored from a backup since.";
-const door = () => el("a", { href: `/login?next=${encodeURIComponent(location.pathname)}` }, "Sign in");
+const loginLink = () => el("a", { href: `/login?next=${encodeURIComponent(location.pathname)}` }, "Sign in");
 const LABELS = { late: "Too late", stray: "Not sent" };
-const many = (n, one, more) => `${n} ${n === 1 ? one : more}`;
+const plural = (n, one, more) => `${n} ${n === 1 ? one : more}`;
 
-function state(item) {
+function statusText(item) {
   if (item.state === "late") return `Too late. ${item.told.lead} ${item.told.rest}${item.told.iso ? `, at ${clock(item.told.iso)}` : ""}.`;
   if (item.state === "stray") return item.restored ? PAST : STRAY;
   if (item.state === "refused") return `Not sent. ${item.told}`;
   if (!navigator.onLine) return SAVED;
-  if (item.why === "door") return "Not sent: you were signed out.";
-  return item.tries ? TRYING : "";  // nothing is wrong with one that is on its way for the first time
+  if (item.why === "login") return "Not sent: you were signed out.";
+  return item.tries ? TRYING : "";  // the first try is still running
 }
 function box(item) {
-  const told = state(item), at = $$(`form[data-q="${item.id}"]`).find(shown);
-  if (!told) return null;
-  const acts = item.state === "late" ? [button("What now?", () => again(item), "go"), button("Drop it", () => drop(item.id), "plain")]
-    : item.state === "stray" ? [...(item.restored ? [el("a", { className: "btn", href: `/questions/${item.id}` }, "Look at it")] : []), button("Drop it", () => discard(item), "plain")]
-    : [...(item.why === "door" ? [door()] : navigator.onLine && !item.state ? [button("Try now", hurry)] : []),
-      at ? button("Change", () => change(at)) : el("a", { className: "btn", href: `/questions/${item.id}` }, "Change"),
-      button(item.state ? "Drop it" : "Take back", () => take(item), "plain")];
-  const made = el("div", { className: "unsent", role: "status" }, el("p", { className: "why" }, told), el("p", { className: "what" }, item.words), el("div", { className: "acts" }, ...acts));
-  made.dataset.of = item.id;
-  made.dataset.says = `${told} ${item.words} ${acts.length}`;
-  return made;
+  const text = statusText(item), form = $$(`form[data-q="${item.id}"]`).find(isVisible);
+  if (!text) return null;
+  const acts = item.state === "late" ? [button("What now?", () => openLatePage(item), "go"), button("Drop it", () => drop(item.id), "plain")]
+    : item.state === "stray" ? [...(item.restored ? [el("a", { className: "btn", href: `/questions/${item.id}` }, "Look at it")] : []), button("Drop it", () => discardStray(item), "plain")]
+    : [...(item.why === "login" ? [loginLink()] : navigator.onLine && !item.state ? [button("Try now", retryNow)] : []),
+      form ? button("Change", () => change(form)) : el("a", { className: "btn", href: `/questions/${item.id}` }, "Change"),
+      button(item.state ? "Drop it" : "Take back", () => takeBack(item), "plain")];
+  const element = el("div", { className: "unsent", role: "status" }, el("p", { className: "why" }, text), el("p", { className: "what" }, item.words), el("div", { className: "acts" }, ...acts));
+  element.dataset.of = item.id;
+  element.dataset.says = `${text} ${item.words} ${acts.length}`;
+  return element;
 }
-function place(where, item) {
-  const old = $(":scope > .unsent", where), made = item && box(item);
-  if (old && made && old.dataset.says === made.dataset.says) return;
+function placeBox(where, item) {
+  const old = $(":scope > .unsent", where), element = item && box(item);
+  if (old && element && old.dataset.says === element.dataset.says) return;
   old?.remove();
-  if (made) where.append(made);
+  if (element) where.append(element);
 }
 
 // --- change, take back ---
 
-// Another key: what is sent then is another answer, not the same one again.
-function afresh(form) {
+// A new idempotency key: what is sent next is another answer.
+function renewKey(form) {
   const key = $("input[name=key]", form);
   if (key) key.value = `web-${crypto.getRandomValues(new Uint32Array(3)).join("-")}`;
 }
-// What was queued is what the form shows, and is not on its way any more.
+// Takes a queued answer back; the form still shows it.
 export function change(form, edited = false) {
   const item = drop(form.dataset.answer);
   if (!item) return;
-  afresh(form);
-  save(form);
+  renewKey(form);
+  saveDraft(form);
   if (!edited) ($$("[data-need], .opt input:checked, .say", form)[0])?.focus();
-  said(item, "is not sent. Send what you choose now.");
+  confirmTakenBack(item, "is not sent. Send what you choose now.");
 }
-function take(item) {
+function takeBack(item) {
   drop(item.id);
-  for (const form of $$(`form[data-answer="${item.id}"]`)) { afresh(form); form.reset(); if (form.dataset.q) { fill(form, null); save(form); form.dispatchEvent(new Event("change", { bubbles: true })); } }
-  said(item, "was taken back.");
+  for (const form of $$(`form[data-answer="${item.id}"]`)) { renewKey(form); form.reset(); if (form.dataset.q) { fillForm(form, null); saveDraft(form); form.dispatchEvent(new Event("change", { bubbles: true })); } }
+  confirmTakenBack(item, "was taken back.");
 }
-function said(item, words) {
+function confirmTakenBack(item, words) {
   const what = item.words.split("\n")[0].slice(0, 60);
-  tell_all(`${what} ${item.left ? "is taken back, unless it had arrived. Looking…" : words}`);
-  if (item.left) look(item.id, what);
+  announceAndToast(`${what} ${item.left ? "is taken back, unless it had arrived. Looking…" : words}`);
+  if (item.left) checkArrived(item.id, what);
 }
-// A request that has left cannot be called back: what is known is said, and no more.
-async function look(id, what) {
-  const found = await part(`/questions/${id}?as=row`).catch(() => null), closed = found && $(".result", found)?.textContent;
-  tell_all(closed ? `${id} is closed: ${closed}` : found ? `${what} has not arrived so far. If it still does, this page says so.` : `Whether ${what} has arrived is not known. This page says it when it is live again.`);
+// A request that was sent cannot be called back: reports only what is known.
+async function checkArrived(id, what) {
+  const fragment = await fetchFragment(`/questions/${id}?as=row`).catch(() => null), closed = fragment && $(".result", fragment)?.textContent;
+  announceAndToast(closed ? `${id} is closed: ${closed}` : fragment ? `${what} has not arrived so far. If it still does, this page shows it.` : `It is not known yet if ${what} has arrived. This page shows it when it is live again.`);
   dispatchEvent(new CustomEvent("yourturn:taken", { detail: id }));
 }
-function tell_all(told) { toast(told); say(told); }
+function announceAndToast(text) { toast(text); announce(text); }
 
 // --- everywhere at once ---
 
-// Of a closed question its result is told. What was tried to say to it is asked about again at once, and is told when it was too late.
-const is_open = (form) => $(".answer", form) && !form.dataset.closed;
+// A closed question shows its result; an answer to it is sent at once, and shown if it was too late.
+const isOpen = (form) => $(".answer", form) && !form.dataset.closed;
 
-export function draw() {
+export function drawUnsent() {
   const waiting = items(), seen = new Set();
   for (const form of $$("form[data-q]")) {
-    const item = waiting.find((one) => one.id === form.dataset.q), bar = $(".answer", form) ?? $(".q-top", form);
-    if (item?.draft && !form.hasAttribute("data-unsent") && !flying.has(item.id)) { fill(form, item.draft); form.dispatchEvent(new Event("yourturn:filled", { bubbles: true })); }
-    place(bar, item && (item.state || is_open(form)) ? item : null);
+    const item = waiting.find((item) => item.id === form.dataset.q), bar = $(".answer", form) ?? $(".q-top", form);
+    if (item?.draft && !form.hasAttribute("data-unsent") && !inFlight.has(item.id)) { fillForm(form, item.draft); form.dispatchEvent(new Event("yourturn:filled", { bubbles: true })); }
+    placeBox(bar, item && (item.state || isOpen(form)) ? item : null);
     form.toggleAttribute("data-unsent", Boolean($(":scope > .unsent", bar)));
-    if (item && shown(form)) seen.add(item.id);
+    if (item && isVisible(form)) seen.add(item.id);
   }
   for (const row of $$(".list .row[data-id]")) {
-    const item = waiting.find((one) => one.id === row.dataset.id);
-    place(row, item && !seen.has(item.id) && (item.state || !row.classList.contains("over")) ? item : null);
+    const item = waiting.find((item) => item.id === row.dataset.id);
+    placeBox(row, item && !seen.has(item.id) && (item.state || !row.classList.contains("over")) ? item : null);
     row.classList.toggle("queued", Boolean($(":scope > .unsent", row)));
     if (item) seen.add(item.id);
   }
-  const others = strays();
-  outbox([...waiting.filter((item) => !seen.has(item.id) && state(item)), ...others]);
-  tell([...waiting, ...others]);
+  const others = strayItems();
+  drawOutbox([...waiting.filter((item) => !seen.has(item.id) && statusText(item)), ...others]);
+  drawStrips([...waiting, ...others]);
 }
 
-// Above the list: what belongs to no row that is shown.
-function outbox(left) {
+// Above the list: answers to questions that the page does not show.
+function drawOutbox(left) {
   const list = $(".list"), head = list && $(".list-head", list);
   if (!head) return;
-  const old = $("[data-outbox]", list), says = left.map((item) => item.id + item.key + state(item)).join();
+  const old = $("[data-outbox]", list), says = left.map((item) => item.id + item.key + statusText(item)).join();
   if (old?.dataset.says === says) return;
   old?.remove();
   if (!left.length) return;
-  const rows = el("ul"), made = el("section", { className: "outbox", "aria-label": "Outbox" }, el("h2", { className: "group" }, "Outbox ", el("span", {}, "answers that have not arrived")), rows);
+  const rows = el("ul"), element = el("section", { className: "outbox", "aria-label": "Outbox" }, el("h2", { className: "group" }, "Outbox ", el("span", {}, "answers that have not arrived")), rows);
   for (const item of left) {
     const row = el("li", { className: "row" }, el("span", { className: "kind" }, icon("clock")), el("div", { className: "body" }, el("h3", {}, item.state === "stray" ? item.title : el("a", { href: `/questions/${item.id}` }, item.title)), el("p", { className: "meta" }, el("b", {}, LABELS[item.state] ?? "Queued"), el("span", { className: "nb" }, item.id))));
     row.append(box(item));
     rows.append(row);
   }
-  made.dataset.outbox = "";
-  made.dataset.says = says;
-  head.after(made);
+  element.dataset.outbox = "";
+  element.dataset.says = says;
+  head.after(element);
 }
 
-function tell(waiting) {
-  const late = waiting.filter((item) => item.state && !$$(`form[data-q="${item.id}"] .unsent, [data-late="${item.id}"]`).some(shown)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
-  const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$$(`.unsent[data-of="${item.id}"]`).some(shown)).length;
-  const saved = n ? ` ${many(n, "answer waits", "answers wait")} on this device and ${n === 1 ? "is" : "are"} sent when you are back.` : " What you answer is kept on this device and sent when you are back.";
+function drawStrips(waiting) {
+  const late = waiting.filter((item) => item.state && !$$(`form[data-q="${item.id}"] .unsent, [data-late="${item.id}"]`).some(isVisible)).length, open = waiting.filter((item) => !item.state && (item.tries || !navigator.onLine));
+  const { live, since } = document.documentElement.dataset, n = open.length, elsewhere = open.filter((item) => !$$(`.unsent[data-of="${item.id}"]`).some(isVisible)).length;
+  const saved = n ? ` ${plural(n, "answer waits", "answers wait")} on this device and ${n === 1 ? "is" : "are"} sent when you are back.` : " What you answer is kept on this device and sent when you are back.";
   if (!navigator.onLine) strip("net", `Offline.${saved}`);
-  else if (open.some((item) => item.why === "door")) strip("net", "You were signed out. What waits on this device is sent when you are back.", door());
-  else if (live === "lost" && since) strip("net", `Not live since ${since}, trying again.${n ? ` ${many(n, "answer waits", "answers wait")} on this device.` : ""}`, button("Try now", () => { hurry(); dispatchEvent(new Event("yourturn:connect")); }));
-  else if (elsewhere) strip("net", `${many(elsewhere, "answer is", "answers are")} not sent yet, trying again.`, button("Try now", hurry));
+  else if (open.some((item) => item.why === "login")) strip("net", "You were signed out. What waits on this device is sent when you are back.", loginLink());
+  else if (live === "lost" && since) strip("net", `Not live since ${since}, trying again.${n ? ` ${plural(n, "answer waits", "answers wait")} on this device.` : ""}`, button("Try now", () => { retryNow(); dispatchEvent(new Event("yourturn:connect")); }));
+  else if (elsewhere) strip("net", `${plural(elsewhere, "answer is", "answers are")} not sent yet, trying again.`, button("Try now", retryNow));
   else strip("net");
-  if (late) strip("late", `${many(late, "answer", "answers")} could not be sent.`, location.pathname === "/inbox" ? button("Look", () => $(".unsent")?.scrollIntoView({ block: "center" })) : el("a", { href: "/inbox" }, "Look")); else strip("late");
+  if (late) strip("late", `${plural(late, "answer", "answers")} could not be sent.`, location.pathname === "/inbox" ? button("Look", () => $(".unsent")?.scrollIntoView({ block: "center" })) : el("a", { href: "/inbox" }, "Look")); else strip("late");
 }
 
-for (const sort of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(sort, draw);
-wide.addEventListener("change", draw);
+for (const type of ["yourturn:outbox", "yourturn:live", "online", "offline"]) addEventListener(type, drawUnsent);
+wide.addEventListener("change", drawUnsent);
 addEventListener("yourturn:settled", ({ detail: { item, ok, data, seen } }) => {
   const words = ok ? `Sent ${item.id}. ${data.sent}` : data.late ? `${item.id} came too late. ${data.late.lead} ${data.late.rest}${data.late.iso ? `, at ${clock(data.late.iso)}` : ""}.` : `${item.id} was not sent. ${data.error?.message ?? ""}`;
-  if (!seen) toast(words, data.late ? button("What now?", () => again(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
-  say(words);
+  if (!seen) toast(words, data.late ? button("What now?", () => openLatePage(item), "go") : el("a", { className: "btn go", href: `/questions/${item.id}` }, "Look"));
+  announce(words);
 });
 flush();

@@ -1,81 +1,82 @@
-// Pages about work: what changed is said, never moved under the finger; a log is followed until somebody scrolls.
-import { $, $$, part, say } from "./dom.js";
-import { clocks } from "./time.js";
+// Live updates of tasks, board and activity: changes are counted, not applied under the pointer; a log scrolls along until the reader
+// scrolls up. And the settings page.
+import { $, $$, fetchFragment, announce } from "./dom.js";
+import { formatTimes } from "./time.js";
 
-// --- board, list, activity: what is old says so ---
+// --- board, list, activity: a button that counts changes ---
 
 const pill = $("[data-stale]"), feed = $("[data-activity]");
 let changes = 0;
 pill?.addEventListener("click", () => location.reload());
-function stale() {
+function countChange() {
   changes += 1;
   pill.hidden = false;
   pill.textContent = changes === 1 ? "1 change. Show it" : `${changes} changes. Show them`;
 }
-function fits(key) {
+function matchesFilter(key) {
   if (!feed) return true;
   const { project, task } = feed.dataset;
   return (!task || task.toUpperCase() === key) && (!project || key.startsWith(`${project}-`));
 }
 
-// --- a task: its parts are drawn again, except where somebody is ---
+// --- a task: redraws its parts, except the one with the focus ---
 
 const page = $("[data-task].cols"), log = $("[data-log]");
-let drawing = 0;
-async function redraw() {
-  drawing = 0;
-  const found = await part(location.pathname).catch(() => null);
-  if (!found) return;
+let redrawTimer = 0;
+async function redrawTask() {
+  redrawTimer = 0;
+  const fragment = await fetchFragment(location.pathname).catch(() => null);
+  if (!fragment) return;
   for (const old of $$("[data-part]")) {
-    const fresh = $(`[data-part="${old.dataset.part}"]`, found);
+    const fresh = $(`[data-part="${old.dataset.part}"]`, fragment);
     if (!fresh || old.contains(document.activeElement) || $("details[open]", old) || old.innerHTML === fresh.innerHTML) continue;
     old.replaceChildren(...fresh.childNodes);
-    clocks(old);
+    formatTimes(old);
   }
-  const now = $(".cols", found);
+  const now = $(".cols", fragment);
   if (now) page.toggleAttribute("data-working", now.hasAttribute("data-working"));
-  follow();
+  followLog();
 }
 
-let following = 0, reading = false;
-const below = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-async function follow() {
-  clearTimeout(following);
-  if (!log || reading) return;
+let followTimer = 0, loading = false;
+const atBottom = () => log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+async function followLog() {
+  clearTimeout(followTimer);
+  if (!log || loading) return;
   if (document.visibilityState === "visible") {
-    reading = true;
+    loading = true;
     const seen = $("[data-seen]", log)?.dataset.seen ?? "";
-    const found = await part(`${log.dataset.log}?seen=${seen}`).catch(() => null);
-    reading = false;
-    if (found?.childElementCount) {
-      const stay = !below(), top = log.scrollTop, first = log.hidden;
+    const fragment = await fetchFragment(`${log.dataset.log}?seen=${seen}`).catch(() => null);
+    loading = false;
+    if (fragment?.childElementCount) {
+      const stay = !atBottom(), top = log.scrollTop, first = log.hidden;
       log.hidden = false;
       $("[data-nolog]").hidden = true;
-      log.replaceChildren(found);
-      clocks(log);
+      log.replaceChildren(fragment);
+      formatTimes(log);
       log.scrollTop = stay && !first ? top : log.scrollHeight;
     }
   }
   const works = page.hasAttribute("data-working");
   const mark = $("[data-following]");
   if (mark) mark.hidden = !works || document.documentElement.dataset.live === "lost";
-  if (works) following = setTimeout(follow, 2000);
+  if (works) followTimer = setTimeout(followLog, 2000);
 }
 
 if (log) {
   log.scrollTop = log.scrollHeight;
-  follow();
-  document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") follow(); });
+  followLog();
+  document.addEventListener("visibilitychange", () => { if (document.visibilityState === "visible") followLog(); });
 }
 
-addEventListener("yourturn:back", () => { if (page) redraw(); });
+addEventListener("yourturn:back", () => { if (page) redrawTask(); });
 addEventListener("yourturn:event", ({ detail: { data } }) => {
   const key = data.jobId ?? "";
-  if (page && key === page.dataset.task) { clearTimeout(drawing); drawing = setTimeout(redraw, 150); }
-  if (pill && fits(key)) stale();
+  if (page && key === page.dataset.task) { clearTimeout(redrawTimer); redrawTimer = setTimeout(redrawTask, 150); }
+  if (pill && matchesFilter(key)) countChange();
 });
 
-// --- lanes fold on a phone, and the one that needs you is open ---
+// --- lanes fold on a phone, except the one of people ---
 
 const narrow = matchMedia("(max-width: 47.99rem)");
 function fold() { for (const lane of $$("details.lane")) lane.open = !narrow.matches || lane.dataset.lane === "human"; }
@@ -85,26 +86,26 @@ if ($("[data-board]")) { fold(); narrow.addEventListener("change", fold); }
 
 const allow = $("[data-permission]");
 if (allow && globalThis.Notification) {
-  const tell = () => {
+  const showPermission = () => {
     const now = Notification.permission;
     $(".w", allow).textContent = { granted: "Allowed on this device.", denied: "Your browser refuses them for this site. Its own settings can change that.", default: "Not allowed on this device yet." }[now];
     $("[data-allow]", allow).hidden = now !== "default";
   };
   allow.hidden = false;
-  tell();
-  $("[data-allow]", allow).addEventListener("click", async () => { await Notification.requestPermission(); tell(); });
+  showPermission();
+  $("[data-allow]", allow).addEventListener("click", async () => { await Notification.requestPermission(); showPermission(); });
 }
 for (const button of $$(".secret [data-copy]")) {
   if (!navigator.clipboard) continue;
   button.hidden = false;
-  button.addEventListener("click", async () => { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "Copied"; say("Copied"); });
+  button.addEventListener("click", async () => { await navigator.clipboard.writeText(button.dataset.copy); button.textContent = "Copied"; announce("Copied"); });
 }
 
-// --- the part of a page that was gone to ---
+// --- the current section in the navigation of a page ---
 
 const links = $$(".subnav a[href^='#']");
-function here() {
-  const at = links.find((link) => link.hash === location.hash) ?? links[0];
-  for (const link of links) if (link === at) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
+function markCurrent() {
+  const current = links.find((link) => link.hash === location.hash) ?? links[0];
+  for (const link of links) if (link === current) link.setAttribute("aria-current", "true"); else link.removeAttribute("aria-current");
 }
-if (links.length) { here(); addEventListener("hashchange", here); }
+if (links.length) { markCurrent(); addEventListener("hashchange", markCurrent); }
