@@ -19,7 +19,7 @@ from yourturn.config import connect
 from yourturn.core import permissions
 from yourturn.core.errors import KeyReused, MaybeDone, TooMany
 
-CHANGES = [name for name in methods() if not permissions.looks(name)]
+CHANGES = [name for name in methods() if not permissions.reads(name)]
 
 
 # --- every verb of the command ------------------------------------------------------------------------------------------

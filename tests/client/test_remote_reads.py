@@ -34,7 +34,7 @@ from yourturn.db.dump import TABLES
 def test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice():
     """One table says which methods look; there is no list beside it that could forget one."""
     for name in methods():
-        sorts = [permissions.looks(name), bool(key_name(getattr(Client, name))), name in permissions.SAME_TWICE, name == "write_output"]
+        sorts = [permissions.reads(name), bool(key_name(getattr(Client, name))), name in permissions.SAME_TWICE, name == "write_output"]
         assert sorts.count(True) == 1, f"{name}: looks, key, same twice, at most once: {sorts}"
 
 
@@ -52,7 +52,7 @@ def test_methods_that_look_change_nothing(site):
 
     before, called = rows(), []
     for name in methods():
-        if permissions.looks(name):
+        if permissions.reads(name):
             wanted = inspect.signature(getattr(Client, name)).parameters.values()
             args = [given[p.name] for p in wanted if p.name in given and p.default is p.empty]
             getattr(site.desk, name)(*args)

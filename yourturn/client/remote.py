@@ -133,7 +133,7 @@ def _is_repeatable(method: str) -> bool:
     """True if the method only reads, or changes nothing more the second time."""
     from ..core import permissions
 
-    return bool(method) and (permissions.looks(method) or method in permissions.SAME_TWICE)
+    return bool(method) and (permissions.reads(method) or method in permissions.SAME_TWICE)
 
 
 def _maybe_done(error: YourturnError, key: str | None) -> MaybeDone:

@@ -36,8 +36,8 @@ SIGNALS = {"continue": True, "done": True, "stop": False}
 
 def signalled(word: Any) -> bool | None:
     """The verdict of a signal: CONTINUE, DONE, STOP, or a verdict word."""
-    known = SIGNALS.get(str(word).strip().lower())
-    return verdict_of(word) if known is None else known
+    verdict = SIGNALS.get(str(word).strip().lower())
+    return verdict_of(word) if verdict is None else verdict
 
 
 def allowed(no: bool = True) -> str:

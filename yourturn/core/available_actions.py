@@ -11,7 +11,7 @@ from .rules import TRANSITIONS
 #: The roles that the rules treat as a person.
 _PEOPLE = frozenset({"human", "admin"})
 #: Verbs about a question: pages show their own buttons for them.
-_TO_QUESTIONS = frozenset({"answer", "withdraw", "assign"})
+_ANSWERING = frozenset({"answer", "withdraw", "assign"})
 
 
 def restarts(case: Case, question: Question, who: Who, now: int) -> bool:
@@ -20,23 +20,23 @@ def restarts(case: Case, question: Question, who: Who, now: int) -> bool:
     assert task is not None
     late = say("answer", who, task=task.id, question_id=question.id, text="late", restart=True)
     try:
-        found = decide(case._replace(questions=(*case.questions, question)), late, now)
+        decision = decide(case._replace(questions=(*case.questions, question)), late, now)
     except YourturnError:
         return False
-    return found.task.state != task.state
+    return decision.task.state != task.state
 
 
 def moves(case: Case, who: Who, now: int) -> list[str]:
     """Verbs without required arguments that would move the task, in the order of the rules."""
     task = case.task
     assert task is not None
-    found = []
+    verbs = []
     for (state, verb), rule in TRANSITIONS.items():
-        if state != task.state or not rule.who & _PEOPLE or rule.to == (state,) or verb in _TO_QUESTIONS or VERBS[verb].required:
+        if state != task.state or not rule.who & _PEOPLE or rule.to == (state,) or verb in _ANSWERING or VERBS[verb].required:
             continue
         try:
             decide(case, say(verb, who, task=task.id), now)
         except YourturnError:
             continue
-        found.append(verb)
-    return found
+        verbs.append(verb)
+    return verbs

@@ -11,14 +11,14 @@ from typing import Any
 
 from .errors import Invalid
 
-#: Maximum nesting of a value from outside.
+#: Maximum nesting of a value.
 DEPTH = 32
-#: Maximum digits of an integer.
+#: Maximum bits of an integer.
 BITS = 1024
 
 
 def check(value: Any, what: str = "value", depth: int = 0) -> Any:
-    """Refuse what JSON cannot say exactly: NaN, infinities, lone surrogates, NUL, keys that are not text."""
+    """Refuse values that JSON cannot represent exactly: NaN, infinities, lone surrogates, NUL, keys that are not text."""
     if type(value) is str:
         return clean(value, what)
     if depth > DEPTH:
@@ -39,7 +39,7 @@ def check(value: Any, what: str = "value", depth: int = 0) -> Any:
         return [check(item, what, depth + 1) for item in value]
     if isinstance(value, dict):
         return {_key(k, what): check(v, what, depth + 1) for k, v in value.items()}
-    raise Invalid(f"{what} holds something that JSON cannot say", reason=type(value).__name__)
+    raise Invalid(f"{what} contains a value that JSON cannot represent", reason=type(value).__name__)
 
 
 def _key(key: Any, what: str) -> str:
@@ -72,35 +72,36 @@ def loads(text: str, what: str = "value") -> Any:
     """Strict: duplicate keys, NaN and the like are refused."""
     try:
         return check(_DECODER.decode(text), what)
-    except _Odd as odd:
-        raise Invalid(f"{what} {odd}", reason=odd.reason) from None
-    except (ValueError, RecursionError) as trouble:
-        raise Invalid(f"{what} is not JSON", reason=str(trouble)) from None
+    except _NotStrict as error:
+        raise Invalid(f"{what} {error}", reason=error.reason) from None
+    except (ValueError, RecursionError) as error:
+        raise Invalid(f"{what} is not JSON", reason=str(error)) from None
 
 
-class _Odd(Exception):
-    """A value in a JSON-compatible form."""
+class _NotStrict(Exception):
+    """JSON that strict parsing refuses."""
 
-    def __init__(self, words: str, reason: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
         self.reason = reason
 
 
 def _pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
     out = dict(items)
     if len(out) != len(items):
-        raise _Odd("names a key twice")
+        raise _NotStrict("names a key twice")
     return out
 
 
 def _constant(word: str) -> Any:
-    raise _Odd(f"contains {word}", "JSON has no such number")
+    raise _NotStrict(f"contains {word}", "JSON has no such number")
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_pairs, parse_constant=_constant)
 
 
 def _sha256(data: bytes) -> Any:
+    """Replaces itself on first use."""
     global _sha256
     from hashlib import sha256 as _sha256
 

@@ -1,7 +1,7 @@
 """All errors of Yourturn.
 
 One class serves the command line, HTTP and MCP: it knows its code (for programs), its exit code, its HTTP status, and
-what to say next. A message names the thing and its state; `reason` says why; `hint` says what to type instead.
+and a hint. A message names the thing and its state; `reason` says why; `hint` says what to type instead.
 """
 
 from __future__ import annotations
@@ -166,10 +166,10 @@ class GitTrouble(YourturnError):
 
 def every_error() -> list[type[YourturnError]]:
     """All classes, for the docs and the tests."""
-    found: list[type[YourturnError]] = []
+    classes: list[type[YourturnError]] = []
     todo: list[type[YourturnError]] = [YourturnError]
     while todo:
         cls = todo.pop(0)
-        found.append(cls)
+        classes.append(cls)
         todo.extend(cls.__subclasses__())
-    return found
+    return classes

@@ -11,7 +11,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 
 def snake(name: str) -> str:
     """snake_case for both questionContext and question_context."""
-    return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
+    return name if name.islower() else _CAMEL.sub(lambda letter: f"_{letter[0].lower()}", name)
 
 
 def label(name: str) -> str:
@@ -20,7 +20,7 @@ def label(name: str) -> str:
     return words[:1].upper() + words[1:]
 
 
-def told(fields: Any) -> list[str]:
+def as_lines(fields: Any) -> list[str]:
     """A context as lines. The key `text` comes first and without a label."""
     if not isinstance(fields, dict):
         return _lines(fields)
@@ -41,7 +41,7 @@ def _lines(value: Any) -> list[str]:
     if value is None:
         return []
     if isinstance(value, dict):
-        return told(value)
+        return as_lines(value)
     if isinstance(value, list):
         return [line for line in (line_of(item) for item in value) if line]
     if isinstance(value, bool):
@@ -69,7 +69,7 @@ def answered(value: Any, options: Iterable[Any] = ()) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, list):
-        return ", ".join(answered(one, options) for one in value)
+        return ", ".join(answered(item, options) for item in value)
     if value is None or isinstance(value, dict):
         return ""
     return next((str(o["label"]) for o in options if o["value"] == value), str(value))
@@ -77,5 +77,5 @@ def answered(value: Any, options: Iterable[Any] = ()) -> str:
 
 def account(details: str = "", issues: Iterable[str] = ()) -> str:
     """An agent's account of finished or failed work as one text: details, then issues."""
-    seen = "\n".join(f"- {issue}" for issue in issues)
-    return "\n\n".join(part for part in (details.strip(), f"Issues:\n{seen}" if seen else "") if part)
+    listed = "\n".join(f"- {issue}" for issue in issues)
+    return "\n\n".join(part for part in (details.strip(), f"Issues:\n{listed}" if listed else "") if part)

@@ -41,16 +41,16 @@ LEVELS = ("open", "look", "own", "any", "holder", "human", "approver", "admin", 
 #: Alias -> verb.
 _MEANT = {word: verb for (word, _), verb in ALIASES.items()}
 
-GRANTS: dict[str, frozenset[str]] = {role: frozenset({"open", "look", *found}) for role, found in ROLES.items()}
+GRANTS: dict[str, frozenset[str]] = {role: frozenset({"open", "look", *groups}) for role, groups in ROLES.items()}
 
 
 def _least(verb: str) -> str:
     """The weakest requirement of a verb in the table."""
-    named = {who for (_, other), rule in TRANSITIONS.items() if other == _MEANT.get(verb, verb) for who in rule.who}
-    return min(named, key=LEVELS.index)
+    groups = {who for (_, other), rule in TRANSITIONS.items() if other == _MEANT.get(verb, verb) for who in rule.who}
+    return min(groups, key=LEVELS.index)
 
 
-_LOOKS: dict[str, str] = {
+_READS: dict[str, str] = {
     # every credential
     "tasks": "look",
     "questions": "look",
@@ -76,14 +76,14 @@ _LOOKS: dict[str, str] = {
 }
 
 #: Changes that are not verbs.
-_ERRANDS: dict[str, str] = {"import_all": "admin", "reconcile": "any", "presence": "any", "enter": "open", "mcp": "any"}
+_OTHER: dict[str, str] = {"import_all": "admin", "reconcile": "any", "presence": "any", "enter": "open", "mcp": "any"}
 
 #: operation -> requirement.
 NEEDS: dict[str, str] = {
     **{verb: _least(verb) for verb in {verb for _, verb in TRANSITIONS} | {verb for verb, _ in ALIASES}},
     **ADMIN_VERBS,
-    **_LOOKS,
-    **_ERRANDS,
+    **_READS,
+    **_OTHER,
 }
 
 #: Client method -> operation, where the names differ.
@@ -127,24 +127,24 @@ NEEDS["holder"] = "any"
 
 
 def _verbs_of(*levels: str) -> set[str]:
-    named = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who & set(levels)}
-    return named | {verb for verb, _ in ALIASES} if "human" in levels else named
+    verbs = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who & set(levels)}
+    return verbs | {verb for verb, _ in ALIASES} if "human" in levels else verbs
 
 
-def _looks_that_take(*levels: str) -> set[str]:
-    return {name for name, need in {**_LOOKS, **_ERRANDS}.items() if need in levels}
+def _reads_with(*levels: str) -> set[str]:
+    return {name for name, need in {**_READS, **_OTHER}.items() if need in levels}
 
 
 #: Operations that a worker's token has beyond its agent role, for the agents that it starts.
 FOR_ITS_AGENTS = frozenset({"token_create", "token_revoke", "tokens"})
 
 #: scope -> operations. A scope never extends a role, except for the row above.
-SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_looks_that_take("open", "look"))}
+SCOPES: dict[str, frozenset[str]] = {"read": frozenset(_reads_with("open", "look"))}
 SCOPES["ask"] = SCOPES["read"] | {"create", "ask", "flag", "note", "withdraw", "use", "trial", "reconcile", "mcp"}
 SCOPES["work"] = SCOPES["ask"] | (_verbs_of("any", "holder") - {"step", "rewind"}) | {"holder", "presence"}
 SCOPES["run"] = SCOPES["work"] | {"step", "rewind"} | FOR_ITS_AGENTS
 SCOPES["answer"] = SCOPES["ask"] | _verbs_of("human", "approver", "admin") | {"update", "dep_add"}
-SCOPES["manage"] = SCOPES["read"] | ADMIN_VERBS.keys() | _looks_that_take("own", "human", "admin")
+SCOPES["manage"] = SCOPES["read"] | ADMIN_VERBS.keys() | _reads_with("own", "human", "admin")
 
 #: Default scopes of a token by role. None: not limited.
 USUAL: dict[str, frozenset[str] | None] = {role: frozenset({"work"}) if role == "agent" else None for role in ROLES}
@@ -164,7 +164,7 @@ def check_scope(who: Who, name: str) -> None:
     if in_scope(who, name):
         return
     assert who.scopes is not None
-    takes = " or ".join(scope for scope, found in SCOPES.items() if name in found) or "none"
+    takes = " or ".join(scope for scope, operations in SCOPES.items() if name in operations) or "none"
     raise NotAllowed(
         f"{who.name} cannot {name.replace('_', ' ')}",
         reason=f"its token is for {', '.join(sorted(who.scopes))}, and this takes {takes}",
@@ -203,9 +203,9 @@ def operation(method: str) -> str:
     return METHODS.get(method, method)
 
 
-def looks(method: str) -> bool:
+def reads(method: str) -> bool:
     """True if the client method only reads."""
-    return operation(method) in _LOOKS
+    return operation(method) in _READS
 
 
 #: Idempotent methods that write: they take no idempotency key.
@@ -226,19 +226,19 @@ def check(who: Who | None, name: str) -> None:
     if may(who, name):
         return
     if who is None:
-        raise NotKnown("Who are you?", reason="this takes a credential", hint="Send a token: Authorization: Bearer …, or log in.")
-    if name not in ADMIN_VERBS and name not in _LOOKS and name not in _ERRANDS and name != "holder":
+        raise NotKnown("Not logged in", reason="no credential was sent", hint="Send a token: Authorization: Bearer …, or log in.")
+    if name not in ADMIN_VERBS and name not in _READS and name not in _OTHER and name != "holder":
         may_ever(name, who)  # for the message of the rules
     if NEEDS[name] in GRANTS[who.role]:
         check_scope(who, name)
     need, words = NEEDS[name], name.replace("_", " ")
     if need in ("own", "human") and who.role == "agent":
-        why = "that is a person's business"
+        why = "only people can"
     elif who.role == "viewer":
         why = "a viewer only looks"
     else:
         why = f"only {_a(need)} can, and {who.name} is {_a(who.role)}"
-    use = "use " if name in _LOOKS or name in _ERRANDS else ""
+    use = "use " if name in _READS or name in _OTHER else ""
     raise NotAllowed(f"{who.name} cannot {use}{words}", reason=why)
 
 

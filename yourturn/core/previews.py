@@ -34,20 +34,21 @@ _PERSON = Who("human:preview", "admin", direct=True)
 def effects(case: Case, q: Question, now: int) -> list[Effect]:
     """One preview per answer in the order of the table, or one per option where options have effects. A no with the same
     effect as an option is left out."""
-    found: list[Effect] = []
+    previews: list[Effect] = []
     for way in ANSWERS[q.kind, q.response_type]:
         for option in _options(q) if way.name == "answer" else [None]:
             after = _after(case, q, way, option, now)
             if after is not None:
-                found.append(_effect(way, option, after, q))
-    chosen = {e.state for e in found if e.option is not None and (q.reason or "", str(e.option)) in CHOICES}
-    return [e for e in found if e.way.name != "no" or e.state not in chosen]
+                previews.append(_effect(way, option, after, q))
+    chosen = {e.state for e in previews if e.option is not None and (q.reason or "", str(e.option)) in CHOICES}
+    return [e for e in previews if e.way.name != "no" or e.state not in chosen]
 
 
 def lands(case: Case, now: int, question: int | None, **answer: Any) -> str:
     """The case after this answer; raises what `answer` would raise."""
     assert case.task is not None
-    after = _paid(decide(case, say("answer", _PERSON, task=case.task.id, question_id=question, **answer), now).case, now).task
+    action = say("answer", _PERSON, task=case.task.id, question_id=question, **answer)
+    after = _after_due_moves(decide(case, action, now).case, now).task
     assert after is not None
     return after.state
 
@@ -63,15 +64,15 @@ def _after(case: Case, q: Question, way: Way, option: Any, now: int) -> Case | N
     value = [option] if q.multi and option is not None else option if way.name == "answer" else way.value
     try:
         answer = say("answer", _PERSON, task=q.task_id, question_id=q.id, value=value, verdict=way.verdict)
-        return _paid(decide(case, answer, now).case, now)
+        return _after_due_moves(decide(case, answer, now).case, now)
     except YourturnError:
         return None
 
 
-def _paid(case: Case, now: int) -> Case:
+def _after_due_moves(case: Case, now: int) -> Case:
     """The case after all due moves of the system."""
-    while (owed := due(case, now)) is not None:
-        case = decide(case, owed, now).case
+    while (action := due(case, now)) is not None:
+        case = decide(case, action, now).case
     return case
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from types import SimpleNamespace
 from typing import Any
 
 from .answers import ANSWERS, FORMS, VERDICT_FORMS, verdict_of, way
@@ -39,7 +40,7 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
         _within_limits(d, timeout)  # scripts and the setting `review` are configured by people
     on_timeout = args.get("on_timeout")
     if timeout is None and not tool and by.startswith("agent:") and not d.get("workflow"):
-        timeout, on_timeout = _patience(d, kind, args)
+        timeout, on_timeout = _signal_timeout(d, kind, args)
     action = args.get("action")
     q = Question(
         id=0, task_id=d.id, kind=kind, blocking=int(blocking), text=text,
@@ -57,12 +58,12 @@ def make(d: Draft, args: dict[str, Any], by: str, tool: bool) -> Question:
     return _with_default(_checked(q, options), args, row.default)
 
 
-def _patience(d: Draft, kind: str, args: dict[str, Any]) -> tuple[int | None, str | None]:
+def _signal_timeout(d: Draft, kind: str, args: dict[str, Any]) -> tuple[int | None, str | None]:
     """The project's settings for questions at the end of an agent's turn. In a run the script decides."""
-    said, timeout = args.get("on_timeout"), of_kind(d.settings, "signal_timeout", kind)
-    if not timeout or said == "keep":
-        return None, said
-    return timeout, said or ("default" if args.get("default") is not None else of_kind(d.settings, "signal_on_timeout", kind))
+    policy, timeout = args.get("on_timeout"), of_kind(d.settings, "signal_timeout", kind)
+    if not timeout or policy == "keep":
+        return None, policy
+    return timeout, policy or ("default" if args.get("default") is not None else of_kind(d.settings, "signal_on_timeout", kind))
 
 
 def _step(d: Draft, path: str | None) -> str | None:
@@ -74,8 +75,6 @@ def _step(d: Draft, path: str | None) -> str | None:
 
 def trial(args: dict[str, Any], settings: dict[str, Any]) -> None:
     """Validate the arguments of a question without a task. Raises Invalid."""
-    from types import SimpleNamespace
-
     make(SimpleNamespace(id=0, now=0, settings=settings, get=str), args, "", True)  # type: ignore[arg-type]
 
 
@@ -99,8 +98,8 @@ def allows(q: Question, fenced_at: int | None) -> bool:
 
 def allowed(q: Question) -> str | None:
     """The digest of the action that an approval allows: as shown, or as edited by the person."""
-    found: str | None = json.loads(q.response or "{}").get("digest", q.digest)
-    return found
+    approved: str | None = json.loads(q.response or "{}").get("digest", q.digest)
+    return approved
 
 
 def _checked(q: Question, options: list[dict[str, Any]]) -> Question:
@@ -157,17 +156,17 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
     Without a verdict the value decides, and without a value the text does; text alone is never a yes.
     """
-    said, value, text = args.get("verdict"), args.get("value"), args.get("text") or ""
+    asked, value, text = args.get("verdict"), args.get("value"), args.get("text") or ""
     own: dict[str, str] = {}
     if args.get("signal") is not None and value is None and q.response_type in ("choice", "boolean", "number"):
-        verdict = said or APPROVED  # the signal carries the result
-    elif said != REJECTED and q.kind == "permission" and isinstance(value, dict):
+        verdict = asked or APPROVED  # the signal carries the result
+    elif asked != REJECTED and q.kind == "permission" and isinstance(value, dict):
         verdict = APPROVED
         value, own = _edited(q, value)
     elif q.response_type in VERDICT_FORMS:
-        verdict, value, text = _verdict(q, said, value, text)
-    elif said == REJECTED:
-        verdict = said
+        verdict, value, text = _verdict(q, asked, value, text)
+    elif asked == REJECTED:
+        verdict = asked
         if isinstance(value, str) and not text:
             value, text = None, value
     else:
@@ -178,11 +177,11 @@ def fit(q: Question, args: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return verdict, {"type": q.response_type, "value": value, "text": text, "verdict": verdict, **own}
 
 
-def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str, Any, str]:
+def _verdict(q: Question, verdict: str | None, value: Any, text: str) -> tuple[str, Any, str]:
     """The yes or no: from the verb, the value, or a single word of text."""
-    if value is None and said is None and text:
+    if value is None and verdict is None and text:
         value, text = text, ""
-    yes = said != REJECTED if value is None else verdict_of(value)
+    yes = verdict != REJECTED if value is None else verdict_of(value)
     if yes is None:
         no = way(q.kind, q.response_type, False) is not None
         verbs = ("approve", "reject") if no else ("approve",)
@@ -192,20 +191,20 @@ def _verdict(q: Question, said: str | None, value: Any, text: str) -> tuple[str,
             reason=f"allowed: {allowed_words(no)}",
             hint=f"The question is still open. Words go beside it: {words}",
         )
-    found = way(q.kind, q.response_type, yes)
-    if found is None:
+    answer = way(q.kind, q.response_type, yes)
+    if answer is None:
         return REJECTED, None, text
-    agrees = said in (None, found.verdict) or (said == REJECTED and not yes)
+    agrees = verdict in (None, answer.verdict) or (verdict == REJECTED and not yes)
     if value is not None and not agrees:
-        raise _both_ways(q, said, "value", value)
+        raise _contradiction(q, verdict, "value", value)
     if verdict_of(text) is (not yes):
-        raise _both_ways(q, found.verdict, "words", text)
-    return found.verdict, found.value, text
+        raise _contradiction(q, answer.verdict, "words", text)
+    return answer.verdict, answer.value, text
 
 
-def _both_ways(q: Question, verdict: str | None, what: str, said: Any) -> Invalid:
+def _contradiction(q: Question, verdict: str | None, what: str, value: Any) -> Invalid:
     return Invalid(
-        f"{q.name} was {verdict} with the {what} {_quote(said)}",
+        f"{q.name} was {verdict} with the {what} {_quote(value)}",
         reason="one says yes and the other no",
         hint="The question is still open.",
     )
@@ -264,11 +263,11 @@ def _choice(q: Question, value: Any, text: str) -> tuple[Any, str]:
 def _several(q: Question, options: list[dict[str, Any]], text: str) -> list[Any]:
     """Several options in one line: 'A, B' (an option may contain a comma), or a JSON list."""
     try:
-        found = json.loads(text) if text.lstrip().startswith("[") else None
+        items = json.loads(text) if text.lstrip().startswith("[") else None
     except ValueError:
-        found = None
-    if isinstance(found, list):
-        return found
+        items = None
+    if isinstance(items, list):
+        return items
     named = {_spaced(str(o[field])): o["value"] for field in ("value", "label", "id") for o in options}
     parts, items = text.split(","), list[Any]()
     while parts:
@@ -307,7 +306,7 @@ def _pick(q: Question, options: list[dict[str, Any]], value: Any) -> Any:
 
 def _not_one_of(q: Question, options: list[dict[str, Any]]) -> Invalid:
     ids = [str(o["id"]) for o in options]
-    names = ", ".join(f"“{name}”" if any("," in one for one in ids) else name for name in ids)
+    names = ", ".join(f"“{name}”" if any("," in id for id in ids) else name for name in ids)
     which = "one or more of" if q.multi else "one of"
     words = "advice of more than a word" if q.asked_by == SYSTEM.name else "something else"
     other = f" (or {words})" if q.allow_other else ""

@@ -68,18 +68,18 @@ def parse(text: str, home: Callable[[], str]) -> Name:
     if _NUMBER.fullmatch(text):
         project = home()
         return Name(text, f"{project}-{int(text)}", project, bare=True)
-    if found := _KEY.fullmatch(text):
-        return Name(text, f"{found[1].upper()}-{int(found[2])}", found[1].upper())
-    if found := QUESTION.fullmatch(text):
-        return Name(text, number=int(found[1]))
-    if found := _TRACKED.fullmatch(text):
-        return Name(text, tracker=found[1], id=found[2])
+    if match := _KEY.fullmatch(text):
+        return Name(text, f"{match[1].upper()}-{int(match[2])}", match[1].upper())
+    if match := QUESTION.fullmatch(text):
+        return Name(text, number=int(match[1]))
+    if match := _TRACKED.fullmatch(text):
+        return Name(text, tracker=match[1], id=match[2])
     return Name(text)
 
 
-def meant(name: Name, found: Iterable[Reading]) -> Reading:
+def resolve(name: Name, candidates: Iterable[Reading]) -> Reading:
     """The candidate that the name means; raises if there is none or more than one."""
-    readings = [r for r in found if r.old is None or r.old == name.text or r.tracker == name.tracker]
+    readings = [r for r in candidates if r.old is None or r.old == name.text or r.tracker == name.tracker]
     own = [r for r in readings if r.old is None]
     if name.bare:
         near = [r for r in readings if r.project == name.project]

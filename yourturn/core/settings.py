@@ -27,7 +27,7 @@ def _review(field: str, value: Any) -> Any:
         raise Invalid("review must be auto, ask, or a length of time", hint="Like: turn project set review 2h") from None
 
 
-def _patience(field: str, value: Any) -> int:
+def _optional_timeout(field: str, value: Any) -> int:
     return 0 if value in ("none", 0) else _timeout(field, value)
 
 
@@ -39,7 +39,7 @@ def _timeout(field: str, value: Any) -> int:
 
 
 CEILING = 30 * DAY
-_SILENCE = ("fail", "stuck", "defer", "remind", "escalate", "keep")
+_POLICIES = ("fail", "stuck", "defer", "remind", "escalate", "keep")
 
 SETTINGS: dict[str, Setting] = {
     "vetting": Setting(False, fields.flag, "new tasks wait in 'created' until a person vets them"),
@@ -52,9 +52,9 @@ SETTINGS: dict[str, Setting] = {
     ),
     "min_timeout": Setting(5 * MINUTE, _timeout, "the shortest time that an agent may give a person"),
     "max_timeout": Setting(DAY, _timeout, "the longest time that an agent may give a person"),
-    "signal_timeout": Setting(0, _patience, "how long what agents ask at the end of a turn waits: none, or a time up to 30d"),
+    "signal_timeout": Setting(0, _optional_timeout, "timeout of questions at the end of a turn: none, or up to 30d"),
     "signal_on_timeout": Setting(
-        "remind", fields.choice(*_SILENCE), "what happens then, and again if it is a reminder: " + ", ".join(_SILENCE), _SILENCE
+        "remind", fields.choice(*_POLICIES), "what that timeout does; a reminder repeats: " + ", ".join(_POLICIES), _POLICIES
     ),
     "question_rate": Setting(60, fields.integer(1, 100_000), "how many questions agents may ask about one task in an hour"),
     "question_rate_actor": Setting(600, fields.integer(1, 100_000), "how many questions one agent may ask in an hour"),
@@ -65,7 +65,7 @@ SETTINGS: dict[str, Setting] = {
     "merge": Setting(
         "none",
         fields.choice("none", "ff", "pr"),
-        "a finished branch is left alone, or goes home: none, ff, pr",
+        "what happens to a finished branch: none, ff (fast-forward merge), pr (pull request)",
         ("none", "ff", "pr"),
     ),
     "escalate_to": Setting("admin", fields.name, "who is asked when on_timeout is escalate"),

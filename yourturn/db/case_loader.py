@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from ..core.errors import NotFound
 from ..core.model import RESOLVED, Case, Project, Question, Ref, Step, Task
-from ..core.references import Name, Reading, meant
+from ..core.references import Name, Reading, resolve
 from .backend import DESCENDANTS, JOIN_PROJECT, OF_PROJECT, PROJECT_COLUMNS, Store
 
 _TASK = len(Task._fields)
@@ -117,7 +117,7 @@ class CaseLoader:
             rows = self.run(self.q[sort], args).fetchall()
         if not rows:
             rows = self.run(self.q["named"], {**key, **number, "text": name.text, "id": name.id or name.text}).fetchall()
-        return meant(name, [Reading._make(row) for row in rows])
+        return resolve(name, [Reading._make(row) for row in rows])
 
     def reaches(self, start: int, goal: int) -> bool:
         return self.run(self.q["reaches"], {"from": start, "to": goal}).fetchone() is not None

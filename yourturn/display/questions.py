@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ..core.field_text import told as context_text
+from ..core.field_text import as_lines as context_text
 from .labels import person, quoted
 from .terminal import ago, bold, columns, dim, left, one_line, safe
 from .terminal import quoted as with_bar

@@ -1,8 +1,8 @@
-"""Other trackers' files: where they lie, and what they say. Nothing here touches a desk.
+"""Readers of other trackers' files. They do not use a desk.
 
-`read` finds the files, and makes an `Item` of every record in them: what the `import` move takes, plus the names of its
-parent and of what it waits for, which are names in that tracker. Whatever is wrong is collected, with file and line, and
-raised together: a person repairs a file once. What no field of a task can say is kept in `extra`.
+`read` finds the files and makes an `Item` of every record: the arguments of the `import` move, and the old ids of its parent
+and dependencies. Problems are collected with file and line and raised together, so a person repairs a file once. Fields without
+a counterpart are kept in `extra`.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ _LARGEST = 16 * 2**20
 
 
 class Tracker(NamedTuple):
-    places: tuple[str, ...]  #: where its files lie, from the project's folder
+    places: tuple[str, ...]  #: paths of its files in a project's folder
     lines: bool  #: many records in one file, one per line
     item: Callable[[Record], Item]
-    looks: Callable[[dict[str, object]], bool]  #: does a record look like one of its own?
+    matches: Callable[[dict[str, object]], bool]  #: True for a record of this tracker
 
 
 TRACKERS: dict[str, Tracker] = {
@@ -36,12 +36,12 @@ TRACKERS: dict[str, Tracker] = {
 
 
 def read(source: str, name: str | None = None) -> tuple[str, list[Item]]:
-    """Every task in a folder or a file. Raises one error that names everything that is wrong."""
+    """All tasks in a folder or a file. Raises one error with all problems."""
     if name is not None and name not in TRACKERS:
         raise Usage(f"There is no tracker {name[:40]!a}", hint=f"Choose one of: {', '.join(TRACKERS)}.")
     if not Path(source).exists():
         raise Invalid(f"There is no file or folder {source}")
-    name, files = _found(Path(source), name)
+    name, files = _locate(Path(source), name)
     problems: list[str] = []
     items: list[Item] = []
     for file in files:
@@ -49,7 +49,7 @@ def read(source: str, name: str | None = None) -> tuple[str, list[Item]]:
             item = _item(name, place, text, problems)
             if item is not None:
                 items.append(item)
-    problems += _twice(items)
+    problems += _duplicates(items)
     if problems:
         raise refusal(source, problems)
     if not items:
@@ -58,23 +58,23 @@ def read(source: str, name: str | None = None) -> tuple[str, list[Item]]:
 
 
 def refusal(source: str, problems: list[str], way: str = "") -> Invalid:
-    """Everything that is wrong, in one error; and another way, where there is one."""
+    """One error for all problems, with an alternative if there is one."""
     count = "One thing is" if len(problems) == 1 else f"{len(problems):,} things are"
     reason = "\n  ".join([f"{count} wrong", *problems])
     return Invalid(f"Cannot import {source}", reason=reason, hint=f"Nothing was imported.{way and f' Instead: {way}'}")
 
 
-def _found(source: Path, name: str | None) -> tuple[str, list[Path]]:
-    """Which tracker's files these are."""
+def _locate(source: Path, name: str | None) -> tuple[str, list[Path]]:
+    """The tracker and its files."""
     if source.is_file():
         return name or _guess(source), [source]
-    found = {n: files for n in TRACKERS if name in (None, n) for files in [_files(source, n)] if files}
-    if not found:
+    by_tracker = {n: files for n in TRACKERS if name in (None, n) for files in [_files(source, n)] if files}
+    if not by_tracker:
         where = ", ".join(place for n, t in TRACKERS.items() if name in (None, n) for place in t.places[:1])
         raise Invalid(f"{source} holds no tasks of {name or 'a tracker that is known here'}", hint=f"Looked for: {where}.")
-    if len(found) > 1:
-        raise Usage(f"{source} holds tasks of {' and of '.join(found)}", hint=f"Say which: --from {next(iter(found))}")
-    return next(iter(found.items()))
+    if len(by_tracker) > 1:
+        raise Usage(f"{source} holds tasks of {' and of '.join(by_tracker)}", hint=f"Say which: --from {next(iter(by_tracker))}")
+    return next(iter(by_tracker.items()))
 
 
 def _files(folder: Path, name: str) -> list[Path]:
@@ -90,7 +90,7 @@ def _files(folder: Path, name: str) -> list[Path]:
 
 
 def _guess(file: Path) -> str:
-    """By what the first record says, and whether it is the only one."""
+    """The tracker by the fields of the first record, and by whether there are more."""
     problems: list[str] = []
     for lines in (True, False):
         texts = [text for _, text in islice(_records(file, lines, problems), 2)]
@@ -101,7 +101,7 @@ def _guess(file: Path) -> str:
             continue
         if isinstance(record, dict):
             for name, tracker in TRACKERS.items():
-                if tracker.looks(record) and (tracker.lines or not (lines and several)):
+                if tracker.matches(record) and (tracker.lines or not (lines and several)):
                     return name
     raise Invalid(f"{file} is of no tracker that is known here", hint=f"Say which: --from {' or '.join(TRACKERS)}")
 
@@ -141,7 +141,7 @@ def _item(name: str, place: str, text: str, problems: list[str]) -> Item | None:
         problems.append(f"{place}: {error}")
         return None
     if not isinstance(raw, dict):
-        problems.append(f"{place}: is no object")
+        problems.append(f"{place}: is not an object")
         return None
     record = Record(name, place, raw)
     item = TRACKERS[name].item(record)
@@ -149,11 +149,11 @@ def _item(name: str, place: str, text: str, problems: list[str]) -> Item | None:
     return None if record.problems else item
 
 
-def _twice(items: list[Item]) -> list[str]:
+def _duplicates(items: list[Item]) -> list[str]:
     first: dict[str, str] = {}
-    found = []
+    problems = []
     for item in items:
         if item.id in first:
-            found.append(f"{item.place}: the id {item.id} stands in {first[item.id]} already")
+            problems.append(f"{item.place}: the id {item.id} stands in {first[item.id]} already")
         first.setdefault(item.id, item.place)
-    return found
+    return problems

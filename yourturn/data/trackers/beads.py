@@ -1,8 +1,8 @@
-"""beads: issues.jsonl, one issue per line. Ties that hold work up there become needs and parents; other ties are kept.
+"""beads: issues.jsonl, one issue per line. Blocking dependencies become needs and parents; others are kept in `extra`.
 
-beads also keeps records that are no work: agents, messages, convoys, and wisps, which are gone after a run. They come along
-deferred, without a date, so that nothing is lost and no agent is offered one; a person can wake one. A molecule holds its
-steps, which are work: it is an epic here.
+beads also has records that are not work: agents, messages, convoys, and wisps, which are deleted after a run. They are imported
+as deferred tasks without a date, so that nothing is lost and agents cannot claim them; a person can wake one. A molecule contains
+its steps, which are work, so it becomes an epic.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ STATUSES = {
     "open": READY, "in_progress": READY, "blocked": READY, "hooked": READY, "pinned": DEFERRED, "deferred": DEFERRED,
     "closed": DONE, "tombstone": CANCELLED,
 }  # fmt: skip
-#: Types of records that are no work.
+#: Types of records that are not work.
 ASIDE = (
     "message", "agent", "role", "rig", "convoy", "gate", "slot", "event", "merge-request", "formula", "config", "advice",
     "runbook",
 )  # fmt: skip
-#: Marks of records that are no work, whatever their type.
+#: Flags of records that are not work.
 MARKS = {"ephemeral": "wisp", "wisp": "wisp", "is_template": "template"}
-#: Ties because of which an issue is not ready there.
+#: Dependencies that keep an issue from being ready.
 BLOCKING = ("blocks", "conditional-blocks", "waits-for")
 
 
@@ -39,19 +39,19 @@ def item(r: Record) -> Item:
     text = r.text("notes")
     written = [{"author": f"agent:{r.tracker}", "text": text}] if text.strip() else []
     state = STATUSES.get(status or "", READY)
-    sort = r.known("issue_type", SHARED["type"])
-    said = str(r.left.get("issue_type", ""))
+    sort = r.shared("issue_type", SHARED["type"])
+    issue_type = str(r.left.get("issue_type", ""))
     args: dict[str, Any] = {
         "state": DEFERRED if until and state == READY else state, "wake_at": until if state in (READY, DEFERRED) else None,
-        "type": "epic" if said == "molecule" and state not in ENDED else sort, "acceptance": r.text("acceptance_criteria"),
-        "reason": r.text("close_reason"), "notes": written + _comments(r), "created_by": r.somebody("created_by"),
+        "type": "epic" if issue_type == "molecule" and state not in ENDED else sort, "acceptance": r.text("acceptance_criteria"),
+        "reason": r.text("close_reason"), "notes": written + _comments(r), "created_by": r.actor("created_by"),
         "created_at": r.moment("created_at"), "ended_at": r.moment("closed_at"),
     }  # fmt: skip
     if status == "blocked":
         args["blocked"] = True
     _design(r)
     marked = next((word for mark, word in MARKS.items() if r.left.get(mark) is True), "")
-    aside = said if said in ASIDE else "wisp" if "-wisp-" in str(r.left.get("id", "")) else marked
+    aside = issue_type if issue_type in ASIDE else "wisp" if "-wisp-" in str(r.left.get("id", "")) else marked
     if aside and state not in ENDED:
         why = f"a record of {r.tracker} ({aside}), not work"
         args |= {"state": DEFERRED, "wake_at": None, "reason": why, "blocked": False, "aside": aside}
@@ -93,7 +93,7 @@ def _ties(r: Record) -> tuple[str | None, list[str]]:
 
 
 def _comments(r: Record) -> list[dict[str, Any]]:
-    found = []
+    notes = []
     for comment in r.take("comments", list, "a list") or []:
         text = comment.get("text") if isinstance(comment, dict) else None
         if not isinstance(text, str):
@@ -101,5 +101,5 @@ def _comments(r: Record) -> list[dict[str, Any]]:
         elif text.strip():
             at = comment.get("created_at")
             by = person(str(comment.get("author") or ""), r.tracker)
-            found.append({"author": by, "text": text, "at": moment(at) if isinstance(at, str) else None})
-    return found
+            notes.append({"author": by, "text": text, "at": moment(at) if isinstance(at, str) else None})
+    return notes

@@ -22,8 +22,8 @@ def item(r: Record) -> Item:
     updated = r.moment("updatedAt", keep=True)
     details, needs = r.text("details"), r.words("dependencies")
     args: dict[str, Any] = {
-        "state": STATES.get(state or "", READY), "complexity": r.known("size", SHARED["complexity"]),
-        "type": r.known("type", SHARED["type"]), "session_id": r.name("sessionId"), "summary": r.text("summary"),
+        "state": STATES.get(state or "", READY), "complexity": r.shared("size", SHARED["complexity"]),
+        "type": r.shared("type", SHARED["type"]), "session_id": r.name("sessionId"), "summary": r.text("summary"),
         "acceptance": r.text("acceptance"), "created_at": r.moment("createdAt"), "ended_at": r.moment("closedAt") or updated,
         "notes": [{"author": f"agent:{r.tracker}", "text": details, "at": updated}] if details.strip() else [],
         "questions": _questions(r, state, updated),

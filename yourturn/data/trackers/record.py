@@ -1,4 +1,4 @@
-"""One record of another tracker, read field by field. What nobody took is kept; what is wrong is remembered."""
+"""One record of another tracker, read field by field. Fields that are not read are kept; problems are collected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Item(NamedTuple):
-    """A task elsewhere: what the import move takes, and its neighbours by their names there."""
+    """A task of another tracker: the arguments of the import move, and its neighbours by their old ids."""
 
     id: str
     place: str
@@ -52,51 +52,51 @@ class Record:
         return bool(self.take(name, bool, "true or false"))
 
     def words(self, name: str) -> list[str]:
-        found = self.take(name, list, "a list of words") or []
-        if not all(isinstance(word, str) and word for word in found):
+        value = self.take(name, list, "a list of words") or []
+        if not all(isinstance(word, str) and word for word in value):
             self.wrong(name, "must be a list of words")
             return []
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(value))
 
     def choice(self, name: str, words: tuple[str, ...]) -> str | None:
-        found = self.text(name)
-        if found and found not in words:
-            self.wrong(name, f"cannot be {f._quote(found)}; it is one of: {', '.join(words)}")
-        return found or None
+        value = self.text(name)
+        if value and value not in words:
+            self.wrong(name, f"cannot be {f._quote(value)}; it is one of: {', '.join(words)}")
+        return value or None
 
-    def known(self, name: str, words: tuple[str, ...]) -> str | None:
-        """A word that we have too; another one is kept aside."""
-        found = self.text(name)
-        if found and found not in words:
-            self.left[name] = found
-        return found if found in words else None
+    def shared(self, name: str, words: tuple[str, ...]) -> str | None:
+        """A word that this desk knows; any other is kept in `left`."""
+        value = self.text(name)
+        if value and value not in words:
+            self.left[name] = value
+        return value if value in words else None
 
     def moment(self, name: str, keep: bool = False) -> int | None:
         """Microseconds since 1970. A moment without a zone is in UTC."""
-        found = self.text(name)
-        if not found:
+        value = self.text(name)
+        if not value:
             return None
         if keep:
-            self.left[name] = found
-        at = moment(found)
+            self.left[name] = value
+        at = moment(value)
         if at is None:
-            self.wrong(name, f"is no date: {f._quote(found)}")
+            self.wrong(name, f"is not a date: {f._quote(value)}")
         return at if at and at > 0 else None
 
-    def somebody(self, name: str) -> str | None:
-        found = self.text(name)
-        return person(found, self.tracker) if found else None
+    def actor(self, name: str) -> str | None:
+        value = self.text(name)
+        return person(value, self.tracker) if value else None
 
     def name(self, name: str) -> str | None:
-        """One word, made fit; the original is kept if that changed it."""
-        found = self.text(name)
-        fit = slug(found)
-        if found and fit != found:
-            self.left[name] = found
+        """One word in the form of a name; the original is kept if that differs."""
+        value = self.text(name)
+        fit = slug(value)
+        if value and fit != value:
+            self.left[name] = value
         return fit or None
 
     def item(self, args: dict[str, Any], parent: str | None, needs: list[str]) -> Item:
-        """What every tracker has, and the rest of what this one said."""
+        """The item with the common fields, `args` and the rest of the record."""
         id, title = self.text("id"), " ".join(f.CONTROL.sub(" ", self.text("title")).split())
         if not id and not any(problem.startswith("id ") for problem in self.problems):
             self.wrong("id", "is missing")
@@ -117,9 +117,9 @@ class Record:
         return Item(id, self.place, args, parent, needs, self.warnings)
 
     def _priority(self) -> int | None:
-        found = self.take("priority", (int, str), "a number from 0 to 4")
+        value = self.take("priority", (int, str), "a number from 0 to 4")
         try:
-            return None if found is None else f.priority("priority", found)
+            return None if value is None else f.priority("priority", value)
         except Invalid as error:
             self.problems.append(str(error))
             return None
@@ -127,15 +127,15 @@ class Record:
 
 def moment(text: str) -> int | None:
     try:
-        found = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(text)
     except ValueError:
         return None
-    found = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return (found - _EPOCH) // datetime.resolution
+    at = at if at.tzinfo else at.replace(tzinfo=UTC)
+    return (at - _EPOCH) // datetime.resolution
 
 
 def slug(text: str) -> str:
-    """A word that can name something here."""
+    """A word in the form of a name."""
     word = re.sub(r"[^\w.@+:/-]+", "-", text).strip("-.@+:/")
     return re.sub(r"\.{2,}", ".", word)[:80]
 

@@ -1,13 +1,13 @@
 """ticks: one JSON file per tick, in .tick/issues.
 
-A tick is a person's turn while it is open and `awaiting` something; `manual` is the old word for awaiting work. A verdict
-is processed and cleared at once there, so one that still stands on a tick is history: it becomes an answered question. So
-is an `awaiting` that still stands on a closed tick: a question that nobody answered.
+A tick waits for a person while it is open and `awaiting` something; `manual` is the old word for awaiting work. ticks clears a
+verdict when it is processed, so a remaining one is history: it becomes an answered question. A remaining `awaiting` on a closed
+tick becomes an unanswered question.
 
-`after` is an order that is preferred there and blocks nothing. Here is no such order, so it is told and kept as it was.
+`after` is a preferred order that blocks nothing. This desk has no such order, so it is reported and kept in `extra`.
 
-`notes` is one text. A line that begins with a date begins a note, and the lines below belong to it. `[human]` and
-`(from: somebody)` mark a person's; the others are agents'.
+`notes` is one text. A line that begins with a date begins a note. `[human]` and `(from: name)` mark notes of people; the others
+are of agents.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def item(r: Record) -> Item:
     ended = CANCELLED if verdict and verdict != APPROVED and outcome(kind, verdict) == CANCELLED else DONE
     args: dict[str, Any] = {
         "state": ended if closed else DEFERRED if until else READY,
-        "type": r.known("type", SHARED["type"]), "requires": requires, "acceptance": r.text("acceptance_criteria"),
+        "type": r.shared("type", SHARED["type"]), "requires": requires, "acceptance": r.text("acceptance_criteria"),
         "reason": r.text("closed_reason"),
         "notes": written(r.text("notes"), r.tracker), "wake_at": None if closed or awaiting else until,
-        "created_by": r.somebody("created_by"), "created_at": r.moment("created_at"), "ended_at": r.moment("closed_at"),
+        "created_by": r.actor("created_by"), "created_at": r.moment("created_at"), "ended_at": r.moment("closed_at"),
     }  # fmt: skip
     args["questions"] = _questions(r, kind, awaiting, verdict, closed, args)
     if awaiting and not closed:
@@ -69,9 +69,9 @@ def _questions(
         return [{"kind": kind, "author": f"agent:{r.tracker}", **words, **({"at": at} if at else {})}]
     if verdict and outcome(kind, verdict) != "refused":
         by = people[-1]["author"] if people else f"human:{r.tracker}"
-        said = last["text"] if last and people and last is people[-1] else ""
+        response = last["text"] if last and people and last is people[-1] else ""
         return [{
-            "kind": kind, "author": f"agent:{r.tracker}", "by": by, "verdict": verdict, "response": said,
+            "kind": kind, "author": f"agent:{r.tracker}", "by": by, "verdict": verdict, "response": response,
             "closed_at": args["ended_at"] if closed else None,
         }]  # fmt: skip
     if awaiting:
@@ -82,14 +82,14 @@ def _questions(
 
 def written(text: str, tracker: str) -> list[dict[str, Any]]:
     """The notes of one text, each with who and when."""
-    found: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
     for line in text.splitlines():
         mark = _NOTE.match(line)
         assert mark is not None
         date, marked, who = mark.groups()
-        if date or marked or not found:
+        if date or marked or not notes:
             author = f"agent:{tracker}" if not marked else person(who or "", tracker) if who != "human" else f"human:{tracker}"
-            found.append({"author": author, "text": line[mark.end() :], "at": moment(date) if date else None})
+            notes.append({"author": author, "text": line[mark.end() :], "at": moment(date) if date else None})
         else:
-            found[-1]["text"] += "\n" + line
-    return [{**note, "text": note["text"].strip()} for note in found if note["text"].strip()]
+            notes[-1]["text"] += "\n" + line
+    return [{**note, "text": note["text"].strip()} for note in notes if note["text"].strip()]

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from ...core.actions import MANY
 from ...core.canonical_json import loads
 from ...core.errors import Invalid
-from ...core.field_text import line_of, told
+from ...core.field_text import as_lines, line_of
 from ...core.fields import TEXT_LIMIT, line
 from ...core.rules import KINDS, REASONS, SIGNALS
 from .message_parser import MessageParser, Piece
@@ -149,7 +149,7 @@ def account(context: dict[str, Any]) -> dict[str, Any]:
     """`details` and `issues` of a result; its other fields belong to the details."""
     issues, rest = context.get("issues"), {name: value for name, value in context.items() if name not in ("details", "issues")}
     listed = issues if isinstance(issues, list) else [issues]
-    details = "\n".join([*told({"text": context.get("details")}), *told(rest)])
+    details = "\n".join([*as_lines({"text": context.get("details")}), *as_lines(rest)])
     return {"details": details, "issues": [line for line in map(line_of, listed) if line]}
 
 
