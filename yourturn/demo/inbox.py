@@ -1,7 +1,7 @@
-"""The inbox with a lively project: `turn serve` over a desk in a temporary folder, and a worker whose agents play a script.
+"""The demo's inbox: `turn serve` on a temporary desk with a sample project, and a worker with scripted agents.
 
-Server and worker are the real ones, as processes of their own. What is played is in `SCRIPTS`: agents that say something
-now and then, ask, wait, and go on when they are answered in the page.
+Server and worker are the real ones, in their own processes. `scripts` has the agents: they print output, ask, wait, and continue
+when the page answers them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..client import Client
 from ..config import connect, init, person
 from ..worker.agents.base import turn_command
 from .sample import fill
-from .terminal import Stage
+from .terminal import Terminal
 
 AGENTS = ("coder", "tester", "keeper", "writer")
 RELEASE = """\
@@ -42,7 +42,7 @@ SEATS = [
 
 
 def scripts(keys: dict[str, str], second: float) -> dict[str, dict[str, Any]]:
-    """agent -> task -> what it plays. `second` is how long a second takes."""
+    """agent -> task -> its script. `second`: the length of a second."""
 
     def talk(*lines: str, pause: float = 3) -> list[dict[str, Any]]:
         return [step for line in lines for step in ({"sleep": pause * second}, {"say": line})]
@@ -77,23 +77,23 @@ def scripts(keys: dict[str, str], second: float) -> dict[str, dict[str, Any]]:
     }
 
 
-def show(stage: Stage) -> int:
+def show(terminal: Terminal) -> int:
     with tempfile.TemporaryDirectory(prefix="yourturn-demo-") as folder:
         env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
         env |= {"YOURTURN_DB": str(Path(folder, ".yourturn", "yourturn.db")), "YOURTURN_PROJECT": "BOOK"}
-        stage.say(stage.paint("Yourturn: whose turn is it?", "bold"))
-        stage.more("Two weeks of a small ferry company are being written down, a few seconds ")
+        terminal.print(terminal.paint("Yourturn: whose turn is it?", "bold"))
+        terminal.print_part("Creating two weeks of work of a small ferry company, a few seconds ")
         Path(folder, ".yourturn").mkdir()
         init(env["YOURTURN_DB"], "BOOK", "Booking", env)[0].close()
-        fill(env["YOURTURN_DB"], person(env), time.time_ns() // 1000, lambda: stage.more("."))
-        stage.say()
+        fill(env["YOURTURN_DB"], person(env), time.time_ns() // 1000, lambda: terminal.print_part("."))
+        terminal.print()
         with connect(env["YOURTURN_DB"], as_=f"human:{person(env)}", project="BOOK", env=env) as desk:
-            epic, keys = _prepare(desk, Path(folder), env, stage.pace)
-            return _run(stage, desk, folder, env, epic, keys)
+            epic, keys = _prepare(desk, Path(folder), env, terminal.pace)
+            return _run(terminal, desk, folder, env, epic, keys)
 
 
 def _prepare(desk: Client, folder: Path, env: dict[str, str], pace: float) -> tuple[str, dict[str, str]]:
-    """Tasks for the agents that are at work while one looks, and what they play."""
+    """Create the tasks of the agents that work during the demo, and their scripts."""
     epic = desk.create("Seats for everybody", type="epic", priority=1)["key"]
     keys: dict[str, str] = {}
     for name, title, role, needs in (
@@ -105,8 +105,8 @@ def _prepare(desk: Client, folder: Path, env: dict[str, str], pace: float) -> tu
         keys[name] = desk.create(title, parent=epic, role=role, priority=1, depends_on=[keys[n] for n in needs])["key"]
     (folder / "release.py").write_text(RELEASE, encoding="utf-8")
     words = ("run", "release.py", "Release 2.4: fares, refunds and seats", "--detach", "--parent", epic, "--json")
-    made = subprocess.run(turn_command(*words), cwd=folder, env=env, capture_output=True, text=True, check=True)
-    keys["run"] = json.loads(made.stdout)["key"]
+    created = subprocess.run(turn_command(*words), cwd=folder, env=env, capture_output=True, text=True, check=True)
+    keys["run"] = json.loads(created.stdout)["key"]
     for name, script in scripts(keys, pace / 0.7).items():
         (folder / f"{name}.json").write_text(json.dumps(script), encoding="utf-8")
     tables = [f'[agents.{name}]\nadapter = "scripted"\nargv = ["{name}.json"]\n' for name in AGENTS]
@@ -114,11 +114,11 @@ def _prepare(desk: Client, folder: Path, env: dict[str, str], pace: float) -> tu
     return epic, keys
 
 
-def _run(stage: Stage, desk: Client, folder: str, env: dict[str, str], epic: str, keys: dict[str, str]) -> int:
+def _run(terminal: Terminal, desk: Client, folder: str, env: dict[str, str], epic: str, keys: dict[str, str]) -> int:
     started: list[subprocess.Popen[str]] = []
 
     def start(*words: str) -> subprocess.Popen[str]:
-        """In a session of its own: Ctrl-C is ours, and they are told by us."""
+        """Start in a session of its own, so that Ctrl-C reaches only this process, which stops the others."""
         started.append(
             subprocess.Popen(turn_command(*words), cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True, start_new_session=True)
@@ -128,80 +128,79 @@ def _run(stage: Stage, desk: Client, folder: str, env: dict[str, str], epic: str
     try:
         server = start("serve", "--port", "0", "--json")
         assert server.stdout is not None
-        said = server.stdout.readline()
-        if not said.startswith("{"):
-            stage.line("desk", f"the server did not start: {said.strip()}")
+        ready = server.stdout.readline()
+        if not ready.startswith("{"):
+            terminal.print_line("desk", f"the server did not start: {ready.strip()}")
             return 1
-        there = json.loads(said)
-        _welcome(stage, desk, there, keys)
+        _welcome(terminal, desk, json.loads(ready), keys)
         worker = start("work", "--epic", epic, "--parallel", "3")
-        threading.Thread(target=_repeat, args=(stage, worker), daemon=True).start()
-        return _follow(stage, desk, server)
+        threading.Thread(target=_repeat, args=(terminal, worker), daemon=True).start()
+        return _follow(terminal, desk, server)
     finally:
         _end(started)
 
 
-def _welcome(stage: Stage, desk: Client, there: dict[str, str], keys: dict[str, str]) -> None:
-    opened = _open(there["login"])
+def _welcome(terminal: Terminal, desk: Client, address: dict[str, str], keys: dict[str, str]) -> None:
+    opened = _open(address["login"])
     waiting = sum(len(desk.waiting(project=project["key"])) for project in desk.projects())
-    link = f"{there['url']}/enter/{desk.create_link()['link']}" if opened else there["login"]
+    link = f"{address['url']}/enter/{desk.create_link()['link']}" if opened else address["login"]
     where = "It opens in your browser. For another one, once:" if opened else "Your inbox. The link lets you in, once:"
-    stage.say(
+    terminal.print(
         f"""
   {where}
-  {stage.paint(link, "bold")}
+  {terminal.paint(link, "bold")}
 
   Three projects, five agents, and {waiting} questions of every kind wait for you.
   Agents are at work, too: in a moment one of them asks you something.
   Answer it in the page, and see it go on.
 
   /tasks          the board; {keys["seats"]} asks, {keys["test"]} waits for it
-  /tasks/{keys["tidy"]}  a log that is written while you look
+  /tasks/{keys["tidy"]}  a log that grows while you look
   /tasks/{keys["run"]}  a run of release.py: it waits for you, and holds no process
   /stats          how fast people answered in the last weeks
 
-  {stage.paint("Ctrl-C ends it. Nothing is left behind.", "quiet")}
+  {terminal.paint("Ctrl-C ends it. Nothing is left behind.", "quiet")}
 """
     )
 
 
 def _open(link: str) -> bool:
-    """In a browser with windows, if there is one: never in this terminal."""
+    """Open the link in a graphical browser, if there is one; never in a text browser in this terminal."""
     windows = sys.platform in ("darwin", "win32") or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if not windows or os.environ.get("SSH_CONNECTION"):
         return False
     try:
-        found = webbrowser.get()
-        return type(found) is not webbrowser.GenericBrowser and found.open(link)  # that would be one in the terminal
+        browser = webbrowser.get()
+        return type(browser) is not webbrowser.GenericBrowser and browser.open(link)  # a GenericBrowser runs in the terminal
     except webbrowser.Error:
         return False
 
 
-def _repeat(stage: Stage, worker: subprocess.Popen[str]) -> None:
-    """What the worker says of its agents."""
+def _repeat(terminal: Terminal, worker: subprocess.Popen[str]) -> None:
+    """Print the worker's lines about its agents."""
     assert worker.stdout is not None
     for line in worker.stdout:
         if line[:1].isdigit() and "  stopped: " not in line and "  Stopping: " not in line:
-            stage.line("agent", line.rstrip()[10:])
+            terminal.print_line("agent", line.rstrip()[10:])
 
 
-def _follow(stage: Stage, desk: Client, server: subprocess.Popen[str]) -> int:
-    """What people do, until somebody stops it."""
+def _follow(terminal: Terminal, desk: Client, server: subprocess.Popen[str]) -> int:
+    """Print what people do, until the server ends."""
     cursor = desk.desk_cursor()
     while server.poll() is None:
         for event in desk.watch(cursor, seconds=1):
             cursor = event["cursor"]
             if event["action"] == "link_use":
-                stage.line("person", f"{event['actor'].partition(':')[2]} came in")
+                terminal.print_line("person", f"{event['actor'].partition(':')[2]} came in")
             elif event["action"] == "answer" and event["actor"].startswith("human:"):
                 asked = ", ".join(q["id"] for q in event["data"].get("closed", ()))
-                stage.line("person", f"{event['actor'].partition(':')[2]} answered {asked}, about {event['task']}")
-    stage.line("desk", "the server has ended")
+                terminal.print_line("person", f"{event['actor'].partition(':')[2]} answered {asked}, about {event['task']}")
+    terminal.print_line("desk", "the server has ended")
     return 1
 
 
 def _end(started: list[subprocess.Popen[str]]) -> None:
-    for signals in (1, 2):  # a worker that is told twice does not wait for its agents
+    for signals in (1, 2):  # after a second signal, a worker does not wait for its agents
         for process in started:
             if process.poll() is None:
                 process.terminate()

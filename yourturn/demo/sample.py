@@ -1,7 +1,7 @@
-"""A lively project to look at: a ferry company, three projects, five agents, two weeks of work, and a dozen questions that wait.
+"""Sample data: a ferry company with three projects, five agents, two weeks of work, and a dozen open questions.
 
-The two weeks are made by winding a clock: everything in them goes through the desk as it would have on that day. The last
-hours are written down by hand, so that there is a question of each kind, and a task in each lane.
+The two weeks are generated with a settable clock: all moves are made on the desk, with the times of those days. The last hours
+are written by hand, so that there is a question of each kind and a task in each lane.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DAYS = 14
 PROJECTS = {"BOOK": "Booking", "SITE": "Website", "OPS": "Operations"}
 PEOPLE = {"ben": "approver", "chidi": "member"}
 
-#: What was done in the last weeks: who, where, what.
+#: Work of the last weeks: agent, project, title.
 ROUTINE = (
     ("coder", "BOOK", "Round fares to five cents"), ("coder", "SITE", "Timetable in large print"),
     ("tester", "BOOK", "Test bookings across midnight"), ("keeper", "OPS", "Renew the certificates"),
@@ -37,7 +37,7 @@ ASKED = {
     "approval": "It is finished. Sign it off?",
     "escalation": "Two rules contradict each other and I cannot tell which is meant",
 }
-#: How often each is asked, how many minutes people take, and how often nobody answers.
+#: By kind: weight, median minutes until the answer, and share of timeouts.
 HABITS = {
     "input": (5, 14, 0.1), "permission": (5, 4, 0.0), "checkpoint": (3, 22, 0.0), "recovery": (3, 8, 0.3),
     "approval": (4, 41, 0.0), "escalation": (1, 65, 0.1),
@@ -61,7 +61,7 @@ python -m fares.load prices-2026.csv \\
 
 
 class Clock:
-    """Microseconds since 1970, wherever it was wound to."""
+    """A settable clock, in microseconds since 1970."""
 
     def __init__(self, now: int) -> None:
         self.now = now
@@ -71,8 +71,7 @@ class Clock:
 
 
 def fill(address: str, person: str, now: int, day: Callable[[], None] = lambda: None) -> dict[str, str]:
-    """Fill a desk that `init` has made with project BOOK. Returns the keys of what the pictures show. `day` is called as often as
-    DAYS says, while it goes on."""
+    """Fill a desk that `init` has created with project BOOK. Returns the keys of named tasks. `day` is called for each day."""
     clock = Clock(now - 15 * DAY)
     desk = connect(address, as_=f"human:{person}", project="BOOK", env={}, clock=clock)
     try:
@@ -96,45 +95,45 @@ def agent(desk: Client, name: str) -> Client:
 
 
 def _weeks(desk: Client, clock: Clock, now: int, day: Callable[[], None]) -> None:
-    """Work begins in the morning; questions of the evening wait until the next one."""
+    """Work begins in the morning; questions of the evening wait until the next morning."""
     dice = random.Random(11)
-    waiting: list[tuple[int, int, Callable[[], None]]] = []
+    queue: list[tuple[int, int, Callable[[], None]]] = []
     kinds, shares = list(HABITS), [HABITS[kind][0] for kind in HABITS]
-    number, told = 0, 0
+    number, days_reported = 0, 0
     for back in range(DAYS, 0, -1):
         for _ in range(7 + dice.randrange(4) - 4 * (back % 7 in (2, 3))):
             who, project, title = ROUTINE[number % len(ROUTINE)]
             at = now - back * DAY + dice.randrange(12 * HOUR)  # of half a day; the other half is night
-            plan = _Job(desk, clock, waiting, dice, now, who, project, title, dice.choices(kinds, shares)[0])
-            heapq.heappush(waiting, (at, number, plan.begin))
+            plan = _Job(desk, clock, queue, dice, now, who, project, title, dice.choices(kinds, shares)[0])
+            heapq.heappush(queue, (at, number, plan.begin))
             number += 1
-    while waiting:
-        at, _, deed = heapq.heappop(waiting)
-        while told < min(DAYS, (at - now) // DAY + DAYS + 1):
-            told += 1
+    while queue:
+        at, _, action = heapq.heappop(queue)
+        while days_reported < min(DAYS, (at - now) // DAY + DAYS + 1):
+            days_reported += 1
             day()
         if at >= now - 6 * HOUR:
             continue
         clock.now = max(clock.now, at)
         desk.reconcile()
-        deed()
+        action()
 
 
 class _Job:
-    """One task of those weeks: taken, asked about, answered or not, finished."""
+    """One task of those weeks: claimed, asked about, answered or not, completed."""
 
     count = 0
 
-    def __init__(self, desk: Client, clock: Clock, waiting: list[Any], dice: random.Random, start: int, who: str, project: str,
+    def __init__(self, desk: Client, clock: Clock, queue: list[Any], dice: random.Random, start: int, who: str, project: str,
                  title: str, kind: str) -> None:  # fmt: skip
-        self.desk, self.clock, self.waiting, self.dice = desk, clock, waiting, dice
+        self.desk, self.clock, self.waiting, self.dice = desk, clock, queue, dice
         self.agent, self.project, self.title, self.kind = agent(desk, who), project, title, kind
         self.start, self.worker, self.key, self.asked = start, who, "", 0
         self.claim: dict[str, Any] = {}
 
-    def _later(self, minutes: float, deed: Callable[[], None]) -> None:
+    def _later(self, minutes: float, action: Callable[[], None]) -> None:
         _Job.count += 1
-        heapq.heappush(self.waiting, (self.clock.now + round(minutes * MINUTE), 1000 + _Job.count, deed))
+        heapq.heappush(self.waiting, (self.clock.now + round(minutes * MINUTE), 1000 + _Job.count, action))
 
     def begin(self) -> None:
         self.key = self.desk.create(self.title, project=self.project, priority=1 + self.dice.randrange(3))["key"]
@@ -153,7 +152,7 @@ class _Job:
             self._later(45, self.give_up)
             return
         took = minutes * self.dice.lognormvariate(0, 0.8)
-        since = (self.clock.now - self.start) % DAY  # of the day: what is asked late waits until the next morning
+        since = (self.clock.now - self.start) % DAY  # of the day: late questions wait until the next morning
         if since > 9 * HOUR and self.dice.random() < 0.6:
             took += (DAY - since) / MINUTE + self.dice.random() * 90
         self._later(took, lambda: self.answer(asked["id"]))
@@ -180,7 +179,7 @@ class _Job:
 
     def give_up(self) -> None:
         state = self.desk.show(self.key)["state"]
-        if state == "human":  # whoever was asked in the end did it by hand
+        if state == "human":  # the question was escalated to a person, who did the work by hand
             self.desk.close(self.key, "settled by hand")
         elif state == "ready":
             self.go_on()
@@ -190,18 +189,18 @@ class _Job:
 
 
 def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
-    """What waits, what is being worked on, and what it holds up."""
+    """Tasks of each state, and the questions that are open now."""
     coder, tester, keeper, writer, architect = (
         agent(desk, name) for name in ("coder", "tester", "keeper", "writer", "architect")
     )
-    made: dict[str, str] = {}
+    keys: dict[str, str] = {}
 
     def task(name: str, project: str, title: str, *needs: str, **more: Any) -> str:
-        made[name] = desk.create(title, project=project, depends_on=[made[one] for one in needs], **more)["key"]
-        return made[name]
+        keys[name] = desk.create(title, project=project, depends_on=[keys[one] for one in needs], **more)["key"]
+        return keys[name]
 
     def hold(who: Client, name: str, *said: tuple[str, str], lease: str | None = None) -> dict[str, Any]:
-        claim: dict[str, Any] = who.claim(made[name], who.who.name.partition(":")[2], lease=lease)["claim"]
+        claim: dict[str, Any] = who.claim(keys[name], who.who.name.partition(":")[2], lease=lease)["claim"]
         for line in said:
             clock.now += 7 * SECOND + len(line[1]) * SECOND // 5
             who.write_output(claim, [line])
@@ -213,7 +212,7 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
         if patch:
             who.keep_patch(claim, "5be1c02a9f34", patch)
         given: dict[str, Any] = more if "timeout" in more else {"on_timeout": "keep", **more}
-        made[f"{name}?"] = who.ask(made[name], text, kind, claim=claim, **given)["id"]
+        keys[f"{name}?"] = who.ask(keys[name], text, kind, claim=claim, **given)["id"]
         if more.get("blocking", True):
             who.park(claim)
 
@@ -255,8 +254,8 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
     task("fog", "SITE", "What to do in fog: a page for the crew", priority=3)
     task("speech", "BOOK", "Book by voice", priority=4, draft=True)
     task("winter", "OPS", "Winter timetable in the displays", priority=3)
-    desk.defer(made["winter"], "30d")
-    desk.note(made["prices"], "Staging has a copy of last week. Please leave the replica alone.")
+    desk.defer(keys["winter"], "30d")
+    desk.note(keys["prices"], "Staging has a copy of last week. Please leave the replica alone.")
     at(260)
     ask(coder, "merge", "Both branches number the seats, and not in the same way. I cannot merge them", "escalation",
         ("said", "Merging seats/upper-deck into seats/lower-deck"), ("error", "CONFLICT (content): seats/number.py"),
@@ -271,7 +270,7 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
     at(95)
     ask(writer, "names", "What do we call the evening crossing in public?", context={
         "text": "The crew says “the late one”, the contract says “service 7”. People would look for “sunset”."})
-    made["photos?"] = desk.await_person(made["photos"], "work", "Photograph the new machines in daylight")["questions"][-1]["id"]
+    keys["photos?"] = desk.await_person(keys["photos"], "work", "Photograph the new machines in daylight")["questions"][-1]["id"]
     at(70)
     news = hold(writer, "news", ("said", "Reading the captain's letter"), ("said", "240 words, one picture"))
     writer.complete(news, "A short text about the third ship, with a picture.")
@@ -307,4 +306,4 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
         context={"text": "The dry run had no conflicts. It can be undone with --restore within a day."})
     # fmt: on
     clock.now = now
-    return made
+    return keys
