@@ -1,7 +1,7 @@
-"""Stand-ins for coding agents: small programs that speak as the real ones do, keep sessions on disk and run real hooks.
+"""Doubles of coding agents: small programs with the output format, the sessions on disk and the hooks of the real ones.
 
-`install(folder)` puts `claude` and `codex` into a folder for PATH. What they do is a list of steps in the file that
-DOUBLE_SCRIPT names; each program says which steps it knows.
+`install(folder)` puts `claude` and `codex` into a folder for PATH. They play a list of steps from the file that
+DOUBLE_SCRIPT names; the docstring of each program lists its steps.
 """
 
 from __future__ import annotations

@@ -3,16 +3,16 @@
 Sessions are files per folder under CLAUDE_CONFIG_DIR, as with the real one. Hooks from --settings are run, MCP servers from
 --mcp-config are called, Bash and Write really happen. Steps of the script, one per turn of the model:
 
-    {"text": "…"}                       says it and ends
+    {"text": "…"}                       prints a message and ends
     {"tool": "Bash", "input": {…}}      uses a tool
     {"tools": [["Bash", {…}], …]}       uses several in one turn: of those that are deferred, only the last is kept
     {"ask": [question, …]}              AskUserQuestion
     {"api_error": 529}, {"crash": 3}    fails; dies without a result (a name like "SIGKILL" works, too)
     {"raw": "…"}                        prints a line as it is
-    {"sleep": 1}, {"linger": true}      waits; says its result and does not go
+    {"sleep": 1}, {"linger": true}      waits; prints its result and does not exit
 
 DOUBLE_NO_SERVERS: no MCP server can be reached. DOUBLE_PROMPTS: a file that gets every prompt. DOUBLE_HEARD: a file that gets
-all that reaches the model: prompts, results of tools, and what hooks add to them. What a tool says to programs is its result.
+all inputs of the model: prompts, results of tools, and what hooks add to them. The structured content of a tool is its result.
 """
 
 import argparse
@@ -153,7 +153,7 @@ class Session:
         return mcp.call([config["command"], *config.get("args", [])], tool, arguments, {"claudecode/toolUseId": id_}, env)
 
     def permitted(self, call):
-        """(may it, with which input, or why not)."""
+        """(allowed, the input, or the reason of a denial)."""
         name = call["name"]
         rules = [rule.split("(")[0].replace("*", ".*") for rule in self.opt.allowedTools]
         if self.opt.permission_mode == "bypassPermissions" or any(re.fullmatch(rule, name) for rule in rules):
@@ -195,7 +195,7 @@ class Session:
         self.tool_result(call, why, True)
 
     def done(self, call):
-        """What the tool says, and whether that is an error."""
+        """The result of the tool, and whether it is an error."""
         name, arguments = call["name"], call["input"]
         if name == "AskUserQuestion":
             answers = ", ".join(f'"{question}"="{answer}"' for question, answer in arguments.get("answers", {}).items())
@@ -212,7 +212,7 @@ class Session:
         return f"({name} completed with no output)", False
 
     def wake(self):
-        """What the session was parked with is the first thing to happen."""
+        """The parked call comes first."""
         call = self.state["parked"]
         if call["name"].startswith("mcp__") and call["name"].split("__")[1] not in self.servers:
             self.result(

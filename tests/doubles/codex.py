@@ -2,8 +2,8 @@
 
 Threads are files under CODEX_HOME and can be resumed from any folder; the id is its own choice. Steps of the script:
 
-    {"text": "…"}                            says it and ends the turn
-    {"say": "…"}                             says it and goes on
+    {"text": "…"}                            prints a message and ends the turn
+    {"say": "…"}                             prints a message and goes on
     {"command": "…"}                         runs a shell command
     {"mcp": ["yourturn", "tool", {…}]}       calls a tool of a server that -c configures
     {"fail": "…"}, {"crash": 3}              a failed turn; dies without a closing event

@@ -1,6 +1,6 @@
-"""A session that a person has opened on a terminal: what they type is said to the agent, and does what it says.
+"""A session that a person has opened on a terminal: the double reads lines as the agent's input.
 
-`!COMMAND`: the agent runs it, in its folder, with its environment. `exit [N]`: the person leaves. Anything else: it nods.
+`!COMMAND`: the agent runs it, in its folder, with its environment. `exit [N]`: the person leaves. Other lines are acknowledged.
 """
 
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def hear(words):
-    """The model is asked, with all of this."""
+    """Record the input of the model."""
     if log := os.environ.get("DOUBLE_HEARD"):
         with Path(log).open("a") as file:
             file.writelines(json.dumps(text) + "\n" for text in words)

@@ -1,4 +1,4 @@
-"""Just enough of MCP: call one tool of a stdio server, and a server to be called."""
+"""A minimal MCP client for one tool call of a stdio server, and a minimal server."""
 
 import json
 import subprocess

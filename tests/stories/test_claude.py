@@ -1,4 +1,4 @@
-"""Claude Code at work: a session asks, sleeps without a process, and goes on with a person's answer."""
+"""Stories with Claude Code: a session asks, waits without a process, and continues with a person's answer."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def bash(command: str) -> dict[str, Any]:
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call(shop: Doubles) -> None:
+def test_question_parks_the_session_and_the_call_gets_the_answer(shop: Doubles) -> None:
     shop.repository()
     agent = shop.plays("claude", bash("echo half > half.txt"), {"ask": [WHICH, EXTRAS]}, bash("cat half.txt"), END)
     key = shop.task()
@@ -58,7 +58,7 @@ def test_a_question_parks_the_session_and_the_answer_arrives_in_the_very_call(sh
     assert shop.git("show", f"{task['branch']}:half.txt") == "half\n"
 
 
-def test_a_quick_person_is_waited_for_inside_the_session(shop: Doubles) -> None:
+def test_quick_answer_arrives_inside_the_session(shop: Doubles) -> None:
     shop.env["YOURTURN_ASK_WAIT"] = "25"
     agent = shop.plays("claude", {"ask": [WHICH]}, END)
     key = shop.task()
@@ -68,8 +68,8 @@ def test_a_quick_person_is_waited_for_inside_the_session(shop: Doubles) -> None:
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 
-def test_answered_before_the_parked_process_has_gone_it_is_woken_at_once(shop: Doubles) -> None:
-    """The hook gave up, the session says that it parks and lingers: the answer comes in between."""
+def test_answer_before_the_parked_process_ends_resumes_at_once(shop: Doubles) -> None:
+    """The hook has stopped waiting, the session reports the park and lingers: the answer comes in between."""
     agent = shop.plays("claude", {"tools": [["AskUserQuestion", {"questions": [WHICH]}], ["Bash", {"command": "touch $SHOP/end; "
                        "until [ -e $SHOP/go ]; do sleep 0.02; done"}]]}, END)  # fmt: skip
     key = shop.task()
@@ -81,7 +81,7 @@ def test_answered_before_the_parked_process_has_gone_it_is_woken_at_once(shop: D
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 
-def test_our_own_tool_parks_as_well_and_tells_the_answer(shop: Doubles) -> None:
+def test_own_tool_parks_and_returns_the_answer(shop: Doubles) -> None:
     asks: dict[str, Any] = {"question": "Which database?", "type": "blocking", "responseType": "choice"}
     asks["options"] = [{"id": "pg", "label": "Postgres"}, {"id": "lite", "label": "SQLite"}]
     agent = shop.plays("claude", {"tool": "mcp__yourturn__ask_question", "input": asks}, END)
@@ -94,7 +94,7 @@ def test_our_own_tool_parks_as_well_and_tells_the_answer(shop: Doubles) -> None:
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_a_plan_is_shown_and_approved_or_sent_back(shop: Doubles, yes: bool) -> None:
+def test_plan_is_approved_or_rejected(shop: Doubles, yes: bool) -> None:
     agent = shop.plays("claude", {"tool": "ExitPlanMode", "input": {"plan": "1. Read\n2. Write"}}, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -111,7 +111,7 @@ PUSH = 'echo pushed >> "$LEDGER"'
 GATE = ("Bash(echo pushed*)",)
 
 
-def test_a_gated_command_runs_once_when_it_is_allowed(shop: Doubles) -> None:
+def test_allowed_command_runs_once(shop: Doubles) -> None:
     agent = shop.plays("claude", bash(PUSH), END, gate=GATE)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -127,7 +127,7 @@ def test_a_gated_command_runs_once_when_it_is_allowed(shop: Doubles) -> None:
     assert used["data"]["digest"] == asked["digest"] and f"{call['session']}/{call['call']}" in json.dumps(used["data"])
 
 
-def test_the_same_command_again_is_asked_again(shop: Doubles) -> None:
+def test_repeated_command_asks_again(shop: Doubles) -> None:
     agent = shop.plays("claude", bash(PUSH), bash(PUSH), END, gate=GATE)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -138,7 +138,7 @@ def test_the_same_command_again_is_asked_again(shop: Doubles) -> None:
     assert shop.drain(agent) == [(key, "done")] and shop.done() == ["pushed"]
 
 
-def test_a_gated_command_that_is_refused_does_not_run_and_the_reason_arrives(shop: Doubles) -> None:
+def test_refused_command_does_not_run_and_has_a_reason(shop: Doubles) -> None:
     agent = shop.plays("claude", bash(PUSH), END, gate=GATE)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -158,7 +158,7 @@ def test_edited_input_runs_instead(shop: Doubles) -> None:
     assert shop.done() == ["dry"]
 
 
-def test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words(shop: Doubles) -> None:
+def test_superseded_call_is_withdrawn_with_a_reason(shop: Doubles) -> None:
     first, second = {"command": PUSH}, {"command": 'echo pushed-too >> "$LEDGER"'}
     agent = shop.plays("claude", {"tools": [["Bash", first], ["Bash", second]]}, END, gate=GATE)
     key = shop.task()
@@ -173,7 +173,7 @@ def test_of_two_calls_at_once_the_dropped_one_is_withdrawn_with_words(shop: Doub
 # --- trouble ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_lost_session_begins_again_with_the_whole_history(shop: Doubles) -> None:
+def test_lost_session_restarts_with_the_whole_history(shop: Doubles) -> None:
     agent = shop.plays("claude", {"ask": [WHICH]}, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -189,7 +189,7 @@ def test_a_lost_session_begins_again_with_the_whole_history(shop: Doubles) -> No
     assert after["session_id"] != before and after["retry_count"] == 0
 
 
-def test_a_deleted_folder_does_not_lose_the_session(shop: Doubles) -> None:
+def test_deleted_folder_keeps_the_session(shop: Doubles) -> None:
     shop.repository()
     agent = shop.plays("claude", bash("echo half > half.txt"), {"ask": [WHICH]}, bash("cat half.txt"), END)
     key = shop.task()
@@ -201,7 +201,7 @@ def test_a_deleted_folder_does_not_lose_the_session(shop: Doubles) -> None:
     assert shop.git("show", f"{shop.show(key)['branch']}:half.txt") == "half\n"
 
 
-def test_a_session_id_that_is_taken_is_replaced(shop: Doubles) -> None:
+def test_session_id_in_use_is_replaced(shop: Doubles) -> None:
     taken = 'if ! [ -e "$SHOP/once" ]; then touch "$SHOP/once"; echo "Error: Session ID x is already in use." >&2; exit 1; fi'
     agent = shop.plays("claude", END, before=taken)
     key = shop.task()
@@ -209,14 +209,14 @@ def test_a_session_id_that_is_taken_is_replaced(shop: Doubles) -> None:
     assert len(shop.prompts()) == 1 and shop.show(key)["retry_count"] == 0
 
 
-def test_a_crash_costs_a_try_and_the_session_goes_on(shop: Doubles) -> None:
+def test_crash_costs_a_retry_and_keeps_the_session(shop: Doubles) -> None:
     agent = shop.plays("claude", {"crash": "SIGKILL"}, {"crash": 3}, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "released"), (key, "released"), (key, "done")]
     assert shop.show(key)["retry_count"] == 2 and len(list((shop.folder / "claude").rglob("*.jsonl"))) == 1
 
 
-def test_an_agent_that_is_not_logged_in_needs_a_person(shop: Doubles) -> None:
+def test_missing_login_asks_a_person(shop: Doubles) -> None:
     agent = shop.plays("claude", {"api_error": 401}, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -228,15 +228,15 @@ def test_an_agent_that_is_not_logged_in_needs_a_person(shop: Doubles) -> None:
 
 
 @pytest.mark.parametrize("status", [429, 529])
-def test_a_busy_service_costs_a_try(shop: Doubles, status: int) -> None:
+def test_overloaded_service_costs_a_retry(shop: Doubles, status: int) -> None:
     agent = shop.plays("claude", {"api_error": status}, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "released"), (key, "done")]
     assert shop.show(key)["retry_count"] == 1
 
 
-def test_a_server_that_is_missing_does_not_lose_the_parked_call(shop: Doubles) -> None:
-    """Its tool is not there when the session is woken; when it is there again, the call goes on."""
+def test_missing_mcp_server_keeps_the_parked_call(shop: Doubles) -> None:
+    """Its tool is missing when the session is resumed; when it is back, the call continues."""
     config = shop.folder / "servers.json"
     program, *words = TINY.split()
     answers = json.dumps({"send": "The mail was sent"})
@@ -254,7 +254,7 @@ def test_a_server_that_is_missing_does_not_lose_the_parked_call(shop: Doubles) -
     assert shop.prompts()[1:] == [None, None] and "The mail was sent" in shop.log(key)
 
 
-def test_a_server_that_stays_away_becomes_a_persons_matter(shop: Doubles) -> None:
+def test_mcp_server_that_stays_away_asks_a_person(shop: Doubles) -> None:
     agent = shop.plays("claude", {"tool": "mcp__mail__send", "input": {"to": "bob"}}, END, gate=("mcp__mail__*",))
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]
@@ -264,8 +264,8 @@ def test_a_server_that_stays_away_becomes_a_persons_matter(shop: Doubles) -> Non
     assert (asked["reason"], task["seat"]["parked"]) == ("retry_exhausted", True)
 
 
-def test_on_postgres_hooks_go_through_the_worker(shop: Doubles, dialect: str) -> None:
-    """A hook that cannot reach the database itself: on PostgreSQL it has the worker, and else it is not allowed."""
+def test_hooks_use_the_worker_on_postgres(shop: Doubles, dialect: str) -> None:
+    """The hook cannot reach the database: on PostgreSQL it uses the worker, elsewhere it denies."""
     agent = shop.plays("claude", bash(PUSH), END, gate=GATE, before="export YOURTURN_DB=/nowhere/at/all.db")
     key = shop.task()
     if dialect == "sqlite":

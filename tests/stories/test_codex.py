@@ -1,4 +1,4 @@
-"""Codex at work: its question stays open, its turn ends, and the same thread goes on with the answer as its prompt."""
+"""Stories with Codex: its turn ends with an open question, and the same thread continues with the answer as its prompt."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def threads(shop: Doubles) -> list[str]:
     return [path.stem.removeprefix("rollout-") for path in (shop.folder / "codex").rglob("rollout-*.json")]
 
 
-def test_a_question_ends_the_turn_and_the_thread_goes_on_with_the_answer(shop: Doubles) -> None:
+def test_question_ends_the_turn_and_the_answer_resumes_the_thread(shop: Doubles) -> None:
     shop.repository()
     agent = shop.plays("codex", {"command": "echo half > half.txt"}, ASK, PENDING, {"command": "cat half.txt"}, END)
     key = shop.task()
@@ -43,7 +43,7 @@ def test_a_question_ends_the_turn_and_the_thread_goes_on_with_the_answer(shop: D
     assert shop.git("show", f"{task['branch']}:half.txt") == "half\n"
 
 
-def test_our_own_tool_answers_pending_and_the_answer_wakes_the_thread(shop: Doubles) -> None:
+def test_own_tool_returns_pending_and_the_answer_resumes_the_thread(shop: Doubles) -> None:
     asks = {"mcp": ["yourturn", "ask_question", {"question": "Which database?", "type": "blocking", "responseType": "text"}]}
     agent = shop.plays("codex", asks, PENDING, END)
     key = shop.task()
@@ -55,7 +55,7 @@ def test_our_own_tool_answers_pending_and_the_answer_wakes_the_thread(shop: Doub
     assert "SQLite" in str(shop.prompts()[1])
 
 
-def test_answered_before_the_turn_has_ended_it_is_told_at_once(shop: Doubles) -> None:
+def test_answer_before_the_end_of_the_turn_is_sent_at_once(shop: Doubles) -> None:
     agent = shop.plays("codex", ASK, {"command": 'until [ -e "$SHOP/go" ]; do sleep 0.02; done'}, PENDING, END)
     key = shop.task()
     with shop.draining(agent):
@@ -67,8 +67,8 @@ def test_answered_before_the_turn_has_ended_it_is_told_at_once(shop: Doubles) ->
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 
-def test_the_thread_is_known_from_its_first_event(shop: Doubles) -> None:
-    """Before anything can go wrong with it: here it is killed, and the same thread goes on."""
+def test_thread_is_recorded_with_its_first_event(shop: Doubles) -> None:
+    """The process is killed after its first event, and the same thread continues."""
     agent = shop.plays("codex", {"command": 'until [ -e "$SHOP/go" ]; do sleep 0.02; done'}, {"crash": "SIGKILL"}, END)
     key = shop.task()
     with shop.draining(agent):
@@ -86,7 +86,7 @@ def test_the_thread_is_known_from_its_first_event(shop: Doubles) -> None:
         ("unexpected status 401 Unauthorized", ["waiting"], "access_required"),
     ],
 )
-def test_a_failed_turn(shop: Doubles, words: str, results: list[str], reason: str | None) -> None:
+def test_failed_turn_of_codex(shop: Doubles, words: str, results: list[str], reason: str | None) -> None:
     agent = shop.plays("codex", {"fail": words}, END)
     key = shop.task()
     assert [what for _, what in shop.drain(agent)] == results
@@ -98,7 +98,7 @@ def test_a_failed_turn(shop: Doubles, words: str, results: list[str], reason: st
         assert (task["state"], task["retry_count"], len(threads(shop))) == ("done", 1, 1)
 
 
-def test_a_lost_thread_begins_again_with_the_whole_history(shop: Doubles) -> None:
+def test_lost_thread_restarts_with_the_whole_history(shop: Doubles) -> None:
     agent = shop.plays("codex", ASK, PENDING, END)
     key = shop.task()
     assert shop.drain(agent) == [(key, "waiting")]

@@ -1,4 +1,4 @@
-"""An agent wants to push. A person looks at the exact command, changes it, and the hook lets only that through, once."""
+"""An agent wants to push. A person edits the exact command, and the hook allows only that, once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents at work: each hands over in its own way, a person answers, and the worker goes on with what it may."""
+"""Stories of a worker: agents hand over in every way, a person answers, and the worker continues."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_seven_scenes_with_a_worker_that_never_waits(crew: Crew) -> None:
 
 
 def test_every_verdict_on_every_kind(crew: Crew) -> None:
-    """The whole matrix from the table: what goes back is worked on by the next worker, what ended is not."""
+    """The whole matrix of the rules: a task that goes back is worked on again, an ended one is not."""
     cells = list(OUTCOMES)
     keys = crew.tasks(*(f"{kind}, {verdict}" for kind, verdict in cells))
     for key, (kind, _) in zip(keys, cells, strict=True):

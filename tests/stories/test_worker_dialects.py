@@ -1,4 +1,4 @@
-"""An agent says in its own dialect how its turn ended; a person answers; the session that asked goes on."""
+"""Agents end their turn with each form of signal; a person answers; the session that asked continues."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ WHY = "Tokens suit the mobile app, cookies the web."
 ANSWER = "Use JWT tokens. We build for phones first."
 
 
-def test_from_a_doubt_in_json_to_done(crew: Crew) -> None:
+def test_question_in_json_is_answered_and_completed(crew: Crew) -> None:
     crew.repository()
     epic = crew.tasks("Design payment system", type="epic")[0]
     key = crew.tasks("Implement user authentication", parent=epic)[0]
@@ -57,8 +57,8 @@ def test_from_a_doubt_in_json_to_done(crew: Crew) -> None:
     assert crew.git("status", "--porcelain", folder=folder) == ""
 
 
-def test_a_fresh_session_is_told_question_and_answer(crew: Crew) -> None:
-    """An agent without sessions has the whole story in its brief."""
+def test_fresh_session_gets_question_and_answer(crew: Crew) -> None:
+    """An agent without sessions gets the whole history in its brief."""
     key = crew.tasks("Implement user authentication")[0]
     crew.says(key, f'{{"status": "needs_input", "summary": "?", "question": "{ASKED}", "questionContext": "{WHY}"}}')
     crew.work()
@@ -94,7 +94,7 @@ def test_needs_human_in_a_signal_file(crew: Crew) -> None:
     assert ".agents/signals" not in crew.git("ls-tree", "-r", "--name-only", task["branch"])
 
 
-def test_a_signal_file_of_yesterday_says_nothing(crew: Crew) -> None:
+def test_signal_file_of_an_earlier_turn_is_ignored(crew: Crew) -> None:
     key = crew.tasks("Old news")[0]
     old = crew.folder / ".agents" / "signals" / "exec.json"
     old.parent.mkdir(parents=True)
@@ -105,7 +105,7 @@ def test_a_signal_file_of_yesterday_says_nothing(crew: Crew) -> None:
 
 
 def test_signal_files_of_agents_that_share_a_folder(crew: Crew) -> None:
-    """Without a repository all work in one folder; the word of one is never taken for the other's."""
+    """Without a repository all agents work in one folder; the signal of one never counts for another."""
     keys = crew.tasks("One", "Two", "Three")
     for key in keys:
         said = f'{{"status": "NEEDS_HUMAN", "reason": "about {key}"}}'
@@ -115,8 +115,8 @@ def test_signal_files_of_agents_that_share_a_folder(crew: Crew) -> None:
     assert ".agents/signals/PROJ-1/exec.json" in crew.told("PROJ-1")
 
 
-def test_said_with_a_command(crew: Crew) -> None:
-    """What an agent says at the desk itself counts, whatever its message says afterwards."""
+def test_command_counts_before_the_message(crew: Crew) -> None:
+    """A command of the agent counts, whatever its message says afterwards."""
     keys = crew.tasks("Finish", "Ask", "Give up", "Split", "Hand back")
     verbs = ("complete {} --summary 'by hand'", "ask {} 'Which?'", "fail {} --reason 'no way'",
              "decompose {} --child A --child B", "release {} --reason 'not now'")  # fmt: skip
@@ -135,7 +135,7 @@ def test_said_with_a_command(crew: Crew) -> None:
     assert crew.desk.show("PROJ-5")["retry_count"] == 1
 
 
-def test_words_that_cannot_be_understood_reach_a_person(crew: Crew) -> None:
+def test_unknown_status_reaches_a_person(crew: Crew) -> None:
     keys = crew.tasks("Two at once", "Unknown", "Unclosed", "Asked and finished")
     crew.says(keys[0], "<promise>COMPLETE</promise>\n<promise>EJECT: or not</promise>")
     crew.says(keys[1], "<promise>FINISHED</promise>")
@@ -147,8 +147,8 @@ def test_words_that_cannot_be_understood_reach_a_person(crew: Crew) -> None:
     assert [crew.desk.show(key)["questions"][0]["reason"] for key in (keys[0], keys[1], keys[3])] == ["protocol_error"] * 3
 
 
-def test_a_signal_without_words(crew: Crew) -> None:
-    """Where a verdict is enough, no words are needed."""
+def test_verdict_question_needs_no_text(crew: Crew) -> None:
+    """A question that wants only a verdict needs no text."""
     key = crew.tasks("Paint the door")[0]
     crew.says(key, "<promise>APPROVAL_NEEDED</promise>")
     crew.work()
@@ -156,7 +156,7 @@ def test_a_signal_without_words(crew: Crew) -> None:
     assert crew.desk.show(key)["notes"] == []
 
 
-def test_the_inbox_names_the_answer_that_fits(crew: Crew) -> None:
+def test_inbox_shows_the_command_that_answers(crew: Crew) -> None:
     key = crew.tasks("Decide")[0]
     crew.says(key, "<promise>CHECKPOINT: Half of it is done.</promise>")
     crew.work()

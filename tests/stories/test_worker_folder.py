@@ -1,4 +1,4 @@
-"""Where agents work, how people see them work, and how a quick person is heard at once."""
+"""The folders of agents, the worker's output, and quick answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_in_the_checkout_itself(crew: Crew) -> None:
 
 
 def test_a_checkout_with_uncommitted_changes_is_left_alone(crew: Crew) -> None:
-    """No task is taken for it, and nobody is asked a question per task."""
+    """The worker claims no task, and asks no question per task."""
     crew.repository()
     keys = crew.tasks("First", "Second")
     (crew.folder / "README").write_text("Half a thought.\n")
@@ -42,8 +42,8 @@ def test_a_checkout_with_uncommitted_changes_is_left_alone(crew: Crew) -> None:
     assert [row["outcome"] for row in crew.work("--in-place")["results"]] == ["done", "done"]
 
 
-def test_a_folder_that_nothing_can_be_made_in(crew: Crew) -> None:
-    """Told in words, in both ways to work."""
+def test_unwritable_folder_is_reported(crew: Crew) -> None:
+    """The error is reported with and without --in-place."""
     crew.repository()
     key = crew.tasks("First")[0]
     (crew.folder / ".git" / "yourturn").write_text("in the way")
@@ -52,7 +52,7 @@ def test_a_folder_that_nothing_can_be_made_in(crew: Crew) -> None:
     assert ".git/yourturn" in text and "Errno" not in text and "OSError" not in text
 
 
-def test_the_brief_names_a_branch_where_there_is_one(crew: Crew) -> None:
+def test_brief_names_the_branch_of_a_repository(crew: Crew) -> None:
     key = crew.tasks("Plain")[0]
     crew.work()
     assert "branch" not in crew.told(key)
@@ -62,8 +62,8 @@ def test_the_brief_names_a_branch_where_there_is_one(crew: Crew) -> None:
     assert f"- branch: {crew.desk.show(key)['branch']}" in crew.told(key)
 
 
-def test_a_program_beside_the_desk_is_found_from_every_worktree(crew: Crew) -> None:
-    """Also one that nobody has committed yet."""
+def test_relative_program_is_found_from_every_worktree(crew: Crew) -> None:
+    """Also a program that is not committed."""
     crew.repository()
     keys = crew.tasks("With quotes", "Another")
     (crew.folder / "agent.sh").write_text('#!/bin/sh\necho "$1" > "$YOURTURN_TASK"; echo "<promise>COMPLETE: $1</promise>"\n')
@@ -74,8 +74,8 @@ def test_a_program_beside_the_desk_is_found_from_every_worktree(crew: Crew) -> N
     assert crew.git("show", f"{task['branch']}:{keys[0]}") == 'it is "mine"'
 
 
-def test_an_agent_that_removes_its_own_worktree(crew: Crew) -> None:
-    """A person is told what is gone; the worktree is made again for the next turn."""
+def test_removed_worktree_asks_a_person_and_is_made_again(crew: Crew) -> None:
+    """The question says what is gone; the worktree is made again for the next turn."""
     crew.repository()
     key = crew.tasks("Tidy up too much")[0]
     crew.says(key, "$ rm -rf \"$PWD\"; echo '<promise>COMPLETE</promise>'", "$ cat README && echo '<promise>COMPLETE</promise>'")
@@ -88,7 +88,7 @@ def test_an_agent_that_removes_its_own_worktree(crew: Crew) -> None:
     assert crew.state(key) == "done"
 
 
-def test_before_the_first_commit(crew: Crew) -> None:
+def test_tasks_share_the_checkout_before_the_first_commit(crew: Crew) -> None:
     """There is nothing to base a branch on, so tasks share the checkout, one after the other, however many may run."""
     crew.git("init", "-q", "-b", "main")
     keys = crew.tasks("A", "B", "C")
@@ -99,7 +99,7 @@ def test_before_the_first_commit(crew: Crew) -> None:
     assert set(crew.git("ls-tree", "--name-only", "HEAD").split()) >= {f"{key}.txt" for key in keys}
 
 
-def test_work_that_builds_on_other_work(crew: Crew) -> None:
+def test_task_builds_on_its_dependency(crew: Crew) -> None:
     crew.repository()
     ground, upper = crew.tasks("Ground", "Upper floor")
     crew.desk.depend(upper, ground)
@@ -112,7 +112,7 @@ def test_work_that_builds_on_other_work(crew: Crew) -> None:
     assert crew.git("status", "--porcelain") == ""
 
 
-def test_what_a_person_signs_off_is_committed(crew: Crew) -> None:
+def test_signed_off_work_is_committed(crew: Crew) -> None:
     """A question touches nothing; the yes that ends the task does."""
     crew.repository()
     crew("project", "set", "PROJ", "merge", "ff")
@@ -154,7 +154,7 @@ with yourturn.connect() as desk:
 """
 
 
-def test_an_agent_that_notes_every_step_and_finishes_by_itself(crew: Crew) -> None:
+def test_agent_with_many_notes_completes_by_command(crew: Crew) -> None:
     crew.repository()
     key = crew.tasks("Step by step")[0]
     (crew.place / "talks.py").write_text(TALKS)
@@ -164,8 +164,8 @@ def test_an_agent_that_notes_every_step_and_finishes_by_itself(crew: Crew) -> No
     assert crew.git("show", f"{crew.desk.show(key)['branch']}:made.txt") == "made"
 
 
-def test_only_what_was_accepted_is_merged(crew: Crew) -> None:
-    """A person looks first; what they abandon stays on its branch."""
+def test_only_accepted_work_is_merged(crew: Crew) -> None:
+    """A person reviews first; abandoned work stays on its branch."""
     crew.repository()
     crew("project", "set", "PROJ", "merge", "ff")
     crew("project", "set", "PROJ", "review", "ask")
@@ -183,7 +183,7 @@ def test_only_what_was_accepted_is_merged(crew: Crew) -> None:
     assert crew.git("show", f"{crew.desk.show(bad)['branch']}:{bad}.txt") == bad
 
 
-def test_a_quick_person_and_an_agent_that_waits(crew: Crew) -> None:
+def test_waiting_session_gets_a_quick_answer(crew: Crew) -> None:
     """Waiting is not silence: a session that waits for a person is left alone, and goes straight on under the same claim."""
     key = crew.tasks("Ask and wait")[0]
     steps = [{"say": "Hm."}, {"ask": "Left or right?", "wait": 30}, {"say": "So {answer}."}, {"promise": "COMPLETE"}]
@@ -223,7 +223,7 @@ def test_on_a_narrow_terminal(here: Turn) -> None:
 
 
 def _screen(seen: str) -> list[str]:
-    """What is left on an endlessly wide screen."""
+    """The final content of a screen of unlimited width."""
     lines, row = [""], 0
     for part in re.findall(r"\x1b\[[0-9;?]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", seen):
         if part == "\n":

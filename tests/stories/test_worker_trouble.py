@@ -1,4 +1,4 @@
-"""What goes wrong at one task stays there: the others go on, a person is notified, and nobody does what only people may."""
+"""Errors of one task do not affect others, a person is notified, and agents cannot act as people."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.fixtures.command import Turn
 from tests.fixtures.worker import Crew
 
 
-def test_bad_company(crew: Crew) -> None:
-    """Six that misbehave in six ways, beside six that do not."""
+def test_faulty_agents_do_not_disturb_others(crew: Crew) -> None:
+    """Six agents that fail in six ways, beside six that do not."""
     good = crew.tasks(*(f"Healthy {n}" for n in range(6)), priority=3)
     crash, killed, loud, child = crew.tasks("Crash", "Killed", "Loud", "Child")
     hang, stubborn = crew.tasks("Hang", "Stubborn", role="slow")
@@ -61,8 +61,8 @@ ATTEMPTS = [
 ]  # fmt: skip
 
 
-def test_an_agent_cannot_answer(crew: Crew) -> None:
-    """With everything that it was given, and without what could be taken away: exit 5, and nothing changes."""
+def test_agent_cannot_answer(crew: Crew) -> None:
+    """With all variables that it was given, and without any that it can remove: exit 5, and no change."""
     mine, gate = crew.tasks("Mine", "Somebody's gate")
     crew.desk.flag(gate, "May it go live?", kind="approval")
     lines = "\n".join(f"turn {line} > /dev/null 2>> $CREW/err; echo $? >> $CREW/exits" for line in ATTEMPTS)
@@ -81,8 +81,8 @@ def test_an_agent_cannot_answer(crew: Crew) -> None:
     assert late["code"] == "not_known"  # its credential ended with its worker
 
 
-def test_an_agent_finds_its_workers_desk(crew: Crew) -> None:
-    """Whatever else the environment names: what the worker was told counts for its agents too."""
+def test_agent_uses_its_workers_desk(crew: Crew) -> None:
+    """The worker's desk counts for its agents, whatever else the environment names."""
     key = crew.tasks("Say hello")[0]
     crew.says(key, f"$ turn note {key} hello > /dev/null && echo '<promise>COMPLETE</promise>'")
     crew.work("--db", crew.address, env={"YOURTURN_URL": "https://desk.example", "YOURTURN_WORKER": "somebody-else"})
@@ -108,7 +108,7 @@ def test_no_signal_is_no_outcome(crew: Crew) -> None:
     assert "Just finish it" in crew.told(key, 4)
 
 
-def test_the_terminal_says_after_the_first_turn_what_to_print(crew: Crew) -> None:
+def test_terminal_explains_signals_after_the_first_turn(crew: Crew) -> None:
     key = crew.tasks("Say hello")[0]
     told = crew.text("work", "--exec", "echo hello", "--drain", "--turns", "3")
     (said,) = [line for line in told.splitlines() if "without a signal" in line]
@@ -121,8 +121,8 @@ def test_the_terminal_says_after_the_first_turn_what_to_print(crew: Crew) -> Non
 
 
 @pytest.mark.parametrize(("command", "why"), [("./missing.sh --fast", "not found"), ("./locked.sh", "may not be run")])
-def test_a_command_that_is_missing_is_not_tried_again(crew: Crew, command: str, why: str) -> None:
-    """Once, with one question that names it; and the other tasks are left to a worker that can."""
+def test_missing_command_is_not_retried(crew: Crew, command: str, why: str) -> None:
+    """It is tried once, with one question that names it; the other tasks stay for another worker."""
     (crew.folder / "locked.sh").write_text("echo no")
     first, second = crew.tasks("One", "Two")
     done = crew.run("work", "--exec", command, "--drain", "--json")
@@ -137,14 +137,14 @@ def test_a_command_that_is_missing_is_not_tried_again(crew: Crew, command: str, 
     assert set(crew.states().values()) == {"done"}
 
 
-def test_what_was_said_counts_whatever_the_exit_code(crew: Crew) -> None:
+def test_signal_counts_with_any_exit_code(crew: Crew) -> None:
     key = crew.tasks("One")[0]
     crew.work("--exec", "echo '<promise>COMPLETE</promise>'; exit 127", agent=False)
     assert crew.state(key) == "done"
 
 
-def test_failed_on_its_own_word(crew: Crew) -> None:
-    """What it did is put aside, not lost."""
+def test_failed_task_stores_its_work(crew: Crew) -> None:
+    """Its work is stored under a ref."""
     crew.repository()
     key = crew.tasks("Try")[0]
     crew.says(key, '$ echo half > half.txt; echo \'{"status": "failed", "summary": "It cannot be done"}\'')
@@ -160,7 +160,7 @@ def test_failed_on_its_own_word(crew: Crew) -> None:
 # --- budgets --------------------------------------------------------------------------------------------------------------
 
 
-def test_tasks_and_turns_run_out(crew: Crew) -> None:
+def test_budgets_of_tasks_and_turns(crew: Crew) -> None:
     keys = crew.tasks("A", "B", "C")
     told = crew.work("--budget-tasks", "1")
     assert (told["ended"], told["spent"]["tasks"]) == ("it was to take 1 and no more", 1)
@@ -176,7 +176,7 @@ def test_tasks_and_turns_run_out(crew: Crew) -> None:
     assert set(crew.states().values()) == {"done"}
 
 
-def test_the_time_runs_out(crew: Crew) -> None:
+def test_budget_of_time(crew: Crew) -> None:
     key = crew.tasks("Long")[0]
     crew.plays([{"say": "on it"}, {"hang": True}])
     told = crew.work("--budget-time", "1s", agent=False)
@@ -185,7 +185,7 @@ def test_the_time_runs_out(crew: Crew) -> None:
     assert (told["results"][0]["outcome"], task["state"], task["retry_count"]) == ("stopped", "ready", 0)
 
 
-def test_money_and_tokens_run_out(crew: Crew) -> None:
+def test_budgets_of_cost_and_tokens(crew: Crew) -> None:
     """An agent that says what it cost: 0.1 cent and 12 tokens a turn."""
     double = Path(__file__).parents[1] / "doubles" / "claude.py"
     script = crew.place / "double.json"
@@ -221,7 +221,7 @@ def test_epics_and_roles(crew: Crew) -> None:
     assert crew.states(mine, whose) == {mine: "done", whose: "ready"}
 
 
-def test_lines_that_cannot_work(here: Turn) -> None:
+def test_invalid_command_lines_are_refused(here: Turn) -> None:
     for words, exit, said in [
         (("work", "--drain"), 3, "There is no agent 'coder'"),
         (("work", "--drain", "--agent", "nobody"), 3, "There is no agent 'nobody'"),
@@ -256,7 +256,7 @@ def test_lines_that_cannot_work(here: Turn) -> None:
         assert said in here("work", "--drain", exit=exit)["message"], text
 
 
-def test_what_it_prints(crew: Crew) -> None:
+def test_output_of_the_worker(crew: Crew) -> None:
     keys = crew.tasks("A", "B")
     crew.says(keys[1], "<promise>INPUT_NEEDED: Which\none?</promise>")
     lines = crew.text(*crew._line((), True, "--drain")).splitlines()
@@ -274,7 +274,7 @@ def test_what_it_prints(crew: Crew) -> None:
     }
 
 
-def test_the_last_try_sends_a_person_to_the_inbox(crew: Crew) -> None:
+def test_last_retry_points_to_the_inbox(crew: Crew) -> None:
     key, again = crew.tasks("Dies", max_retries=1)[0], crew.tasks("Dies once", max_retries=2)[0]
     for one in (key, again):
         crew.says(one, "$ kill -9 $$")
@@ -283,7 +283,7 @@ def test_the_last_try_sends_a_person_to_the_inbox(crew: Crew) -> None:
     assert lines[-2:] == ["Ended: nothing is left to take. 1 waiting, 1 released, 1 done.", "Next: turn inbox"]
 
 
-def test_a_function_that_is_not_there_costs_no_tries(crew: Crew) -> None:
+def test_missing_function_costs_no_retries(crew: Crew) -> None:
     key = crew.tasks("Call it")[0]
     crew.config('[agents.coder]\nadapter = "python"\nargv = ["no_such_module:function"]\n')
     done = crew.run("work", "--drain", "--json")
@@ -297,7 +297,7 @@ def test_a_function_that_is_not_there_costs_no_tries(crew: Crew) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_stopped_and_gone_on_with(crew: Crew, number: int) -> None:
+def test_stopped_task_continues_in_the_same_session(crew: Crew, number: int) -> None:
     """The agent ends with its worker, the task costs no try, and the same session goes on in the same folder."""
     crew.repository()
     key = crew.tasks("Long work")[0]
@@ -328,7 +328,7 @@ def test_stopped_and_gone_on_with(crew: Crew, number: int) -> None:
     assert f"Go on with {key} where you stopped" in (folder / "told.txt").read_text()
 
 
-def test_the_second_signal_ends_it_at_once(crew: Crew) -> None:
+def test_second_signal_ends_the_worker_at_once(crew: Crew) -> None:
     crew.tasks("Never ends")
     pid = crew.place / "pid"
     crew.plays([{"stubborn": True}, {"run": f"echo $PPID > {pid}.new && mv {pid}.new {pid}"}, {"hang": True}])
@@ -344,8 +344,8 @@ def test_the_second_signal_ends_it_at_once(crew: Crew) -> None:
         crew.until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
 
 
-def test_a_word_said_in_the_last_moment_counts(crew: Crew) -> None:
-    """Told to stop while an agent ends by itself: it is not asked to do the work again."""
+def test_signal_during_the_stop_counts(crew: Crew) -> None:
+    """The worker is stopped while an agent ends its turn: the work is not repeated."""
     key = crew.tasks("Just finished")[0]
     crew.says(key, "$ trap '' TERM; until [ -s $CREW/pid ]; do :; done; kill $(cat $CREW/pid); sleep 0.4; cat $CREW/last")
     (crew.place / "last").write_text("<promise>COMPLETE</promise>")

@@ -13,7 +13,7 @@ from yourturn.worker.agents.process import perform
 
 @pytest.fixture
 def go(tmp_path):
-    """go(agent or shell command): the ending. What was heard is in go.heard, the log in go.log, the run in go.run."""
+    """go(agent or shell command): the ending. The events are in go.heard, the log in go.log, the run in go.run."""
 
     def go(what, prompt="the brief", adapter=None, env=None, then=lambda: None, run=(), **limits):
         agent = exec_agent(what) if isinstance(what, str) else what

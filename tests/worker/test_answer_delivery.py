@@ -1,4 +1,4 @@
-"""An answer reaches the session that asked: never lost on the way, and told once unless something broke in between."""
+"""Answers reach the session that asked: none is lost, and none is repeated without a failure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shop(address: str, tmp_path: Path) -> Iterator[Doubles]:
 
 @pytest.fixture
 def lone(new_desk: Callable[[str], str], tmp_path: Path) -> Iterator[Flow]:
-    """On one database: where the database has no say."""
+    """On SQLite only: these tests do not depend on the database."""
     found = Flow(tmp_path, new_desk("sqlite"))
     yield found
     found.close()
@@ -57,7 +57,7 @@ def touch(shop: Doubles, name: str, there: bool = True) -> None:
 
 
 def stopped_before_it_reads(shop: Doubles, agent: Agent, **more: Any) -> None:
-    """`turn work`, and Ctrl+C while the program starts."""
+    """`turn work`, stopped with Ctrl+C while the program starts."""
     touch(shop, "slow")
     with shop.draining(agent, **more) as worker:
         until(lambda: (shop.folder / "at").exists(), "the program's start")
@@ -70,7 +70,7 @@ def stopped_before_it_reads(shop: Doubles, agent: Agent, **more: Any) -> None:
 
 
 @both
-def test_an_answer_that_was_not_read_is_told_by_the_next_worker(lone: Flow, adapter: str) -> None:
+def test_unread_answer_is_sent_by_the_next_worker(lone: Flow, adapter: str) -> None:
     agent = lone.plays(adapter, DROP, END, before=SLOW)
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")]
@@ -82,7 +82,7 @@ def test_an_answer_that_was_not_read_is_told_by_the_next_worker(lone: Flow, adap
 
 @pytest.mark.parametrize("dies", ["kill -9 $$", "echo 'error loading config.toml' >&2; exit 1"])
 @both
-def test_an_answer_is_not_lost_with_a_program_that_does_not_start(lone: Flow, adapter: str, dies: str) -> None:
+def test_answer_survives_a_program_that_does_not_start(lone: Flow, adapter: str, dies: str) -> None:
     agent = lone.plays(adapter, DROP, END, before=f'if [ -e "$SHOP/broken" ]; then rm "$SHOP/broken"; {dies}; fi')
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")]
@@ -92,7 +92,7 @@ def test_an_answer_is_not_lost_with_a_program_that_does_not_start(lone: Flow, ad
     assert lone.heard().count(NO) == 1
 
 
-def test_a_step_of_a_run_hears_it_as_well(lone: Flow) -> None:
+def test_unread_answer_is_sent_to_a_step_of_a_run(lone: Flow) -> None:
     agent = lone.plays("claude", DROP, END, before=SLOW)
     key = lone.begin('run("coder")')
     assert lone.go_on(agent)[0] == "waiting"
@@ -103,7 +103,7 @@ def test_a_step_of_a_run_hears_it_as_well(lone: Flow) -> None:
 
 
 @pytest.mark.parametrize("trouble", [{"crash": "SIGKILL"}, {"api_error": 529}])
-def test_what_was_read_is_not_told_again_after_a_crash(lone: Flow, trouble: dict[str, Any]) -> None:
+def test_read_answer_is_not_repeated_after_a_crash(lone: Flow, trouble: dict[str, Any]) -> None:
     agent = lone.plays("claude", DROP, SHELL["claude"]("true"), trouble, END)
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")]
@@ -113,7 +113,7 @@ def test_what_was_read_is_not_told_again_after_a_crash(lone: Flow, trouble: dict
     assert "Nobody has added anything to what you were told." in str(lone.prompts()[-1])
 
 
-def test_a_session_that_was_cut_off_before_its_brief_is_told_it(lone: Flow) -> None:
+def test_session_cut_off_before_its_brief_gets_the_brief(lone: Flow) -> None:
     agent = lone.plays("claude", {"crash": "SIGKILL"}, END)
     key = lone.task("Add login", description="For members only.")
     assert lone.drain(agent) == [(key, "released"), (key, "done")]
@@ -122,8 +122,8 @@ def test_a_session_that_was_cut_off_before_its_brief_is_told_it(lone: Flow) -> N
     assert "It was cut off" not in str(first)
 
 
-def test_what_was_read_counts_also_where_the_agent_completes_by_tool(lone: Flow) -> None:
-    """The claim is over when its turn ends."""
+def test_read_mark_is_kept_when_the_agent_completes_by_tool(lone: Flow) -> None:
+    """The claim ends with the turn."""
     done = TOOL["claude"]("complete_task", {"summary": "I did it"})
     agent = lone.plays("claude", DROP, done, {"text": "Bye."}, done, {"text": "Bye."})
     key = lone.task(requires="review")
@@ -139,7 +139,7 @@ def test_what_was_read_counts_also_where_the_agent_completes_by_tool(lone: Flow)
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_a_parked_session_hears_every_answer(shop: Doubles, yes: bool) -> None:
+def test_parked_session_gets_every_answer(shop: Doubles, yes: bool) -> None:
     """Also through the worker's socket, on PostgreSQL."""
     use = TOOL["claude"]
     agent = shop.plays("claude", use("request_permission", PERMISSION), use("ask_question", PORT), END)
@@ -156,7 +156,7 @@ def test_a_parked_session_hears_every_answer(shop: Doubles, yes: bool) -> None:
     assert '"value": "8080"' in heard and f"Answer to {second['id']}" not in heard, "the tool itself tells that"
 
 
-def test_a_note_reaches_a_parked_session(lone: Flow) -> None:
+def test_note_reaches_a_parked_session(lone: Flow) -> None:
     agent = lone.plays("claude", TOOL["claude"]("ask_question", PORT), {"text": "Hm."}, END)
     key = lone.task()
     lone.desk.note(key, "From before")
@@ -167,7 +167,7 @@ def test_a_note_reaches_a_parked_session(lone: Flow) -> None:
     assert lone.heard().count("human:ana said: And use TLS") == 1 and "From before" not in lone.heard()
 
 
-def test_a_late_answer_reaches_the_parked_session_that_it_starts_again(lone: Flow) -> None:
+def test_late_answer_reaches_the_resumed_session(lone: Flow) -> None:
     agent = lone.plays("claude", TOOL["claude"]("ask_question", {**PORT, "timeoutMinutes": 5}), END)
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")]
@@ -180,7 +180,7 @@ def test_a_late_answer_reaches_the_parked_session_that_it_starts_again(lone: Flo
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_news_come_with_a_gated_call_too_and_only_with_the_parked_one(lone: Flow, yes: bool) -> None:
+def test_news_come_with_the_parked_gated_call_only(lone: Flow, yes: bool) -> None:
     use = SHELL["claude"]
     agent = lone.plays("claude", use("echo a >> $LEDGER"), use("echo b >> $LEDGER"), END, gate=("Bash(echo*)",))
     key = lone.task()
@@ -194,7 +194,7 @@ def test_news_come_with_a_gated_call_too_and_only_with_the_parked_one(lone: Flow
     assert lone.heard().count("And use TLS") == 1 and "Answer to Q2" in lone.heard() and "Yes. but slowly" in lone.heard()
 
 
-def test_a_parked_session_that_was_stopped_while_it_woke_hears_all_of_it_later(lone: Flow) -> None:
+def test_session_stopped_during_resume_gets_all_news_later(lone: Flow) -> None:
     agent = lone.plays("claude", TOOL["claude"]("ask_question", PORT), END, before=SLOW)
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")]
@@ -205,7 +205,7 @@ def test_a_parked_session_that_was_stopped_while_it_woke_hears_all_of_it_later(l
     assert lone.heard().count("And use TLS") == 1 and lone.heard().count('"value": "8080"') == 1
 
 
-def test_the_answers_beside_a_refused_one_are_told(lone: Flow) -> None:
+def test_answers_beside_a_rejection_are_sent(lone: Flow) -> None:
     questions = [{"question": text, "header": "h", "multiSelect": False, "options": [{"label": "A"}, {"label": "B"}]}
                  for text in ("Which database?", "Which cache?")]  # fmt: skip
     agent = lone.plays("claude", {"ask": questions}, END)
@@ -223,7 +223,7 @@ def test_the_answers_beside_a_refused_one_are_told(lone: Flow) -> None:
 
 
 @both
-def test_a_nudge_does_not_swallow_an_answer(lone: Flow, adapter: str) -> None:
+def test_nudge_keeps_the_answer(lone: Flow, adapter: str) -> None:
     agent = lone.plays(adapter, TOOL[adapter]("ask_question", LOUD), SHELL[adapter](WAIT), {"text": "I go on."}, END)
     key = lone.task()
     with lone.draining(agent):
@@ -248,7 +248,7 @@ def test_a_nudge_does_not_swallow_an_answer(lone: Flow, adapter: str) -> None:
     ],
 )
 @both
-def test_a_question_that_does_not_block_keeps_the_end_of_the_turn(
+def test_question_that_does_not_block_keeps_the_signal(
     lone: Flow, adapter: str, last: str, asked: str, state: str
 ) -> None:
     agent = lone.plays(adapter, TOOL[adapter]("ask_question", LOUD), {"text": last}, END)
@@ -259,7 +259,7 @@ def test_a_question_that_does_not_block_keeps_the_end_of_the_turn(
     assert len(lone.prompts()) == 1
 
 
-def test_a_tag_asks_beside_a_tool(lone: Flow) -> None:
+def test_tag_and_tool_both_ask(lone: Flow) -> None:
     last = (
         "<promise>INPUT_NEEDED: By tag?</promise> <promise>INPUT_NEEDED: Which port?</promise> "
         "<promise>APPROVAL_NEEDED: Then it is done</promise>"
@@ -276,14 +276,14 @@ def test_a_tag_asks_beside_a_tool(lone: Flow) -> None:
     assert lone.heard().count("8080") == 1 and lone.heard().count("by all means") == 1
 
 
-def test_a_tag_without_words_means_the_question_that_is_open(lone: Flow) -> None:
+def test_tag_without_text_means_the_open_question(lone: Flow) -> None:
     last = {"text": "I have asked Q1 and wait. <promise>INPUT_NEEDED</promise>"}
     agent = lone.plays("codex", TOOL["codex"]("ask_question", PORT), last, END)
     key = lone.task()
     assert lone.drain(agent) == [(key, "waiting")] and lone.question(key)["text"] == "Which port?"
 
 
-def test_a_signal_file_asks_beside_a_command_in_a_step(lone: Flow) -> None:
+def test_signal_file_and_command_both_ask_in_a_step(lone: Flow) -> None:
     said = '{"status": "NEEDS_HUMAN", "question": "By file?", "options": ["a", "b"]}'
     lone.plays_as("coder", f"turn ask $YOURTURN_TASK 'Which port?' --wait 0 > /dev/null; signal '{said}'", f"echo '{DONE}'")
     key = lone.begin('run("coder", timeout="2h")')
@@ -303,7 +303,7 @@ SLOWLY = {"text": "<promise>INPUT_NEEDED: Slow one?</promise>"}
 
 @pytest.mark.parametrize("then", [SLOWLY, {"text": "Hm."}], ids=["a question", "silence"])
 @both
-def test_a_quick_answer_told_by_the_tool_is_not_told_again(lone: Flow, adapter: str, then: dict[str, Any]) -> None:
+def test_quick_answer_by_the_tool_is_not_repeated(lone: Flow, adapter: str, then: dict[str, Any]) -> None:
     lone.env["YOURTURN_ASK_WAIT"] = "25"
     agent = lone.plays(adapter, TOOL[adapter]("ask_question", PORT), then, END)
     key = lone.task()
@@ -316,7 +316,7 @@ def test_a_quick_answer_told_by_the_tool_is_not_told_again(lone: Flow, adapter: 
     assert ("without a signal" in str(lone.prompts()[-1])) == (then is not SLOWLY)
 
 
-def test_a_quick_answer_told_by_the_hook_is_not_told_again(lone: Flow) -> None:
+def test_quick_answer_by_the_hook_is_not_repeated(lone: Flow) -> None:
     lone.env["YOURTURN_ASK_WAIT"] = "25"
     which = {"question": "Which one?", "header": "h", "multiSelect": False, "options": [{"label": "A"}, {"label": "B"}]}
     agent = lone.plays("claude", {"ask": [which]}, SHELL["claude"]("echo x"), SLOWLY, END, gate=("Bash(echo*)",))
@@ -331,7 +331,7 @@ def test_a_quick_answer_told_by_the_hook_is_not_told_again(lone: Flow) -> None:
     assert '"Which one?"="B"' in lone.heard() and "Not that" in lone.heard()
 
 
-def test_a_late_answer_told_by_another_tool_is_not_told_again(lone: Flow) -> None:
+def test_late_answer_by_another_tool_is_not_repeated(lone: Flow) -> None:
     use = TOOL["claude"]
     agent = lone.plays(
         "claude", use("ask_question", LOUD), SHELL["claude"](WAIT), use("get_answer", {"question_id": "Q1"}), SLOWLY, END
@@ -346,7 +346,7 @@ def test_a_late_answer_told_by_another_tool_is_not_told_again(lone: Flow) -> Non
     assert "Verbose?" not in str(lone.prompts()[-1]) and "Slowly" in str(lone.prompts()[-1])
 
 
-def test_a_session_that_asks_again_is_told_the_answer_again(lone: Flow) -> None:
+def test_repeated_question_gets_its_answer_again(lone: Flow) -> None:
     lone.env["YOURTURN_ASK_WAIT"] = "25"
     last = {"text": "<promise>INPUT_NEEDED: Which port?</promise>"}
     agent = lone.plays("codex", TOOL["codex"]("ask_question", PORT), last, END)

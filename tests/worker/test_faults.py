@@ -1,4 +1,4 @@
-"""Faults of workers: held claims, quick and slow people, kill -9, other machines, lost folders."""
+"""Faults of workers: held claims, early and late answers, kill -9, other machines, lost folders."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def shop(address: str, tmp_path: Path) -> Iterator[Shop]:
 # --- held claims ------------------------------------------------------------------------------------------------------
 
 
-def test_answered_while_the_session_waits_it_goes_on_under_the_same_claim(shop: Shop) -> None:
+def test_answer_during_the_session_continues_under_the_same_claim(shop: Shop) -> None:
     agent = shop.script(RUN + f'turn ask "$YOURTURN_TASK" "Which database?" --wait 25 > "$SHOP/heard" && echo "{DONE}"\n')
     key = shop.task()
     with shop.draining(agent):
@@ -46,8 +46,8 @@ def test_answered_while_the_session_waits_it_goes_on_under_the_same_claim(shop: 
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 
-def test_answered_before_the_process_has_gone_it_is_told_under_the_same_claim(shop: Shop) -> None:
-    """It gave up waiting; the answer came while it packed its things."""
+def test_answer_before_the_process_ends_is_sent_under_the_same_claim(shop: Shop) -> None:
+    """The session has stopped waiting, and the answer comes while its process ends."""
     agent = shop.script(
         RUN + f'if {FIRST}; then turn ask "$YOURTURN_TASK" "Which?" --wait 0.1; wait_for go\n'
         f'else cat > "$SHOP/told"; echo "{DONE}"; fi\n'
@@ -62,7 +62,7 @@ def test_answered_before_the_process_has_gone_it_is_told_under_the_same_claim(sh
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 1
 
 
-def test_answered_after_it_was_parked_exactly_one_worker_wakes_it_once(shop: Shop) -> None:
+def test_answer_after_the_park_resumes_exactly_once(shop: Shop) -> None:
     agent = shop.script(
         RUN + f'if {FIRST}; then turn ask "$YOURTURN_TASK" "Which?" --wait 0.1\nelse cat > "$SHOP/told"; echo "{DONE}"; fi\n'
     )
@@ -79,8 +79,8 @@ def test_answered_after_it_was_parked_exactly_one_worker_wakes_it_once(shop: Sho
     assert [e["action"] for e in shop.desk.history(key)].count("claim") == 2
 
 
-def test_people_answer_while_sessions_end(shop: Shop) -> None:
-    """Whichever comes first, the answer or the park: one resume, and no try is spent."""
+def test_answers_race_with_ending_sessions(shop: Shop) -> None:
+    """In either order of answer and park there is one resume, and no retry is spent."""
     agent = shop.script(RUN + f'if {FIRST}; then turn ask "$YOURTURN_TASK" "Which?"\nelse echo "{DONE}"; fi\n')
     keys = [shop.task(f"Task {n}") for n in range(6)]
     over = threading.Event()
@@ -105,7 +105,7 @@ def test_people_answer_while_sessions_end(shop: Shop) -> None:
     assert [shop.show(key)["retry_count"] for key in keys] == [0] * 6
 
 
-def test_a_worker_killed_while_it_holds_a_question_loses_nothing(shop: Shop) -> None:
+def test_worker_killed_with_an_open_question_loses_nothing(shop: Shop) -> None:
     agent = shop.script(
         RUN + f'if {FIRST}; then echo $$ > "$SHOP/pid"; turn ask "$YOURTURN_TASK" "Which?" --wait 100; echo late >> "$LEDGER"\n'
         f'else cat > "$SHOP/told"; echo "{DONE}"; fi\n'
@@ -128,8 +128,8 @@ def test_a_worker_killed_while_it_holds_a_question_loses_nothing(shop: Shop) -> 
     assert "The blue one" in "\n".join(shop.lines("told"))
 
 
-def test_an_answer_to_a_dead_worker_is_told_by_its_heir(shop: Shop) -> None:
-    """Nobody knows yet that it died; when its lease is over, the answer is there."""
+def test_answer_to_a_dead_worker_is_sent_by_the_next(shop: Shop) -> None:
+    """The worker died, and its lease still runs; the next worker has the answer."""
     agent = shop.script(
         RUN + f'if {FIRST}; then turn ask "$YOURTURN_TASK" "Which?" --wait 100\nelse cat > "$SHOP/told"; echo "{DONE}"; fi\n'
     )
@@ -151,7 +151,7 @@ WORK = (
 )  # the ledger lies outside of the database: what stands there was done by an accepted claim
 
 
-def test_a_killed_worker_takes_its_agent_with_it_and_another_takes_over(shop: Shop) -> None:
+def test_agent_of_a_killed_worker_dies_and_another_takes_over(shop: Shop) -> None:
     agent = shop.script(WORK)
     key = shop.task()
     with shop.process(agent) as worker:
@@ -168,8 +168,8 @@ def test_a_killed_worker_takes_its_agent_with_it_and_another_takes_over(shop: Sh
     assert [e["action"] for e in shop.desk.history(key)].count("complete") == 1
 
 
-def test_an_agent_that_escapes_its_killed_worker_is_fenced(shop: Shop) -> None:
-    """It left the group and lives on; its claim does not."""
+def test_agent_that_survives_its_worker_is_fenced(shop: Shop) -> None:
+    """The agent left the process group and survives; its claim does not."""
     path = shop.folder / "escaped.sh"
     waits = 'echo $$ > "$SHOP/zombie"\nuntil [ -e "$SHOP/late" ]; do sleep 0.02; done\n'
     path.write_text(f'{waits}{WORK.partition("wait_for go")[2]}echo "exit $?" > "$SHOP/fenced"\n')
@@ -195,8 +195,8 @@ def test_an_agent_that_escapes_its_killed_worker_is_fenced(shop: Shop) -> None:
     assert "Error: " in "\n".join(shop.lines("zombie.out"))
 
 
-def test_a_worker_that_lost_its_claim_stops_its_agent_and_says_nothing(shop: Shop) -> None:
-    """It was asleep for longer than its lease, and somebody else has taken over."""
+def test_worker_without_its_claim_stops_the_agent_and_writes_nothing(shop: Shop) -> None:
+    """The worker was suspended for longer than its lease, and another one has claimed the task."""
     agent = shop.script(RUN + f'if {FIRST}; then wait_for go; fi; echo "{DONE}"\n')
     key = shop.task()
     with shop.draining(agent, name="sleeper") as sleeper:
@@ -216,7 +216,7 @@ PARTIAL = (
 )
 
 
-def test_another_machine_goes_on_from_the_stored_patch(shop: Shop) -> None:
+def test_another_machine_continues_from_the_stored_patch(shop: Shop) -> None:
     shop.repository()
     other = shop.folder / "elsewhere"
     shop.git("clone", "-q", str(shop.root), str(other))
@@ -234,7 +234,7 @@ def test_another_machine_goes_on_from_the_stored_patch(shop: Shop) -> None:
     assert shop.git("show", f"{branch}:half.txt", at=other) == "half\n"
 
 
-def test_its_own_machine_goes_on_at_once(shop: Shop) -> None:
+def test_same_machine_continues_at_once(shop: Shop) -> None:
     shop.repository()
     agent, key = shop.script(PARTIAL), shop.task()
     assert shop.drain(agent, host="alpha") == [(key, "waiting")]
@@ -245,7 +245,7 @@ def test_its_own_machine_goes_on_at_once(shop: Shop) -> None:
     assert shop.lines("found") == ["half", "A project.", "changed"]
 
 
-def test_a_deleted_worktree_is_built_again(shop: Shop) -> None:
+def test_deleted_worktree_is_rebuilt(shop: Shop) -> None:
     import shutil
 
     shop.repository()
@@ -262,7 +262,7 @@ def test_a_deleted_worktree_is_built_again(shop: Shop) -> None:
 # --- following --------------------------------------------------------------------------------------------------------
 
 
-def test_others_can_follow_what_it_says_while_it_works(shop: Shop) -> None:
+def test_output_is_sent_to_the_desk_during_the_turn(shop: Shop) -> None:
     agent = shop.script(f'echo "I am reading the code"\nwait_for go\necho "{DONE}"\n')
     key = shop.task()
     with shop.draining(agent):
@@ -283,7 +283,7 @@ def test_others_can_follow_what_it_says_while_it_works(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize("word", ["approve", "reject", "resolve"])
-def test_an_agent_can_not_take_a_persons_part(shop: Shop, word: str) -> None:
+def test_agent_cannot_act_as_a_person(shop: Shop, word: str) -> None:
     agent = shop.script(
         f'turn {word} "$YOURTURN_TASK" yes 2> "$SHOP/said"; echo $? > "$SHOP/exits"\n'
         f'turn --as human:ana {word} "$YOURTURN_TASK" yes 2>> "$SHOP/said"; echo $? >> "$SHOP/exits"\n'

@@ -1,4 +1,4 @@
-"""A worker is seen while it runs: real processes that end, are told to stop, and are killed; at a database and at a server."""
+"""Registration of workers: real processes that end, stop, or are killed, with a database and with a server."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def running(desk: Client) -> list[str]:
     return [w["name"] for w in desk.workers() if w["running"]]
 
 
-def test_an_idle_worker_is_seen_and_removes_itself_when_it_is_told_to_stop(shop: Shop) -> None:
+def test_idle_worker_is_registered_until_it_stops(shop: Shop) -> None:
     with shop.process(exec_agent(f"echo '{DONE}'", "coder"), "--worker-id", "w1", "--parallel", "2") as worker:
         until(lambda: running(shop.desk), "the worker")
         (found,) = shop.desk.workers()
@@ -46,7 +46,7 @@ def test_an_idle_worker_is_seen_and_removes_itself_when_it_is_told_to_stop(shop:
     assert shop.desk.workers() == []
 
 
-def test_a_worker_that_is_killed_counts_as_gone_after_a_while(shop: Shop) -> None:
+def test_killed_worker_counts_as_gone_later(shop: Shop) -> None:
     with shop.process(exec_agent("sleep 60", "coder"), "--worker-id", "w1") as worker:
         until(lambda: running(shop.desk), "the worker")
         worker.kill()
@@ -58,7 +58,7 @@ def test_a_worker_that_is_killed_counts_as_gone_after_a_while(shop: Shop) -> Non
     assert later.unattended(task=key) == {"task": key, "ready": 1, "workers": 0, "start": "turn work"}
 
 
-def test_the_next_worker_of_that_name_takes_its_row(shop: Shop) -> None:
+def test_next_worker_of_the_name_takes_the_row(shop: Shop) -> None:
     agent = shop.script(f'echo "{DONE}"\n')
     with shop.process(agent, "--worker-id", "w1") as worker:
         until(lambda: running(shop.desk), "the worker")
@@ -68,7 +68,7 @@ def test_the_next_worker_of_that_name_takes_its_row(shop: Shop) -> None:
     assert shop.desk.workers() == []
 
 
-def test_a_worker_that_fails_to_begin_leaves_nothing(shop: Shop) -> None:
+def test_worker_that_fails_to_start_leaves_no_row(shop: Shop) -> None:
     shop.repository()
     (shop.root / "README").write_text("Changed by a person.\n")
     with shop.process(exec_agent("true", "coder"), "--in-place") as worker:
@@ -76,7 +76,7 @@ def test_a_worker_that_fails_to_begin_leaves_nothing(shop: Shop) -> None:
     assert shop.desk.workers() == []
 
 
-def test_it_renews_beside_its_heartbeats_and_registers_again_where_its_row_is_gone(shop: Shop) -> None:
+def test_registration_is_renewed_or_repeated(shop: Shop) -> None:
     desk = shop.desk
     found = Registration(desk, "w1", HEARTBEAT_INTERVAL, agents=["coder"])
     found.begin()
@@ -96,7 +96,7 @@ def test_it_renews_beside_its_heartbeats_and_registers_again_where_its_row_is_go
     assert desk.workers() == []
 
 
-def test_a_worker_for_one_task_is_not_registered_for_others(shop: Shop) -> None:
+def test_worker_for_one_task_is_not_registered(shop: Shop) -> None:
     only = shop.task("Only this")
     with shop.draining(shop.script(f'wait_for go; echo "{DONE}"\n'), only=only):
         until(lambda: shop.show(only)["state"] == "working", "the work")
@@ -105,8 +105,8 @@ def test_a_worker_for_one_task_is_not_registered_for_others(shop: Shop) -> None:
     assert shop.show(only)["state"] == "done"
 
 
-def test_a_worker_at_a_server_is_seen_and_can_be_killed(shop: Shop) -> None:
-    """All that it has is an address and a token."""
+def test_remote_worker_is_registered_and_can_be_killed(shop: Shop) -> None:
+    """It has only an address and a token."""
     token = shop.desk.create_token("w", scopes=["run"])["token"]
     serve = subprocess.Popen(
         [TURN, "--db", shop.address, "serve", "--port", "0", "--json"], cwd=shop.root, env=shop.env, stdout=subprocess.PIPE,

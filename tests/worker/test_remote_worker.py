@@ -1,4 +1,4 @@
-"""A worker on another machine: all that it has is the server's address and a token. Real processes, on both databases."""
+"""A worker on another machine, with only the server's address and a token. Real processes, on both databases."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_worker_runs_a_script_and_its_agent_asks(site, tmp_path):
     assert made and all(t["revoked_at"] and t["role"] == "agent" and t["actor"] == "agent:coder" for t in made)
 
 
-def test_mcp_on_standard_input_speaks_to_the_server(sqlite_site, tmp_path):
+def test_mcp_on_standard_input_uses_the_server(sqlite_site, tmp_path):
     site = sqlite_site
     key = site.desk.create("Over there")["key"]
     env = {"YOURTURN_URL": site.url, "YOURTURN_TOKEN": site.token("agent"), "YOURTURN_ASK_WAIT": "0", "YOURTURN_TASK": key,

@@ -1,4 +1,4 @@
-"""Runs at work: scripts whose steps are real agents, in real folders."""
+"""Runs of scripts whose steps are real agents, in real folders."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ elif [ -e "$SHOP/$YOURTURN_AGENT.sh" ]; then . "$SHOP/$YOURTURN_AGENT.sh"; else 
 
 
 class Flow(Doubles):
-    """A shop whose work are scripts."""
+    """A workshop for scripts."""
 
     def begin(self, body: str, prompt: str = "Add login", **fields: Any) -> str:
         """A run of `def workflow(prompt)` with this body."""
@@ -57,7 +57,7 @@ class Flow(Doubles):
         return self.script(AGENT)
 
     def plays_as(self, name: str, *turns: str) -> None:
-        """Lines of shell for each of its calls; the last is for all that follow."""
+        """Lines of shell for each of its calls; the last is for all later calls."""
         for n, text in enumerate(turns, 1):
             (self.folder / f"{name}.{n}.sh").write_text(text + "\n")
         (self.folder / f"{name}.sh").write_text(turns[-1] + "\n")
@@ -66,7 +66,7 @@ class Flow(Doubles):
         return (self.folder / f"{name}.{n}.told").read_text()
 
     def go_on(self, agent: Agent | None = None, **more: Any) -> tuple[str, str]:
-        """What came of one claim of the run."""
+        """The results of one claim of the run."""
         agent = agent or self.agent()
         ((_, what),) = self.drain(agent, **{"find": lambda name: replace(agent, name=name), **more})
         return what, self.words
@@ -97,7 +97,7 @@ def shop(address: str, tmp_path: Path) -> Iterator[Flow]:
 
 @pytest.fixture
 def lone(new_desk: Callable[[str], str], tmp_path: Path) -> Iterator[Flow]:
-    """The same, on one database: where the database has no say."""
+    """A Flow on SQLite only: these tests do not depend on the database."""
     found = Flow(tmp_path, new_desk("sqlite"))
     yield found
     assert examine(found.desk) == []
@@ -107,7 +107,7 @@ def lone(new_desk: Callable[[str], str], tmp_path: Path) -> Iterator[Flow]:
 # --- a step, its question and its session -----------------------------------------------------------------------------
 
 
-def test_the_session_that_asked_goes_on_with_the_answer_in_one_step(shop: Flow) -> None:
+def test_session_of_a_step_continues_with_the_answer(shop: Flow) -> None:
     shop.repository()
     agent = shop.plays(
         "claude", {"tool": "Bash", "input": {"command": "echo half > half.txt"}},
@@ -133,7 +133,7 @@ def test_the_session_that_asked_goes_on_with_the_answer_in_one_step(shop: Flow) 
     assert shop.git("show", f"{task['branch']}:whole.txt") == "half\n"
 
 
-def test_a_step_asks_several_questions_and_goes_on_when_all_are_answered(lone: Flow) -> None:
+def test_step_with_several_questions_waits_for_all_answers(lone: Flow) -> None:
     questions = json.dumps(
         {"status": "NEEDS_HUMAN", "questions": ["Which port?", {"question": "Where?", "options": ["eu", "us"]}]}
     )
@@ -150,7 +150,7 @@ def test_a_step_asks_several_questions_and_goes_on_when_all_are_answered(lone: F
 
 
 @pytest.mark.parametrize(("no", "status"), [(0, "REJECTED"), (1, "REJECTED"), (None, "DONE")])
-def test_one_no_among_several_questions_is_a_no_to_the_step(lone: Flow, no: int | None, status: str) -> None:
+def test_one_rejection_among_several_questions_rejects_the_step(lone: Flow, no: int | None, status: str) -> None:
     lone.plays_as(
         "coder", "echo '<promise>INPUT_NEEDED: a?</promise> <promise>INPUT_NEEDED: b?</promise>'", 'signal \'{"status": "DONE"}\''
     )
@@ -161,7 +161,7 @@ def test_one_no_among_several_questions_is_a_no_to_the_step(lone: Flow, no: int 
     assert lone.go_on() == ("done", status)
 
 
-def test_a_step_signs_off_only_if_all_say_yes(lone: Flow) -> None:
+def test_step_is_signed_off_only_by_all_approvals(lone: Flow) -> None:
     lone.plays_as(
         "coder",
         "echo '<promise>APPROVAL_NEEDED: a</promise> <promise>APPROVAL_NEEDED: b</promise>'",
@@ -175,13 +175,13 @@ def test_a_step_signs_off_only_if_all_say_yes(lone: Flow) -> None:
     assert lone.go_on() == ("done", "FAILED")
 
 
-def test_a_word_of_its_own_in_json_is_the_scripts(lone: Flow) -> None:
+def test_unknown_status_in_json_goes_to_the_script(lone: Flow) -> None:
     lone.plays_as("coder", """echo '{"status": "NEEDS_REVIEW", "summary": "look"}'""")
     lone.begin('said = run("coder")\nreturn f"{said.status} {said.summary}"')
     assert lone.go_on() == ("done", "NEEDS_REVIEW look")
 
 
-def test_a_scripted_agent_asks_in_its_step(shop: Flow) -> None:
+def test_scripted_agent_asks_in_its_step(shop: Flow) -> None:
     script = shop.folder / "script.json"
     script.write_text(json.dumps([{"ask": "Left or right?", "wait": 0}, {"say": "so {answer}"}, {"signal": {"status": "DONE"}}]))
     agent = Agent("coder", "scripted", (str(script),))
@@ -191,7 +191,7 @@ def test_a_scripted_agent_asks_in_its_step(shop: Flow) -> None:
     assert shop.go_on(agent)[0] == "done" and len(shop.show(key)["questions"]) == 1
 
 
-def test_a_question_by_tool_parks_the_session_and_wakes_it_in_the_very_call(shop: Flow) -> None:
+def test_question_by_tool_parks_and_resumes_in_the_same_call(shop: Flow) -> None:
     agent = shop.plays("claude", {"ask": [WHICH]}, {"text": DONE})
     key = shop.begin('run("coder")\nrun("coder", "again")')
     assert shop.go_on(agent)[0] == "waiting"
@@ -208,7 +208,7 @@ def test_a_question_by_tool_parks_the_session_and_wakes_it_in_the_very_call(shop
     assert len(set(sessions)) == 2 and shop.show(key)["session_id"] == sessions[1]
 
 
-def test_an_agent_without_a_session_is_told_everything_again(shop: Flow) -> None:
+def test_agent_without_a_session_gets_the_whole_history(shop: Flow) -> None:
     shop.plays_as("coder", "turn ask $YOURTURN_TASK 'Which port?' --wait 0 > /dev/null; exit 0", f"echo '{DONE}'")
     key = shop.begin('run("architect", prompt)\nrun("coder", "Open a port")\nrun("reviewer")', "Make a server")
     shop.plays_as("architect", 'signal \'{"status": "DONE", "summary": "One process"}\'')
@@ -223,7 +223,7 @@ def test_an_agent_without_a_session_is_told_everything_again(shop: Flow) -> None
     assert shop.done() == ["architect 1", "coder 2", "coder 2", "reviewer 3"]
 
 
-def test_answered_while_the_session_ended_it_goes_on_at_once(lone: Flow) -> None:
+def test_answer_during_the_end_of_a_step_continues_at_once(lone: Flow) -> None:
     lone.plays_as("coder", "turn ask $YOURTURN_TASK 'Which port?' > /dev/null; touch $SHOP/asked; wait_for go", f"echo '{DONE}'")
     key = lone.begin('run("coder")')
     with lone.draining(lone.agent()):
@@ -234,7 +234,7 @@ def test_answered_while_the_session_ended_it_goes_on_at_once(lone: Flow) -> None
     assert [e["action"] for e in lone.desk.history(key)].count("claim") == 1
 
 
-def test_words_of_their_own_reach_the_script(shop: Flow) -> None:
+def test_unknown_statuses_reach_the_script(shop: Flow) -> None:
     shop.plays_as(
         "reviewer",
         'signal \'{"status": "NEEDS_REVIEW", "reason": "no tests", "files": ["a.py"]}\'',
@@ -257,14 +257,14 @@ for n in range(5):
     )
 
 
-def test_without_people_the_script_gets_what_the_agent_wanted_to_ask(lone: Flow) -> None:
+def test_script_without_people_gets_the_question(lone: Flow) -> None:
     lone.plays_as("coder", 'signal \'{"status": "NEEDS_HUMAN", "reason": "JWT or sessions?"}\'')
     key = lone.begin('got = run("coder", human=False)\nstuck(f"{got.status}: {got.reason}")')
     assert lone.go_on() == ("stuck", "NEEDS_HUMAN: JWT or sessions?")
     assert lone.show(key)["questions"] == [] and lone.show(key)["failure"] == "stuck"
 
 
-def test_a_person_says_no_to_what_it_asked(lone: Flow) -> None:
+def test_rejection_of_a_steps_question(lone: Flow) -> None:
     lone.plays_as("coder", 'signal \'{"status": "NEEDS_HUMAN", "reason": "May I drop the table?"}\'')
     key = lone.begin('return run("coder").status')
     lone.go_on()
@@ -273,7 +273,7 @@ def test_a_person_says_no_to_what_it_asked(lone: Flow) -> None:
     assert lone.result(key, "1")["reason"] == "Never"
 
 
-def test_no_signal_is_no_result(lone: Flow) -> None:
+def test_step_without_a_signal_asks_a_person(lone: Flow) -> None:
     lone.plays_as("coder", "echo 'I looked around.'", "echo Hm", f"echo '{DONE}'")
     key = lone.begin('run("coder")')
     assert lone.go_on(turns=2)[0] == "waiting"
@@ -282,7 +282,7 @@ def test_no_signal_is_no_result(lone: Flow) -> None:
     assert lone.go_on()[0] == "done" and "Just finish" in lone.told("coder", 3)
 
 
-def test_a_broken_signal_is_a_persons(lone: Flow) -> None:
+def test_broken_signal_of_a_step_asks_a_person(lone: Flow) -> None:
     lone.plays_as("coder", 'signal "{not json"', f"echo '{DONE}'")
     key = lone.begin('run("coder")')
     assert lone.go_on()[0] == "waiting" and lone.question(key)["reason"] == "protocol_error"
@@ -293,7 +293,7 @@ def test_a_broken_signal_is_a_persons(lone: Flow) -> None:
 # --- in a step, at the desk -------------------------------------------------------------------------------------------
 
 
-def test_in_a_step_complete_and_fail_end_the_step_and_not_the_run(shop: Flow) -> None:
+def test_complete_and_fail_in_a_step_end_the_step_only(shop: Flow) -> None:
     shop.plays_as(
         "coder",
         'turn complete $YOURTURN_TASK --summary "It works" > $SHOP/said',
@@ -306,7 +306,7 @@ def test_in_a_step_complete_and_fail_end_the_step_and_not_the_run(shop: Flow) ->
     assert [e["action"] for e in shop.desk.history(key) if e["action"] in ("complete", "fail")] == ["complete"]
 
 
-def test_in_a_step_flag_asks_for_the_step(lone: Flow) -> None:
+def test_flag_in_a_step_asks_for_the_step(lone: Flow) -> None:
     lone.plays_as(
         "coder", "turn flag $YOURTURN_TASK --reason risk_assessment 'This deletes data. Go on?' > /dev/null", f"echo '{DONE}'"
     )
@@ -317,7 +317,7 @@ def test_in_a_step_flag_asks_for_the_step(lone: Flow) -> None:
     assert lone.go_on()[0] == "done" and "This deletes data" in lone.told("coder", 2)
 
 
-def test_in_a_step_the_tools_do_the_same(lone: Flow) -> None:
+def test_tools_in_a_step_end_the_step_only(lone: Flow) -> None:
     agent = lone.plays(
         "claude", {"tool": "mcp__yourturn__ask_question", "input": {"question": "Which port?"}},
         {"tool": "mcp__yourturn__complete_task", "input": {"summary": "On 8080"}}, {"text": "Bye."},
@@ -328,7 +328,7 @@ def test_in_a_step_the_tools_do_the_same(lone: Flow) -> None:
     assert lone.go_on(agent) == ("done", "On 8080")
 
 
-def test_an_agent_is_not_given_the_claim_of_the_script(lone: Flow) -> None:
+def test_agent_does_not_get_the_scripts_claim(lone: Flow) -> None:
     lone.plays_as("coder", f"echo $YOURTURN_CLAIM > $SHOP/claim; touch $SHOP/at; wait_for go; echo '{DONE}'")
     key = lone.begin('run("coder")\nreturn "over" if pause("Deploy?") else "not"')
     with lone.draining(lone.agent()):
@@ -344,7 +344,7 @@ def test_an_agent_is_not_given_the_claim_of_the_script(lone: Flow) -> None:
     assert lone.show(key)["awaiting"] == "checkpoint"
 
 
-def test_an_agent_cannot_split_the_run(lone: Flow) -> None:
+def test_agent_cannot_split_the_run(lone: Flow) -> None:
     lone.plays_as("coder", f"turn decompose $YOURTURN_TASK --child A --child B 2> $SHOP/err; echo '{DONE}'")
     key = lone.begin('run("coder")')
     assert lone.go_on()[0] == "done" and lone.show(key)["blocked_by"] == []
@@ -354,8 +354,8 @@ def test_an_agent_cannot_split_the_run(lone: Flow) -> None:
 # --- what is missing, and what goes wrong -----------------------------------------------------------------------------
 
 
-def test_a_missing_agent_is_asked_for(lone: Flow) -> None:
-    """Also where the script wants no questions of the agent: it is not the agent's."""
+def test_missing_agent_asks_a_person(lone: Flow) -> None:
+    """Also if the script allows the agent no questions: this one is the worker's."""
     key = lone.begin('run("coder")\nrun("deployer", human=False)')
     assert lone.go_on(find=None)[0] == "waiting"
     asked = lone.question(key)
@@ -366,7 +366,7 @@ def test_a_missing_agent_is_asked_for(lone: Flow) -> None:
     assert lone.done() == ["coder 1", "deployer 2"]
 
 
-def test_an_agent_that_cannot_start_is_a_persons(lone: Flow) -> None:
+def test_agent_that_cannot_start_asks_a_person(lone: Flow) -> None:
     key = lone.begin('run("coder", human=False)')
     missing = Agent("coder", "command", ("/nowhere/agent",))
     assert lone.go_on(missing)[0] == "waiting"
@@ -375,7 +375,7 @@ def test_an_agent_that_cannot_start_is_a_persons(lone: Flow) -> None:
     assert lone.go_on()[0] == "done"
 
 
-def test_a_crash_costs_a_try_and_the_step_begins_again(lone: Flow) -> None:
+def test_crash_in_a_step_costs_a_retry(lone: Flow) -> None:
     lone.plays_as("coder", "kill -9 $$", f"echo '{DONE}'")
     key = lone.begin('run("architect")\nrun("coder")')
     assert [what for _, what in lone.drain(lone.agent(), find=lambda name: replace(lone.agent(), name=name))] == [
@@ -386,7 +386,7 @@ def test_a_crash_costs_a_try_and_the_step_begins_again(lone: Flow) -> None:
     assert task["retry_count"] == 1 and lone.done() == ["architect 1", "coder 2", "coder 2"]
 
 
-def test_after_the_last_try_a_person_is_asked(lone: Flow) -> None:
+def test_last_retry_of_a_run_asks_a_person(lone: Flow) -> None:
     lone.plays_as("coder", "kill -9 $$")
     key = lone.begin('run("coder")', max_retries=1)
     worker = lone.worker(lone.agent())
@@ -395,7 +395,7 @@ def test_after_the_last_try_a_person_is_asked(lone: Flow) -> None:
     assert (result.what, result.person, lone.question(key)["reason"]) == ("released", True, "retry_exhausted")
 
 
-def test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back(lone: Flow) -> None:
+def test_failed_run_stores_its_work_and_resume_restores_it(lone: Flow) -> None:
     lone.repository()
     lone.plays_as("coder", f"echo work > work.txt; echo '{DONE}'")
     lone.plays_as("deployer", f"cat work.txt > deployed.txt; echo '{DONE}'")
@@ -416,7 +416,7 @@ def test_an_error_of_the_script_puts_the_work_aside_and_resume_brings_it_back(lo
     assert lone.done() == ["coder 1", "deployer 2"]
 
 
-def test_a_run_without_agents_touches_no_folder(lone: Flow) -> None:
+def test_run_without_agents_touches_no_folder(lone: Flow) -> None:
     lone.repository()
     key = lone.begin('ok = pause("Go?")\nlog("went on")\nparallel([lambda: pause("A?"), lambda: pause("B?")])\nreturn "well"')
     assert lone.go_on()[0] == "waiting"
@@ -429,7 +429,7 @@ def test_a_run_without_agents_touches_no_folder(lone: Flow) -> None:
     assert "went on" in lone.out.getvalue() or any("went on" in line["text"] for line in lone.desk.output(key))
 
 
-def test_a_run_ends_with_a_commit_also_when_its_last_call_is_a_pause(lone: Flow) -> None:
+def test_run_that_ends_with_a_pause_is_committed(lone: Flow) -> None:
     lone.repository()
     lone.plays_as("coder", f"echo work > work.txt; echo '{DONE}'")
     key = lone.begin('run("coder")\npause("Fine?")')
@@ -455,7 +455,7 @@ def test_in_the_checkout_itself(lone: Flow) -> None:
 # --- stopping ---------------------------------------------------------------------------------------------------------
 
 
-def test_told_to_stop_the_agent_goes_and_its_session_goes_on_later(shop: Flow) -> None:
+def test_stopped_agent_continues_its_session_later(shop: Flow) -> None:
     agent = shop.plays("claude", {"tool": "Bash", "input": {"command": "touch $SHOP/at; sleep 60"}}, {"text": DONE})
     key = shop.begin('run("coder")')
     with shop.draining(agent) as worker:
@@ -479,7 +479,7 @@ def test_told_to_stop_the_agent_goes_and_its_session_goes_on_later(shop: Flow) -
     ],
     ids=["loop", "asleep", "step", "branch"],
 )
-def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch, hang: str, mended: str, behind: bool) -> None:
+def test_hanging_script_is_abandoned(lone: Flow, monkeypatch: pytest.MonkeyPatch, hang: str, mended: str, behind: bool) -> None:
     monkeypatch.setattr(script_interrupt, "GRACE", 0.2)
     at = f'open({str(lone.folder / "at")!r}, "w").close()'
     key = lone.begin('run("coder")\n' + (hang.format(at=at) if "{at}" in hang else f"{at}\n{hang}"))
@@ -497,7 +497,7 @@ def test_a_script_that_hangs_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch
     assert lone.done() == ["coder 1"], "what was done is not done again"
 
 
-def test_a_file_that_hangs_while_it_is_read_is_left(lone: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_file_that_hangs_on_import_is_abandoned(lone: Flow, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script_interrupt, "GRACE", 0.2)
     key = lone.begin("return 1")
     (lone.root / "flow.py").write_text(f"open({str(lone.folder / 'at')!r}, 'w').close()\nwhile True: pass\n")
@@ -508,7 +508,7 @@ def test_a_file_that_hangs_while_it_is_read_is_left(lone: Flow, monkeypatch: pyt
     assert (lone.show(key)["state"], lone.show(key)["claim"]) == ("ready", None)
 
 
-def test_stopped_by_a_person_the_agent_is_stopped_by_the_next_beat(lone: Flow) -> None:
+def test_heartbeat_stops_the_agent_of_a_stopped_run(lone: Flow) -> None:
     lone.plays_as("coder", "touch $SHOP/at; sleep 60")
     key = lone.begin('run("coder")')
     with lone.draining(lone.agent()) as worker:
@@ -521,7 +521,7 @@ def test_stopped_by_a_person_the_agent_is_stopped_by_the_next_beat(lone: Flow) -
 # --- another machine --------------------------------------------------------------------------------------------------
 
 
-def test_another_machine_goes_on_with_the_work_in_a_fresh_session(shop: Flow) -> None:
+def test_another_machine_continues_in_a_fresh_session(shop: Flow) -> None:
     shop.repository()
     agent = shop.plays(
         "claude", {"tool": "Bash", "input": {"command": "echo half > half.txt"}},
@@ -542,7 +542,7 @@ def test_another_machine_goes_on_with_the_work_in_a_fresh_session(shop: Flow) ->
     assert shop.git("show", f"{shop.show(key)['branch']}:whole.txt", at=other) == "half\n"
 
 
-def test_the_source_that_was_recorded_runs_where_the_file_is_not(lone: Flow) -> None:
+def test_recorded_source_runs_without_the_file(lone: Flow) -> None:
     key = lone.begin('run("coder")')
     (lone.root / "flow.py").unlink()
     assert lone.go_on()[0] == "done" and lone.show(key)["state"] == "done"
@@ -555,7 +555,7 @@ BOTH = (
 )
 
 
-def test_branches_work_side_by_side_and_come_together(shop: Flow) -> None:
+def test_parallel_branches_are_merged(shop: Flow) -> None:
     shop.repository()
     shop.plays_as("coder", f"echo base > base.txt; echo '{DONE}'")
     for name, other in ("ab", "ba"):
@@ -574,7 +574,7 @@ def test_branches_work_side_by_side_and_come_together(shop: Flow) -> None:
     assert [p.name for p in (shop.root / ".yourturn" / "worktrees").iterdir()] == [key]
 
 
-def test_a_branch_waits_and_the_other_goes_on(shop: Flow) -> None:
+def test_branch_waits_while_the_other_continues(shop: Flow) -> None:
     shop.repository()
     shop.plays_as(
         "a", 'echo mine > a.txt; signal \'{"status": "NEEDS_HUMAN", "reason": "Which?"}\'', f"test -e a.txt && echo '{DONE}'"
@@ -595,8 +595,8 @@ def test_a_branch_waits_and_the_other_goes_on(shop: Flow) -> None:
     assert shop.done() == ["a 1.0.0", "b 1.1.0", "a 1.0.0", "reviewer 2"] or shop.done()[:2] == ["b 1.1.0", "a 1.0.0"]
 
 
-def test_what_was_merged_is_not_merged_again_from_an_older_copy(lone: Flow) -> None:
-    """The claim is lost when all is merged and nobody has said so."""
+def test_merged_branch_is_not_merged_again_from_an_older_patch(lone: Flow) -> None:
+    """The worker loses the claim after the merge and before it is recorded."""
     lone.repository()
     lone.plays_as(
         "a", 'echo half > a.txt; signal \'{"status": "NEEDS_HUMAN", "reason": "Which?"}\'', f"echo whole > a.txt; echo '{DONE}'"
@@ -624,7 +624,7 @@ touch second; until [ -e gone ]; do sleep 0.02; done
     assert lone.git("branch", "--format=%(refname:short)").split() == ["main", lone.show(key)["branch"]]
 
 
-def test_waiting_branches_move_to_another_machine_with_their_work(lone: Flow) -> None:
+def test_waiting_branches_move_to_another_machine(lone: Flow) -> None:
     lone.repository()
     lone.plays_as("coder", f"echo base > base.txt; echo '{DONE}'")
     lone.plays_as(
@@ -641,7 +641,7 @@ def test_waiting_branches_move_to_another_machine_with_their_work(lone: Flow) ->
     assert [lone.git("show", f"{branch}:{name}.txt", at=other) for name in ("base", "a", "b")] == ["base\n"] * 3
 
 
-def test_a_conflict_is_a_persons_and_tried_again(shop: Flow) -> None:
+def test_conflict_asks_a_person_and_is_retried(shop: Flow) -> None:
     shop.repository()
     for name in "ab":
         shop.plays_as(name, f"echo {name} > same.txt; echo '{DONE}'")
@@ -663,7 +663,7 @@ def test_a_conflict_is_a_persons_and_tried_again(shop: Flow) -> None:
     assert shop.done().count("a 1.0.0") == 1, "agents are not called again"
 
 
-def test_a_no_to_a_conflict_ends_the_run(lone: Flow) -> None:
+def test_rejection_of_a_conflict_ends_the_run(lone: Flow) -> None:
     lone.repository()
     for name in "ab":
         lone.plays_as(name, f"echo {name} > same.txt; echo '{DONE}'")
@@ -698,7 +698,7 @@ parallel([two, lambda: run("d")])
     assert [p.name for p in (lone.root / ".yourturn" / "worktrees").iterdir()] == [key]
 
 
-def test_without_git_branches_share_the_folder_and_not_their_signals(lone: Flow) -> None:
+def test_branches_without_git_share_the_folder_but_not_signals(lone: Flow) -> None:
     for name in "ab":
         lone.plays_as(
             name,
@@ -708,7 +708,7 @@ def test_without_git_branches_share_the_folder_and_not_their_signals(lone: Flow)
     assert lone.go_on() == ("done", "a and b")
 
 
-def test_the_same_agent_twice_side_by_side(lone: Flow) -> None:
+def test_same_agent_in_two_branches(lone: Flow) -> None:
     lone.plays_as("coder", 'signal "{\\"status\\": \\"DONE\\", \\"summary\\": \\"$YOURTURN_STEP\\"}"')
     lone.begin(
         'both = parallel([lambda: run("coder", "one"), lambda: run("coder", "two")])\nreturn " ".join(e.summary for e in both)'
@@ -719,14 +719,14 @@ def test_the_same_agent_twice_side_by_side(lone: Flow) -> None:
 # --- tasks and runs ---------------------------------------------------------------------------------------------------
 
 
-def test_only_takes_nothing_else(lone: Flow) -> None:
+def test_worker_for_one_run_takes_nothing_else(lone: Flow) -> None:
     other, key = lone.task("Something else", priority=0), lone.begin('run("coder")')
     assert lone.drain(lone.agent(), only=key) == [(key, "done")]
     assert lone.show(other)["state"] == "ready"
     assert lone.drain(lone.agent()) == [(other, "done")], "a task beside runs is a task"
 
 
-def test_only_waits_for_the_holder(lone: Flow) -> None:
+def test_worker_for_one_run_waits_for_the_holder(lone: Flow) -> None:
     lone.plays_as("coder", f"touch $SHOP/at; wait_for go; echo '{DONE}'")
     key = lone.begin('run("coder")\npause("Fine?")')
     agent = lone.agent()

@@ -1,7 +1,7 @@
-"""A desk with workers and agents that are shell scripts or doubles, for tests of the worker.
+"""A desk with workers, and agents that are shell scripts or doubles, for tests of the worker.
 
-A worker here runs in this process and ends when nothing is left to take, or it is a process of its own that can be killed.
-Agents are always real processes. Whoever wants to be later than now gets a clock that is ahead; nobody sleeps.
+A worker runs in the test's process and ends when nothing is left to claim, or it is a process of its own that can be killed.
+Agents are always real processes. A client in the future has a clock that is ahead; no test sleeps.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DONE = "<promise>COMPLETE</promise>"
 
 
 def until(look: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) -> Any:
-    """The first true thing that `look` finds."""
+    """The first true value that `look` returns."""
     ends = time.monotonic() + seconds
     while not (found := look()):
         assert time.monotonic() < ends, f"waited {seconds:.0f} s in vain for {what}"
@@ -41,7 +41,7 @@ def until(look: Callable[[], Any], what: str = "it", seconds: float = PATIENCE) 
 
 
 def ahead(seconds: float) -> Callable[[], int]:
-    """A clock for somebody who comes later."""
+    """A clock that is ahead."""
     return lambda: time.time_ns() // 1000 + round(seconds * 1_000_000)
 
 
@@ -86,13 +86,13 @@ class Shop:
         return self.desk.show(key)
 
     def question(self, key: str) -> dict[str, Any]:
-        """The one that is open."""
+        """The open question of a task."""
         found: dict[str, Any]
         (found,) = [q for q in self.show(key)["questions"] if q["status"] == "pending"]
         return found
 
     def asked(self, key: str) -> dict[str, Any]:
-        """The same, once it is there."""
+        """Wait for an open question."""
         until(lambda: self.show(key)["awaiting"], "a question")
         return self.question(key)
 
@@ -109,7 +109,7 @@ class Shop:
     # --- workers ----------------------------------------------------------------------------------------------------------
 
     def script(self, text: str) -> Agent:
-        """A shell script as the agent `coder`. `wait_for NAME` waits for a file in the shop."""
+        """A shell script as the agent `coder`. `wait_for NAME` waits for a file in the shop's folder."""
         path = self.folder / "agent.sh"
         path.write_text('wait_for() { until [ -e "$SHOP/$1" ]; do sleep 0.02; done; }\n' + text)
         return exec_agent(f'. "{path}"', "coder")
@@ -127,7 +127,7 @@ class Shop:
 
     @contextmanager
     def draining(self, agent: Agent, **more: Any) -> Iterator[Worker]:
-        """A worker beside the test; at the end it has ended by itself."""
+        """A worker in a thread, which has ended by itself at the end of the block."""
         worker = self.worker(agent, **more)
         thread = threading.Thread(target=worker.run, daemon=True)
         thread.start()
@@ -171,14 +171,14 @@ class Shop:
 
 
 class Doubles(Shop):
-    """A shop in which coding agents are played by their doubles."""
+    """A shop with doubles of coding agents."""
 
     def __init__(self, folder: Path, address: str) -> None:
         super().__init__(folder, address)
         self.bin = doubles.install(folder / "bin")
 
     def plays(self, adapter: str, *steps: Any, before: str = "", after: str = "", **more: Any) -> Agent:
-        """The agent `coder`. `before`: lines of shell that come first; `after`: words that its command line ends with."""
+        """The agent `coder`. `before`: lines of shell at the start; `after`: the end of its command line."""
         (self.folder / "steps.json").write_text(json.dumps(steps))
         program = self.folder / f"{adapter}-here"
         program.write_text(f'#!/bin/sh\n{before}\nexec "{self.bin / adapter}" "$@" {after}\n')
@@ -195,18 +195,18 @@ class Doubles(Shop):
         (self.folder / "steps.json").write_text(json.dumps(steps))
 
     def prompts(self) -> list[str | None]:
-        """What it was told at each start; None: it was woken without a word."""
+        """Its prompt at each start; None: it was resumed without a prompt."""
         return [json.loads(line) for line in self.lines("prompts")]
 
     def heard(self) -> str:
-        """All that reached the model behind the first brief."""
+        """All inputs of the model after the first brief."""
         return "\n\n".join(json.loads(line) for line in self.lines("heard")[1:])
 
     def log(self, key: str) -> str:
         return "\n".join(path.read_text() for path in sorted((self.folder / "logs" / key).glob("*.log")))
 
     def forget(self, adapter: str) -> None:
-        """Every session of it is gone."""
+        """Delete all its sessions."""
         for path in (self.folder / adapter).rglob("*.json*"):
             path.unlink()
 

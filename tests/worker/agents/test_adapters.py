@@ -1,4 +1,4 @@
-"""What agents say and how they end: recorded streams, command lines, configuration."""
+"""Adapters: recorded streams, command lines, configuration."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ ENDINGS = [
 
 
 @pytest.mark.parametrize(("stream", "rc", "stderr", "what", "cause", "words"), ENDINGS)
-def test_how_it_ended(stream, rc, stderr, what, cause, words):
+def test_ending_of_a_recording(stream, rc, stderr, what, cause, words):
     _, ending = played(stream, rc, stderr)
     assert (ending.what, ending.cause) == (what, cause)
     assert words in ending.error and bool(words) == bool(ending.error)
@@ -108,34 +108,34 @@ def test_the_message_is_the_result():
     assert played("claude_parked")[1].text == ""
 
 
-def test_a_helper_of_the_agent_does_not_speak_for_it():
+def test_text_of_a_subagent_is_not_the_message():
     sayings, ending = played("claude_helper")
     assert ending.text == "Still at it"
     assert [said.text for said in sayings if isinstance(said, Text)] == ["Still at it"]
     assert [said.text for said in sayings if isinstance(said, Activity)] == ["<promise>COMPLETE</promise>", "Task, 30 s"]
 
 
-def test_sessions_are_known():
+def test_session_id_is_read_from_the_stream():
     assert played("claude_done")[1].session_id == SESSION
     assert played("claude_woken")[1].session_id == SESSION
     assert played("codex_cut", 143)[1].session_id == THREAD
 
 
-def test_what_it_cost():
+def test_tokens_and_cost():
     ending = played("claude_done")[1]
     assert (ending.tokens, ending.cost) == (132, 0.00016)
     assert played("claude_woken")[1].cost == 0.00016, "what the session cost before is not counted again"
     assert played("codex_done")[1].tokens == 28, "cached input is part of the input"
 
 
-def test_refused_tools_are_told_although_all_seems_well():
+def test_refused_tools_are_reported_with_a_success():
     command = {"command": "rm -rf build", "description": "clean"}
     assert played("claude_refused")[1].denials == (Denied("toolu_1", "Bash", "rm -rf build requires approval", command),)
     [denied] = played("codex_refused")[1].denials
     assert denied.name == "mcp__yourturn__ask_question" and "approval policy" in denied.why
 
 
-def test_the_parked_call_is_told_and_so_are_those_that_it_displaced():
+def test_parked_and_superseded_calls_are_reported():
     ending = played("claude_parked_two")[1]
     assert ending.parked == Parked("toolu_2", "Bash", {"command": "git push"})
     assert [call.id for call in ending.superseded] == ["toolu_1"], "a call that had its result is not lost"
@@ -156,7 +156,7 @@ def test_unknown_events_are_kept():
 @pytest.mark.parametrize("adapter", [CLAUDE, CODEX, make(Agent("p", "python", ("a:b",)))], ids=["claude", "codex", "python"])
 @pytest.mark.parametrize("stream", sorted(path.stem for path in STREAMS.glob("*.jsonl")))
 def test_a_broken_stream_raises_nothing(adapter, stream):
-    """Every value of every event, replaced by something else."""
+    """Every value of every event is replaced by other values."""
     for line in (STREAMS / f"{stream}.jsonl").read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
         for name in event:
@@ -173,7 +173,7 @@ def test_a_broken_stream_raises_nothing(adapter, stream):
     st.text()
     | st.recursive(st.none() | st.text() | st.floats(), lambda x: st.lists(x) | st.dictionaries(st.text(), x)).map(json.dumps)
 )
-def test_any_line_is_something(line):
+def test_any_line_becomes_an_event(line):
     for adapter in (CLAUDE, CODEX):
         assert adapter.parse(line)
 
@@ -183,7 +183,7 @@ def test_deep_nesting_is_unknown():
     assert isinstance(CODEX.parse('{"type":' * 100_000)[0], Unknown)
 
 
-def test_what_is_remembered_is_bounded():
+def test_transcript_is_bounded():
     heard = Transcript()
     for number in range(5000):
         heard.add(ToolUse(f"t{number}", "Bash", {}))
@@ -209,7 +209,7 @@ def after(argv: tuple[str, ...], option: str) -> str:
     return argv[argv.index(option) + 1]
 
 
-def test_claude_is_started():
+def test_command_line_of_claude():
     agent = Agent("coder", "claude", model="opus", allowed_tools=("Bash(git *)", "Edit"), permission_mode="acceptEdits")
     run = a_run(agent, session_id=SESSION)
     launch = make(agent).start(run)
@@ -226,13 +226,13 @@ def test_claude_is_started():
     assert "CLAUDECODE" not in launch.env
 
 
-def test_claude_chooses_a_session_before_the_start():
+def test_session_id_of_claude_is_chosen_before_the_start():
     one, two = CLAUDE.session_id(), CLAUDE.session_id()
     assert one != two and re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", one)
     assert CODEX.session_id() is None
 
 
-def test_the_hook_sees_what_may_need_a_person():
+def test_hook_matcher_covers_gated_tools():
     agent = Agent("coder", "claude", gate=("Bash(git push*)", "Bash(rm *)", "Write", "mcp__shop__*"))
     run = a_run(agent, session_id=SESSION, hook_command=("/opt/my turn", "hook", "claude"))
     run.env["YOURTURN_ASK_WAIT"] = "200"
@@ -249,8 +249,8 @@ def test_the_hook_sees_what_may_need_a_person():
 
 
 @pytest.mark.parametrize("pattern", ["Ba?h", "[BW]*", "Ba[rs]h(git push*)", "*"])
-def test_the_hook_sees_whatever_a_pattern_means(pattern):
-    """The hook looks once more, so it may be called too often; never too seldom."""
+def test_hook_matcher_covers_every_pattern(pattern):
+    """The hook compares the exact pattern, so the matcher may match too much, never too little."""
     agent = Agent("coder", "claude", gate=(pattern,))
     launch = make(agent).start(a_run(agent, session_id=SESSION))
     [group] = json.loads(after(launch.argv, "--settings"))["hooks"]["PreToolUse"]
@@ -258,7 +258,7 @@ def test_the_hook_sees_whatever_a_pattern_means(pattern):
     assert re.fullmatch(group["matcher"], "Bash")
 
 
-def test_claude_is_woken_without_a_prompt_when_it_is_parked_and_with_one_otherwise():
+def test_parked_claude_session_is_resumed_without_a_prompt():
     agent = Agent("coder", "claude")
     run = a_run(agent, session_id=SESSION, answer_prompt="Answer to Q7: yes")
     argv = make(agent).resume(run).argv
@@ -268,7 +268,7 @@ def test_claude_is_woken_without_a_prompt_when_it_is_parked_and_with_one_otherwi
     assert argv[1:3] == ("-p", "--output-format") and "Answer to Q7: yes" not in argv
 
 
-def test_codex_is_started_and_woken():
+def test_command_lines_of_codex():
     agent = Agent("coder", "codex", model="gpt", permission_mode="read-only")
     run = a_run(agent, answer_prompt="Answer to Q7: yes")
     argv = make(agent).start(run).argv
@@ -286,7 +286,7 @@ def test_codex_is_started_and_woken():
 
 
 @pytest.mark.parametrize("adapter", ["claude", "codex"])
-def test_no_secret_stands_on_a_command_line(adapter):
+def test_command_lines_contain_no_secret(adapter):
     launch = make(Agent("coder", adapter)).start(a_run(Agent("coder", adapter)))
     assert not [word for word in launch.argv if "secret" in word]
     assert launch.env["YOURTURN_TOKEN"] == "secret-token"
@@ -315,7 +315,7 @@ def config(**fields):
     return {"agents": {"coder": fields}}
 
 
-def test_an_agent_is_read(tmp_path):
+def test_agent_settings(tmp_path):
     program = tmp_path / "agent.sh"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -361,13 +361,13 @@ def test_an_agent_is_read(tmp_path):
         (config(adapter="claude", env={"A": 1}), Invalid, "env.A is not a text"),
     ],
 )
-def test_what_is_wrong_is_said(given, error, words, tmp_path):
+def test_invalid_agent_settings_are_refused(given, error, words, tmp_path):
     with pytest.raises(error) as caught:
         make(agent_for("coder", given, tmp_path, path=str(tmp_path)))
     assert words in str(caught.value)
 
 
-def test_hints_can_be_pasted(tmp_path):
+def test_hints_are_valid_configuration(tmp_path):
     import tomllib
 
     with pytest.raises(NotFound) as caught:

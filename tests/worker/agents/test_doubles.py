@@ -1,4 +1,4 @@
-"""Whole runs: the adapters against doubles of claude and codex, with real hooks, real MCP calls and sessions on disk."""
+"""Whole turns: the adapters against doubles of claude and codex, with real hooks, MCP calls and sessions on disk."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def codex(tmp_path, go):
 # --- claude ---------------------------------------------------------------------------------------------------------
 
 
-def test_claude_works(claude):
+def test_claude_completes_a_turn(claude):
     claude.config["allowed_tools"] = ["Bash"]
     claude.script({"tool": "Bash", "input": {"command": "echo hi > made"}}, {"text": "Finished"})
     chosen = claude.session
@@ -104,8 +104,8 @@ def test_claude_works(claude):
     assert claude.prompts() == ["the brief"]
 
 
-def test_claude_parks_and_goes_on_with_the_answer(claude):
-    """Early wakes change nothing; the same call comes to the hook each time; the answer reaches the model."""
+def test_parked_claude_session_continues_with_the_answer(claude):
+    """An early resume changes nothing; the same call comes to the hook each time; the answer reaches the model."""
     claude.script({"ask": [QUESTION]}, {"text": "Postgres it is"})
     claude.decide("defer")
     ending = claude.run()
@@ -120,7 +120,7 @@ def test_claude_parks_and_goes_on_with_the_answer(claude):
     assert claude.prompts() == ["the brief", None, None]
 
 
-def test_claude_is_refused_with_words(claude):
+def test_refusal_reaches_claude_with_its_reason(claude):
     claude.config["gate"] = ["Bash(git push*)"]
     claude.script({"tool": "Bash", "input": {"command": "touch made"}}, {"text": "Then not"})
     claude.decide("defer")
@@ -132,7 +132,7 @@ def test_claude_is_refused_with_words(claude):
     assert "not on a Friday" in claude.results()[0][0] and claude.results()[0][1]
 
 
-def test_claude_runs_what_the_person_made_of_it(claude):
+def test_edited_input_replaces_the_input_of_claude(claude):
     claude.config["gate"] = ["Bash"]
     claude.script({"tool": "Bash", "input": {"command": "touch theirs"}}, {"text": "ok"})
     claude.decide("defer")
@@ -142,7 +142,7 @@ def test_claude_runs_what_the_person_made_of_it(claude):
     assert (claude.folder / "ours").exists() and not (claude.folder / "theirs").exists()
 
 
-def test_claude_asks_with_our_tool(claude):
+def test_claude_asks_with_ask_question(claude):
     claude.script({"tool": "mcp__yourturn__ask_question", "input": {"question": "Ship?"}}, {"text": "Shipped"})
     claude.decide("defer")
     ending = claude.run()
@@ -152,7 +152,7 @@ def test_claude_asks_with_our_tool(claude):
     assert "answered" in claude.results()[0][0]
 
 
-def test_the_permission_tool_is_asked_for_what_is_not_allowed(claude):
+def test_permission_tool_handles_calls_that_are_not_allowed(claude):
     claude.script({"tool": "Bash", "input": {"command": "touch made"}}, {"text": "ok"})
     claude.decide()
     ending = claude.run()
@@ -162,7 +162,7 @@ def test_the_permission_tool_is_asked_for_what_is_not_allowed(claude):
     assert claude.run().denials == () and (claude.folder / "edited").exists()
 
 
-def test_of_two_calls_that_park_one_is_dropped_and_that_is_told(claude):
+def test_second_of_two_deferred_calls_supersedes_the_first(claude):
     claude.config["gate"] = ["Bash"]
     claude.script({"tools": [["AskUserQuestion", {"questions": [QUESTION]}], ["Bash", {"command": "true"}]]}, {"text": "ok"})
     claude.decide("defer")
@@ -171,8 +171,8 @@ def test_of_two_calls_that_park_one_is_dropped_and_that_is_told(claude):
     assert {call[1] for call in claude.calls()} == {ending.parked.id, ending.superseded[0].id}
 
 
-def test_a_parked_session_with_a_prompt_would_lose_its_call(claude):
-    """Why a parked session is woken without one."""
+def test_prompt_would_drop_the_parked_call(claude):
+    """This is why a parked session is resumed without a prompt."""
     claude.script({"ask": [QUESTION]}, {"text": "?"})
     claude.decide("defer")
     claude.run()
@@ -181,8 +181,8 @@ def test_a_parked_session_with_a_prompt_would_lose_its_call(claude):
     assert "missing due to internal error" in claude.results()[0][0]
 
 
-def test_a_session_that_went_on_before_its_worker_died_is_not_parked_any_more(claude):
-    """The worker still believes that it is: the answer goes along as a prompt after all."""
+def test_session_that_continued_before_a_crash_is_not_parked(claude):
+    """The worker still has it recorded as parked, and sends the answer as a prompt in its second attempt."""
     claude.script({"ask": [QUESTION]}, {"crash": "SIGKILL"}, {"text": "Finished"})
     claude.decide("defer")
     claude.run()
@@ -194,7 +194,7 @@ def test_a_session_that_went_on_before_its_worker_died_is_not_parked_any_more(cl
     assert claude.prompts() == ["the brief", None, None, "Answer to Q1: Postgres"]
 
 
-def test_a_session_that_was_stopped_before_it_woke_is_still_parked(claude):
+def test_session_stopped_during_resume_is_still_parked(claude):
     claude.script({"ask": [QUESTION]}, {"text": "Finished"})
     claude.decide("defer")
     claude.run()
@@ -210,14 +210,14 @@ def test_a_session_that_was_stopped_before_it_woke_is_still_parked(claude):
     assert claude.run(resume=True).text == "Finished" and '"Postgres"' in claude.results()[0][0]
 
 
-def test_a_session_that_was_not_parked_is_woken_with_the_answer(claude):
+def test_session_that_was_not_parked_gets_the_answer_as_prompt(claude):
     claude.script({"text": "<promise>INPUT_NEEDED: Which?</promise>"}, {"text": "Thanks"})
     claude.run()
     assert claude.run(resume=True, answer="Answer to Q1: Postgres").text == "Thanks"
     assert claude.prompts() == ["the brief", "Answer to Q1: Postgres"]
 
 
-def test_the_park_is_kept_while_its_tool_is_missing(claude):
+def test_session_stays_parked_while_its_tool_is_missing(claude):
     claude.script({"tool": "mcp__yourturn__ask_question", "input": {"question": "Ship?"}}, {"text": "Shipped"})
     claude.decide("defer")
     claude.run()
@@ -229,7 +229,7 @@ def test_the_park_is_kept_while_its_tool_is_missing(claude):
     assert claude.run(resume=True).text == "Shipped"
 
 
-def test_a_lost_session_is_told(claude):
+def test_lost_session_is_reported(claude):
     claude.script({"text": "hi"})
     ending = claude.run(resume=True)
     assert (ending.what, ending.lost, ending.cause) == ("retryable", True, "session_lost")
@@ -248,36 +248,36 @@ def test_a_lost_session_is_told(claude):
         ({"crash": "SIGKILL"}, "retryable", "killed"),
     ],
 )
-def test_claude_in_trouble(claude, step, what, cause):
+def test_failures_of_claude(claude, step, what, cause):
     claude.script(step)
     ending = claude.run()
     assert (ending.what, ending.cause) == (what, cause) and ending.session_id == claude.session
 
 
-def test_claude_uses_all_its_turns(claude):
+def test_claude_reaches_its_turn_limit(claude):
     claude.config["argv"] = ["claude", "--max-turns", "1"]
     claude.config["allowed_tools"] = ["Bash"]
     claude.script({"tool": "Bash", "input": {"command": "true"}})
     assert claude.run().cause == "turns"
 
 
-def test_claude_that_has_said_its_last_word_is_not_waited_for(claude):
-    """Its result stands, although it never went by itself."""
+def test_finished_claude_process_that_lingers_is_ended(claude):
+    """Its result counts, although the process never exits by itself."""
     claude.script({"linger": True}, {"text": "Finished"})
     clock = iter(range(0, 10**9, 7))
     ending = claude.run(clock=lambda: next(clock), time_limit=10**9)
     assert (ending.what, ending.text) == ("done", "Finished") and ending.rc == -15
 
 
-def test_claude_that_has_asked_and_said_its_last_word_is_not_waited_for(claude):
-    """Whoever answers, this process will not hear it."""
+def test_finished_claude_process_with_an_open_question_is_ended(claude):
+    """An answer cannot reach this process any more."""
     claude.script({"linger": True}, {"text": "I wait"})
     clock = iter(range(0, 10**9, 7))
     ending = claude.run(clock=lambda: next(clock), time_limit=10**9, waiting=lambda: True)
     assert (ending.what, ending.text) == ("done", "I wait") and ending.rc == -15
 
 
-def test_noise_in_the_stream_does_not_matter(claude):
+def test_noise_in_the_stream_is_ignored(claude):
     claude.script({"raw": "Warning: something"}, {"raw": '{"type": "brand_new"}'}, {"raw": ""}, {"text": "Finished"})
     assert claude.run().text == "Finished"
 
@@ -285,7 +285,7 @@ def test_noise_in_the_stream_does_not_matter(claude):
 # --- codex ----------------------------------------------------------------------------------------------------------
 
 
-def test_codex_asks_ends_its_turn_and_is_woken_with_the_answer(codex):
+def test_codex_thread_is_resumed_with_the_answer(codex):
     codex.server["ask_question"] = {"status": "pending", "question_id": "Q7"}
     codex.script(
         {"command": "echo hi > made"},
@@ -302,7 +302,7 @@ def test_codex_asks_ends_its_turn_and_is_woken_with_the_answer(codex):
     assert codex.prompts() == ["the brief", "Answer to Q7: yes"]
 
 
-def test_codex_gets_an_answer_at_once(codex):
+def test_codex_gets_a_quick_answer_in_the_same_turn(codex):
     codex.script({"say": "Let me ask"}, {"mcp": ["yourturn", "ask_question", {"question": "Ship?"}]}, {"text": "Shipped"})
     ending = codex.run()
     assert (ending.what, ending.text, ending.denials) == ("done", "Shipped", ())
@@ -318,19 +318,19 @@ def test_codex_gets_an_answer_at_once(codex):
         ({"crash": "SIGTERM"}, "retryable", "killed"),
     ],
 )
-def test_codex_in_trouble(codex, step, what, cause):
+def test_failures_of_codex(codex, step, what, cause):
     codex.script(step)
     ending = codex.run()
     assert (ending.what, ending.cause) == (what, cause) and ending.session_id
 
 
-def test_codex_has_lost_the_session(codex):
+def test_lost_thread_of_codex(codex):
     codex.script({"text": "hi"})
     codex.session = str(uuid.uuid4())
     assert codex.run(resume=True, answer="x").cause == "session_lost"
 
 
-def test_a_long_prompt_reaches_both(claude, codex):
+def test_long_prompts_go_through_standard_input(claude, codex):
     for agent in (claude, codex):
         agent.script({"text": "ok"})
         adapter = make(agent_for("coder", {"agents": {"coder": agent.config}}, path=agent.env["PATH"]))

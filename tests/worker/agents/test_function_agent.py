@@ -37,7 +37,7 @@ x = 3
         ("x", "failed", "", "not a function"),
     ],
 )
-def test_a_python_function(go, tmp_path, monkeypatch, name, what, text, error):
+def test_results_of_a_python_function(go, tmp_path, monkeypatch, name, what, text, error):
     (tmp_path / "my_agent.py").write_text(FUNCTIONS)
     monkeypatch.chdir(tmp_path)
     ending = go(Agent("coder", "python", (f"my_agent:{name}",)), env={"YOURTURN_TASK": "PROJ-1"})

@@ -1,4 +1,4 @@
-"""Running agents as real processes: output of any size, limits, and that nobody is left behind."""
+"""Agents as real processes: output of any size, limits, and no process that stays."""
 
 from __future__ import annotations
 
@@ -50,19 +50,19 @@ def test_a_command_gets_the_brief_and_its_output_is_the_message(go, tmp_path):
     assert go.log.read_text() == ending.text and go.log.stat().st_mode & 0o777 == 0o600
 
 
-def test_the_exit_code_alone_says_nothing(go):
+def test_exit_code_alone_is_no_outcome(go):
     ending = go("echo '<promise>COMPLETE</promise>'; echo oh no >&2; exit 3")
     assert (ending.what, ending.text, ending.rc) == ("done", "<promise>COMPLETE</promise>\n", 3)
     assert "exit code 3" in ending.error and "oh no" in ending.error
     assert "oh no" in go.log.read_text()
 
 
-def test_a_brief_larger_than_any_pipe(go):
+def test_brief_larger_than_a_pipe_buffer(go):
     assert go("wc -c", prompt="x" * 3_000_000).text.strip() == "3000000"
     assert go("exec true", prompt="x" * 3_000_000).what == "done", "nobody has to read it"
 
 
-def test_bytes_that_are_no_text_survive(go):
+def test_invalid_utf8_is_replaced(go):
     ending = go(r"printf 'caf\351 \360\237\221\215 end\000.\r\nlast'")
     assert ending.text == "caf\ufffd \U0001f44d end\0.\r\nlast"
     assert [said.text for said in go.heard] == ["caf\ufffd \U0001f44d end\0.", "last"], "no line ending at the end"
@@ -77,8 +77,8 @@ def test_fifty_megabytes_in_one_line(go):
     assert go.log.stat().st_size == len(ending.text)
 
 
-def test_what_is_too_long_is_dropped_as_a_whole(go, monkeypatch):
-    """Half a text could say what the whole one did not: its beginning may have opened a code block."""
+def test_message_that_is_too_long_is_dropped_as_a_whole(go, monkeypatch):
+    """A part of a text can mean what the whole does not: its beginning may have opened a code block."""
     monkeypatch.setattr(base, "LIMIT", 1_000_000)
     tracemalloc.start()
     ending = go("echo '```'; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo '<promise>COMPLETE</promise>'")
@@ -88,7 +88,7 @@ def test_what_is_too_long_is_dropped_as_a_whole(go, monkeypatch):
     assert go.log.stat().st_size > 30_000_000 and peak < 8_000_000
 
 
-def test_a_stream_with_a_line_that_is_too_long_goes_on(go, monkeypatch, tmp_path):
+def test_stream_continues_after_a_line_that_is_too_long(go, monkeypatch, tmp_path):
     monkeypatch.setattr(base, "LIMIT", 100_000)
     result = json.dumps({"type": "result", "subtype": "success", "result": "fine", "is_error": False})
     program = tmp_path / "agent"
@@ -99,13 +99,13 @@ def test_a_stream_with_a_line_that_is_too_long_goes_on(go, monkeypatch, tmp_path
     assert [type(said) for said in go.heard[:2]] == [Unknown, Unknown] and len(go.heard[0].raw) < 10_000
 
 
-def test_standard_error_is_kept_at_its_end(go):
+def test_end_of_standard_error_is_kept(go):
     ending = go("yes 'noise noise noise noise' | head -n 10000 >&2; echo last words >&2; exit 1")
     assert ending.error.endswith("last words") and len(ending.error) < 3000
     assert go.log.stat().st_size > 100_000
 
 
-def test_a_failing_listener_breaks_nothing(go, tmp_path):
+def test_error_in_the_listener_does_not_end_the_agent(go, tmp_path):
     def bad(said):
         raise RuntimeError("listener")
 
@@ -114,7 +114,7 @@ def test_a_failing_listener_breaks_nothing(go, tmp_path):
     assert (ending.what, ending.text) == ("done", "one\ntwo\n")
 
 
-def test_a_log_that_can_not_be_written_breaks_nothing(go, tmp_path):
+def test_unwritable_log_does_not_end_the_agent(go, tmp_path):
     (tmp_path / "logs").write_text("in the way")
     assert go("echo hi").text == "hi\n"
     go.log = Path("/dev/full")
@@ -124,7 +124,7 @@ def test_a_log_that_can_not_be_written_breaks_nothing(go, tmp_path):
 # --- starting -------------------------------------------------------------------------------------------------------
 
 
-def test_what_can_not_be_started_is_said(go, tmp_path):
+def test_failed_start_is_reported(go, tmp_path):
     ending = go(Agent("coder", "command", ("/no/such/program",)))
     assert (ending.what, ending.cause) == ("failed", "not_started") and "/no/such/program: No such file" in ending.error
     agent = exec_agent("true")
@@ -134,8 +134,8 @@ def test_what_can_not_be_started_is_said(go, tmp_path):
     assert (ending.what, ending.cause) == ("done", "") and "exit code 127" in ending.error, "the shell was started"
 
 
-def test_the_leash_leaves_no_trace_in_the_agent(go):
-    """No open file, no child that it did not start, a group of its own, no signal that it ignores."""
+def test_launcher_leaves_no_trace_in_the_agent(go):
+    """The agent has no extra open file or child, a group of its own, and no ignored signal."""
     code = """
 import os
 print(sorted(map(int, os.listdir("/proc/self/fd")))[:-1])
@@ -154,7 +154,7 @@ print(os.getpid() == os.getpgid(0) == os.getsid(0))
 
 
 class Watch:
-    """A clock that runs when it is told to."""
+    """A clock that the test advances."""
 
     def __init__(self):
         self.now = 0.0
@@ -166,14 +166,14 @@ class Watch:
         self.now += seconds
 
 
-def test_time_is_up(go):
+def test_time_limit(go):
     watch = Watch()
     ending = go("echo begun; sleep 600", time_limit=3600, clock=watch, then=lambda: watch.wind(3600))
     assert (ending.what, ending.cause, ending.text) == ("stopped", "time", "begun\n")
     assert ending.rc == -signal.SIGTERM
 
 
-def test_silence_is_noticed_and_talking_is_not_silence(go):
+def test_silence_limit_is_reset_by_output(go):
     watch = Watch()
     talks = "for i in 1 2 3 4 5; do echo $i; sleep 0.15; done; echo end"
     assert go(talks, silence_limit=60, clock=watch, then=lambda: watch.wind(50)).what == "done"
@@ -181,7 +181,7 @@ def test_silence_is_noticed_and_talking_is_not_silence(go):
     assert (ending.what, ending.cause) == ("stopped", "silence")
 
 
-def test_waiting_for_a_person_is_neither_work_nor_silence(go):
+def test_waiting_for_a_person_counts_for_no_limit(go):
     watch = Watch()
     looked = []
 
@@ -198,7 +198,7 @@ def test_waiting_for_a_person_is_neither_work_nor_silence(go):
     assert (ending.what, ending.text) == ("done", "end\n") and len(looked) > 5
 
 
-def test_stop_is_heard_at_once_and_a_stubborn_agent_is_killed(go, tmp_path):
+def test_stop_kills_an_agent_that_ignores_sigterm(go, tmp_path):
     stop = threading.Event()
     agent = exec_agent("trap '' TERM; echo $$ > pid; while true; do sleep 0.05; done")
     threading.Thread(target=lambda: (number(tmp_path / "pid"), stop.set())).start()
@@ -207,7 +207,7 @@ def test_stop_is_heard_at_once_and_a_stubborn_agent_is_killed(go, tmp_path):
     assert not alive(number(tmp_path / "pid"))
 
 
-def test_an_agent_that_ends_itself_when_asked_is_given_the_time(go, tmp_path):
+def test_agent_has_a_grace_period_to_end(go, tmp_path):
     stop = threading.Event()
     agent = exec_agent("trap 'echo saved; exit 0' TERM; echo $$ > pid; while true; do sleep 0.05; done")
     threading.Thread(target=lambda: (number(tmp_path / "pid"), stop.set())).start()
@@ -218,13 +218,13 @@ def test_an_agent_that_ends_itself_when_asked_is_given_the_time(go, tmp_path):
 # --- nobody is left behind ------------------------------------------------------------------------------------------
 
 
-def test_children_end_with_the_agent_and_do_not_keep_us(go, tmp_path):
+def test_children_end_with_the_agent(go, tmp_path):
     ending = go("sleep 600 & echo $! > pid; echo end")
     assert (ending.what, ending.text) == ("done", "end\n")
     until(lambda: not alive(number(tmp_path / "pid")))
 
 
-def test_a_child_that_escaped_with_the_pipe_does_not_keep_us(go, tmp_path):
+def test_child_outside_of_the_group_does_not_block_the_worker(go, tmp_path):
     try:
         started = time.monotonic()
         ending = go("setsid sh -c 'echo $$ > pid; exec sleep 600' & until [ -s pid ]; do sleep 0.01; done; echo end")
@@ -245,7 +245,7 @@ perform(make(agent), AgentRun("PROJ-1", agent, "", sys.argv[1], dict(os.environ)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_the_agent_and_its_children_die_with_the_worker(tmp_path, how):
+def test_agent_and_its_children_die_with_the_worker(tmp_path, how):
     worker = subprocess.Popen([sys.executable, "-c", WORKER, str(tmp_path)])
     agent, child = number(tmp_path / "agent"), number(tmp_path / "child")
     try:
@@ -260,8 +260,8 @@ def test_the_agent_and_its_children_die_with_the_worker(tmp_path, how):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the kernel's own leash")
-def test_the_kernel_kills_the_agent_even_without_its_watcher(tmp_path):
-    """The leash alone, with a pipe that stays open."""
+def test_kernel_kills_the_agent_without_the_watchdog(tmp_path):
+    """The launcher alone, with a pipe that stays open."""
     pipe, end = os.pipe()
     code = (
         "import os, subprocess, sys, time\n"
@@ -285,7 +285,7 @@ def test_the_kernel_kills_the_agent_even_without_its_watcher(tmp_path):
         os.close(end)
 
 
-def test_nothing_stays_open(go):
+def test_no_file_descriptor_leaks(go):
     go("true")
     before = os.listdir("/proc/self/fd")
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The scripted agent: a real process that asks a real desk, is parked and goes on."""
+"""The scripted agent: a real process that asks a real desk, is parked and resumed."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_a_script_per_task(play):
     assert play(script).text == "anybody's\n"
 
 
-def test_trouble(play):
+def test_invalid_scripts_are_reported(play):
     assert "exit code 3" in play({"crash": 3}).error
     assert play({"crash": "SIGKILL"}).cause == "killed"
     assert play({"say": "x"}, {"stubborn": True}, {"hang": True}, time_limit=0.5, grace=0.1).cause == "time"
@@ -87,8 +87,8 @@ def test_a_missing_script(tmp_path):
         make(agent_for("actor", {"agents": {"actor": {"adapter": "scripted", "argv": ["script.json"]}}}, tmp_path))
 
 
-def test_it_asks_and_goes_on_with_the_answer(play, address, open_desk, tmp_path):
-    """Asked, parked, answered, resumed: what it wrote before is still there, and nothing is asked twice."""
+def test_scripted_agent_continues_with_the_answer(play, address, open_desk, tmp_path):
+    """After the resume its earlier output is still there, and no question is asked twice."""
     ana, worker = open_desk(fake=False), open_desk("agent:actor", fake=False)
     ana.create("Store")
     claim = worker.claim("PROJ-1", "w1")["claim"]
@@ -111,7 +111,7 @@ def test_it_asks_and_goes_on_with_the_answer(play, address, open_desk, tmp_path)
     assert [note["text"] for note in task["notes"]] == ["Took postgres"] and len(task["questions"]) == 1
 
 
-def test_the_actor_is_a_program(tmp_path):
+def test_scripted_process_is_a_program(tmp_path):
     import subprocess
 
     (tmp_path / "s.json").write_text('[{"say": "hi"}]')

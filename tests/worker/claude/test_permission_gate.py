@@ -1,4 +1,4 @@
-"""The gate before Claude Code's tool calls: who is asked what, what the answer makes of a call, and that nothing else does."""
+"""The permission gate: which questions tool calls ask, and that only an approval allows a call."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ TOLD = payload("mcp__yourturn__ask_question", {"question": "JWT or sessions?", "
 
 
 class Gate:
-    """A task that an agent holds, and the gate in front of its calls."""
+    """A task that an agent holds, and the gate for its calls."""
 
     def __init__(self, desk: Client, agent: Client) -> None:
         self.desk, self.agent = desk, agent
@@ -113,7 +113,7 @@ def meanwhile(
 
 
 @pytest.mark.parametrize("yes", [True, False])
-def test_what_people_said_comes_with_the_parked_call_and_with_no_other(at: Gate, yes: bool) -> None:
+def test_news_comes_with_the_parked_call_only(at: Gate, yes: bool) -> None:
     assert at(PUSH)[0] == "defer"
     (q,) = at.questions()
     news = json.dumps([["", "", "ana said: use TLS"], [q["id"], "toolu_01", "Answer to Q1: Yes"], ["Q9", "", "Answer to Q9: No"]])
@@ -134,8 +134,8 @@ def test_what_people_said_comes_with_the_parked_call_and_with_no_other(at: Gate,
     assert "Answer to Q1: Yes" in context(changed), "the call was refused as another one: so its answer is told, too"
 
 
-def test_words_beside_a_yes_are_told(at: Gate) -> None:
-    """Claude Code shows the model no reason for what is allowed."""
+def test_text_of_an_approval_is_reported(at: Gate) -> None:
+    """Claude Code does not show the model the reason of an allowed call."""
     at(PUSH)
     (q,) = at.questions()
     at.desk.approve(q["id"], "but slowly")
@@ -166,7 +166,7 @@ def test_a_gated_call_parks_and_the_answer_lets_it_run(at: Gate) -> None:
     assert strict.examine(at.desk) == []
 
 
-def test_another_call_is_another_question(at: Gate) -> None:
+def test_each_call_is_a_question_of_its_own(at: Gate) -> None:
     at(PUSH)
     at.desk.approve("Q1")
     assert at(PUSH)[0] == "allow"
@@ -175,7 +175,7 @@ def test_another_call_is_another_question(at: Gate) -> None:
     assert [q["status"] for q in at.questions()] == ["answered", "pending", "pending"]
 
 
-def test_another_input_under_the_same_ids_is_refused(at: Gate) -> None:
+def test_other_input_with_the_same_ids_is_refused(at: Gate) -> None:
     at(PUSH)
     at.desk.approve("Q1")
     for other in (
@@ -190,7 +190,7 @@ def test_another_input_under_the_same_ids_is_refused(at: Gate) -> None:
     assert at(PUSH)[0] == "allow"
 
 
-def test_rejected_with_the_persons_words(at: Gate) -> None:
+def test_rejection_has_the_persons_reason(at: Gate) -> None:
     at(PUSH)
     at.desk.reject("Q1", "not on a Friday")
     assert at(PUSH) == ("deny", "ana said no to Q1: not on a Friday", None)
@@ -209,7 +209,7 @@ def test_edited_input_runs_instead(at: Gate) -> None:
     assert at(PUSH)[2] == dry
 
 
-def test_silence_is_told_as_silence_and_allows_nothing(at: Gate, clock: Any) -> None:
+def test_timeout_is_reported_and_allows_nothing(at: Gate, clock: Any) -> None:
     at(PUSH)
     clock.advance(minutes=16)
     decision, reason, _ = at(PUSH)
@@ -217,21 +217,21 @@ def test_silence_is_told_as_silence_and_allows_nothing(at: Gate, clock: Any) -> 
     assert at.questions()[0]["status"] == "timeout"
 
 
-def test_withdrawn_by_a_person(at: Gate) -> None:
+def test_question_withdrawn_by_a_person_allows_nothing(at: Gate) -> None:
     at(PUSH)
     at.desk.withdraw("Q1", "wrong branch")
     decision, reason, _ = at(PUSH)
     assert decision == "deny" and "wrong branch" in reason
 
 
-def test_a_quick_person_is_waited_for(at: Gate, open_desk: Callable[..., Client]) -> None:
+def test_hook_waits_for_a_quick_answer(at: Gate, open_desk: Callable[..., Client]) -> None:
     started = time.monotonic()
     with meanwhile(open_desk, lambda bob, found: bob.approve(found[0]["id"]) and None):
         assert at(PUSH, YOURTURN_ASK_WAIT="30")[0] == "allow"
     assert time.monotonic() - started < 15
 
 
-def test_a_restored_desk_allows_nothing_that_was_allowed_before(at: Gate) -> None:
+def test_restore_voids_earlier_permissions(at: Gate) -> None:
     at(PUSH)
     at.desk.approve("Q1")
     at.desk.do("restore")
@@ -241,7 +241,7 @@ def test_a_restored_desk_allows_nothing_that_was_allowed_before(at: Gate) -> Non
     assert at.questions()[0]["used_by"] is None
 
 
-def test_a_worker_that_lost_its_claim_lets_nothing_through(at: Gate, clock: Any) -> None:
+def test_lost_claim_allows_nothing(at: Gate, clock: Any) -> None:
     at(PUSH)
     at.desk.approve("Q1")
     clock.advance(hours=2)
@@ -253,7 +253,7 @@ def test_a_worker_that_lost_its_claim_lets_nothing_through(at: Gate, clock: Any)
     assert len(at.questions()) == 1 and at.questions()[0]["used_by"] is None
 
 
-def test_a_task_that_has_ended_asks_nothing_and_allows_nothing(at: Gate) -> None:
+def test_ended_task_asks_and_allows_nothing(at: Gate) -> None:
     at(PUSH)
     at.desk.approve("Q1")
     at.desk.cancel(at.task)
@@ -281,7 +281,7 @@ def test_eight_hooks_for_one_call_ask_one_question(at: Gate) -> None:
         ("mcp__github__merge", {"number": 7}, "Let mcp__github__merge run with this input?"),
     ],
 )
-def test_the_question_says_what_will_happen(at: Gate, name: str, given: dict[str, Any], words: str) -> None:
+def test_question_describes_the_call(at: Gate, name: str, given: dict[str, Any], words: str) -> None:
     at(payload(name, given), YOURTURN_GATED='["*"]')
     assert at.questions()[0]["text"] == words
 
@@ -289,7 +289,7 @@ def test_the_question_says_what_will_happen(at: Gate, name: str, given: dict[str
 # --- questions of the agent -------------------------------------------------------------------------------------------
 
 
-def test_questions_are_a_group_and_are_answered_together(at: Gate) -> None:
+def test_ask_user_question_is_one_group(at: Gate) -> None:
     assert at(ASKED)[0] == "defer"
     first, second = at.questions()
     assert (first["kind"], first["response_type"], first["multi"], first["allow_other"]) == ("input", "choice", False, True)
@@ -308,7 +308,7 @@ def test_questions_are_a_group_and_are_answered_together(at: Gate) -> None:
     assert len(at.questions()) == 2 and strict.examine(at.desk) == []
 
 
-def test_a_quick_person_answers_them_all_while_the_session_waits(at: Gate, open_desk: Callable[..., Client]) -> None:
+def test_quick_answers_to_a_group_continue_the_session(at: Gate, open_desk: Callable[..., Client]) -> None:
     def answer(bob: Client, found: list[dict[str, Any]]) -> None:
         bob.answer(found[1]["id"], "Search")
         bob.answer(found[0]["id"], "Neither: use files", "for now")
@@ -320,14 +320,14 @@ def test_a_quick_person_answers_them_all_while_the_session_waits(at: Gate, open_
     assert at.desk.show(at.task)["state"] == "working", "straight on under the same claim"
 
 
-def test_a_no_to_one_of_them_is_told_with_its_words(at: Gate) -> None:
+def test_rejection_of_one_question_in_a_group_has_its_reason(at: Gate) -> None:
     at(ASKED)
     at.desk.reject("Q2", "Stop this")
     decision, reason, _ = at(ASKED)
     assert decision == "deny" and reason == "ana said no to Q2: Stop this"
 
 
-def test_labels_that_are_no_plain_words_keep_their_meaning(at: Gate) -> None:
+def test_unusual_labels_keep_their_value(at: Gate) -> None:
     long = "x" * 200
     odd = {**WHICH, "options": [{"label": long}, {"label": "two\nlines"}, {"label": "two lines"}, {"nolabel": 1}]}
     said = payload("AskUserQuestion", {"questions": [odd]})
@@ -340,7 +340,7 @@ def test_labels_that_are_no_plain_words_keep_their_meaning(at: Gate) -> None:
 @pytest.mark.parametrize(
     "given", [{}, {"questions": []}, {"questions": "?"}, {"questions": [{}]}, {"questions": [{"question": " "}]}]
 )
-def test_questions_that_are_none_are_denied_in_words(at: Gate, given: dict[str, Any]) -> None:
+def test_malformed_questions_are_denied_with_a_reason(at: Gate, given: dict[str, Any]) -> None:
     decision, reason, _ = at(payload("AskUserQuestion", given))
     assert decision == "deny" and reason and at.questions() == []
 
@@ -357,7 +357,7 @@ def test_a_plan_is_a_checkpoint(at: Gate) -> None:
     assert at(again)[:2] == ("deny", "ana said no to Q2: test first")
 
 
-def test_our_own_tool_finds_the_same_question(at: Gate) -> None:
+def test_hook_and_tool_share_one_question(at: Gate) -> None:
     assert at(TOLD)[0] == "defer"
     at.desk.answer("Q1", "JWT")
     assert at(TOLD)[0] == "allow"
@@ -366,7 +366,7 @@ def test_our_own_tool_finds_the_same_question(at: Gate) -> None:
     assert (found["id"], found["response"]["value"]) == ("Q1", "JWT")
 
 
-def test_our_own_tool_runs_at_once_where_nothing_is_to_be_waited_for(at: Gate) -> None:
+def test_own_tool_is_allowed_if_nothing_blocks(at: Gate) -> None:
     quiet = {"question": "Verbose?", "type": "non_blocking", "responseType": "boolean", "defaultResponse": {"value": False}}
     assert at(payload("mcp__yourturn__ask_question", quiet))[0] == "allow"
     assert at(TOLD, YOURTURN_TASK="")[0] == "allow"
@@ -397,7 +397,7 @@ def test_the_arguments_of_ask_question(at: Gate, arguments: dict[str, Any], want
 # --- parallel calls ---------------------------------------------------------------------------------------------------
 
 
-def test_what_a_session_dropped_is_taken_back(at: Gate) -> None:
+def test_questions_of_dropped_calls_are_withdrawn(at: Gate) -> None:
     write = payload("Write", {"file_path": "/a", "content": "b"}, "toolu_02")
     for said in (PUSH, write, {**PLAN, "tool_use_id": "toolu_03"}):
         assert at(said)[0] == "defer"
@@ -414,7 +414,7 @@ def test_what_a_session_dropped_is_taken_back(at: Gate) -> None:
 # --- who is asking ----------------------------------------------------------------------------------------------------
 
 
-def test_outside_a_worker_one_task_per_session_that_no_worker_takes(at: Gate, desk: Client) -> None:
+def test_without_a_worker_each_session_has_a_draft_task(at: Gate, desk: Client) -> None:
     outside = {"YOURTURN_TASK": "", "YOURTURN_CLAIM": ""}
     assert at(PUSH, **outside)[0] == "defer"
     assert at(PLAN | {"tool_use_id": "toolu_02"}, **outside)[0] == "defer"
@@ -427,7 +427,7 @@ def test_outside_a_worker_one_task_per_session_that_no_worker_takes(at: Gate, de
     assert desk.ready() == [] and at(PUSH, **outside)[0] == "allow"
 
 
-def test_it_always_speaks_as_an_agent(address: str, desk: Client) -> None:
+def test_hook_always_acts_as_an_agent(address: str, desk: Client) -> None:
     with permission_gate.connect_as_agent({"YOURTURN_DB": address, "USER": "ana"}) as found:
         assert (found.who.name, found.who.role) == ("agent:claude", "agent")
     with permission_gate.connect_as_agent({"YOURTURN_DB": address, "YOURTURN_AGENT": "coder"}) as found:
@@ -449,14 +449,14 @@ RUNS = (
 
 
 @pytest.mark.parametrize("command", RUNS)
-def test_a_command_is_found_wherever_it_stands(command: str) -> None:
+def test_pattern_matches_anywhere_in_a_command(command: str) -> None:
     assert matches("Bash", {"command": command}, ["Bash(git push*)"])
 
 
 @pytest.mark.parametrize(
     "command", ["git pull", "git pushups" * 0 + "git status", "ls push", "legit push" * 0 + "digit push", ""]
 )
-def test_another_command_is_none_of_it(command: str) -> None:
+def test_pattern_does_not_match_other_commands(command: str) -> None:
     assert not matches("Bash", {"command": command}, ["Bash(git push*)"])
 
 
@@ -489,7 +489,7 @@ def test_patterns(pattern: str, name: str, given: dict[str, Any], found: bool) -
     assert matches(name, given, [pattern]) is found
 
 
-def test_what_cannot_be_read_gates_everything(at: Gate) -> None:
+def test_unreadable_patterns_gate_everything(at: Gate) -> None:
     assert gated(None) == gated("") == gated("[]") == ()
     for broken in ("{", "7", '["Bash(", 3]', "[" * 100_000, '[""]'):
         assert gated(broken) is None and concerns("Read", {}, gated(broken))
@@ -505,7 +505,7 @@ def test_a_long_command_is_searched_in_time() -> None:
     assert time.monotonic() - started < 5
 
 
-def test_what_is_not_gated_is_left_alone(at: Gate) -> None:
+def test_calls_that_are_not_gated_get_no_decision(at: Gate) -> None:
     assert at(payload("Read", {"file_path": "/a"})) == ("", "", None)
     assert at(payload("Bash", {"command": "ls"})) == ("", "", None)
     assert at({"tool_name": "Read"}) == ("", "", None)
@@ -521,7 +521,7 @@ def test_what_is_not_gated_is_left_alone(at: Gate) -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_a_gated_call_that_cannot_be_recognised_again_is_denied(at: Gate, bad: dict[str, Any]) -> None:
+def test_gated_call_without_ids_is_denied(at: Gate, bad: dict[str, Any]) -> None:
     decision, reason, _ = at({**PUSH, **bad}, YOURTURN_GATED='["Bash"]')
     assert decision == "deny" and reason and at.questions() == []
 
@@ -529,14 +529,14 @@ def test_a_gated_call_that_cannot_be_recognised_again_is_denied(at: Gate, bad: d
 @pytest.mark.parametrize(
     ("said", "wanted"), [(None, 45), ("", 45), ("0", 0), ("7.5", 7.5), ("900", 240), ("-3", 0), ("soon", 45), ("nan", 45)]
 )
-def test_how_long_it_waits(said: str | None, wanted: float) -> None:
+def test_ask_wait_is_parsed_and_limited(said: str | None, wanted: float) -> None:
     assert hook_question.ask_wait({} if said is None else {"YOURTURN_ASK_WAIT": said}) == wanted
 
 
 # --- the socket -------------------------------------------------------------------------------------------------------
 
 
-def test_a_worker_answers_on_a_socket_that_only_its_user_can_reach(at: Gate, tmp_path: Path) -> None:
+def test_hook_socket_is_private_to_its_user(at: Gate, tmp_path: Path) -> None:
     path = tmp_path / "gate"
     with permission_gate.serve(path, permission_gate.handler(at.desk, at.env)) as name:
         assert stat.S_IMODE(os.stat(name).st_mode) == 0o600 and os.listdir(tmp_path).count("gate") == 1
@@ -572,7 +572,7 @@ def test_requests_on_the_socket_do_not_wait_for_each_other(tmp_path: Path) -> No
     assert found == [{"n": 1}]
 
 
-def test_a_path_that_no_socket_can_have(tmp_path: Path) -> None:
+def test_socket_path_that_is_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Invalid, match="must be short"), permission_gate.serve(tmp_path / ("x" * 120), lambda _: None):
         pass
 
@@ -591,7 +591,7 @@ def run(said: Any, env: dict[str, str], *more: str) -> tuple[int, Any, str]:
     return done.returncode, out, done.stderr.decode()
 
 
-def test_the_command_parks_and_lets_through(address: str, dialect: str) -> None:
+def test_hook_command_parks_and_allows(address: str, dialect: str) -> None:
     with connect(address, as_="human:ana", env={}) as desk:
         task = desk.create("Ship it")["key"]
         env = {
@@ -613,8 +613,8 @@ def test_the_command_parks_and_lets_through(address: str, dialect: str) -> None:
             assert {q["asked_by"] for q in desk.show(task)["questions"]} == {"agent:coder"}
 
 
-def test_the_command_goes_through_the_worker(at: Gate, tmp_path: Path) -> None:
-    """No desk is named: only the worker can know of one."""
+def test_hook_command_uses_the_workers_socket(at: Gate, tmp_path: Path) -> None:
+    """The environment names no desk: only the worker has one."""
     with permission_gate.serve(tmp_path / "g", permission_gate.handler(at.agent, at.env)) as name:
         code, out, _ = run(PUSH, {"YOURTURN_GATE": name, "YOURTURN_GATED": GATED, "YOURTURN_DB": str(tmp_path / "none.db")})
     assert (code, out["permissionDecision"]) == (0, "defer") and len(at.questions()) == 1
@@ -644,20 +644,20 @@ def test_the_command_goes_through_the_worker(at: Gate, tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_trouble_is_a_deny_in_words(address: str, said: Any, env: dict[str, str]) -> None:
+def test_errors_deny_with_a_reason(address: str, said: Any, env: dict[str, str]) -> None:
     code, out, _ = run(said, {"YOURTURN_DB": address, "YOURTURN_GATED": GATED, "YOURTURN_ASK_WAIT": "0", **env})
     assert (code, out["permissionDecision"]) == (0, "deny")
     assert out["permissionDecisionReason"].startswith("This was not allowed, because no person could be asked: ")
     assert re.search(r"[a-z]{3}", out["permissionDecisionReason"][60:])
 
 
-def test_trouble_is_none_for_what_is_not_gated() -> None:
+def test_errors_do_not_matter_for_calls_that_are_not_gated() -> None:
     code, out, errors = run(payload("Read", {"file_path": "/a"}), {"YOURTURN_DB": "/nowhere/at/all.db", "YOURTURN_GATED": GATED})
     assert (code, out, errors) == (0, None, "")
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_a_locked_desk_is_a_deny_in_words(address: str) -> None:
+def test_locked_desk_denies_with_a_reason(address: str) -> None:
     with connect(address, as_="human:ana", env={}) as desk:
         desk.create("Ship it")
         with desk.desk.store.begin() as lock:
@@ -667,8 +667,8 @@ def test_a_locked_desk_is_a_deny_in_words(address: str) -> None:
     assert (code, out["permissionDecision"]) == (0, "deny")
 
 
-def test_the_command_imports_little(tmp_path: Path) -> None:
-    """What it loads is what it costs: for a call that concerns nobody, and for one that the worker answers, no desk at all."""
+def test_hook_command_imports_few_modules(tmp_path: Path) -> None:
+    """Imports dominate its run time: a call that is not gated, or that the worker answers, opens no desk."""
     script = (
         "import sys, io, os; from yourturn.cli.main import main\n"
         "sys.stdin = io.TextIOWrapper(io.BytesIO(sys.argv[1].encode()))\n"

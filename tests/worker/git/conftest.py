@@ -14,7 +14,7 @@ B1, B2, B3 = "turn/PROJ-1-login", "turn/PROJ-2-tests", "turn/PROJ-3-docs"
 
 
 class Repo:
-    """A repository of somebody who has a name, in a folder whose name is hard to quote."""
+    """A repository with a configured author, in a folder whose name is hard to quote."""
 
     def __init__(self, path: Path, *words: str) -> None:
         self.path = path

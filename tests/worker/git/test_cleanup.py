@@ -1,4 +1,4 @@
-"""What is finished goes; what is not safe stays."""
+"""Cleanup removes the worktrees of ended tasks, and keeps those with unsaved work."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_clean_removes_only_what_is_safe(repo, tmp_path):
     }
 
 
-def test_the_command_asks_the_desk_which_tasks_have_ended(repo, address, open_desk):
+def test_clean_command_removes_worktrees_of_ended_tasks(repo, address, open_desk):
     turn, desk = Turn(repo.path, address), open_desk(fake=False)
     assert turn.text("worktree", "clean") == "No task has a worktree here.\n"
     for title in ("done", "open", "half done"):

@@ -1,4 +1,4 @@
-"""From a folder with changes to a commit, and on: hooks, names and settings of all sorts."""
+"""Commits and their delivery, with all sorts of hooks, authors and settings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_fast_forward_never_touches_a_dirty_checkout(repo):
     assert (repo.path / "new").read_text() == "mine\n"
 
 
-def test_fast_forward_only(repo):
+def test_merge_is_fast_forward_only(repo):
     place = worked(repo)
     repo.commit(b="main goes on\n")
     done = finish(place, "x", "ff")
@@ -86,7 +86,7 @@ def test_a_hook_that_refuses_loses_nothing(repo):
     assert finish(place, "x")["commit"]
 
 
-def test_a_hook_that_leaves_something_running_does_not_hold_us(repo):
+def test_background_process_of_a_hook_does_not_block(repo):
     repo.hook("post-commit", f"sleep 600 & echo $! > '{repo.path}/.git/left'")
     try:
         assert finish(worked(repo), "x")["commit"]
@@ -94,7 +94,7 @@ def test_a_hook_that_leaves_something_running_does_not_hold_us(repo):
         os.kill(int((repo.path / ".git/left").read_text()), 9)
 
 
-def test_a_call_that_hangs_is_ended(repo):
+def test_hanging_git_call_is_killed(repo):
     from yourturn.worker.git.command import attempt
 
     repo("config", "alias.hang", f"!echo $$ > '{repo.path}/.git/pid'; sleep 600")
@@ -106,7 +106,7 @@ def test_a_call_that_hangs_is_ended(repo):
     assert left.stdout.strip()[:1] in ("", "Z"), "what it had started is ended with it"
 
 
-def test_without_a_name_there_is_still_an_author(repo, tmp_path, monkeypatch):
+def test_commit_without_a_configured_author(repo, tmp_path, monkeypatch):
     config = tmp_path / "home/.gitconfig"
     config.write_text("")
     before = (repo.path / ".git/config").read_text()
@@ -121,14 +121,14 @@ def test_without_a_name_there_is_still_an_author(repo, tmp_path, monkeypatch):
     assert repo("log", "-1", "--format=%an <%ae>, %cn", done["commit"]) == "Ben <ben@example.org>, Yourturn"
 
 
-def test_signing_that_fails_is_said_and_does_not_stop_the_work(repo):
+def test_failed_signing_is_reported_and_commits_unsigned(repo):
     repo("config", "commit.gpgsign", "true")
     repo("config", "gpg.program", "/bin/false")
     done = finish(worked(repo), "x")
     assert done["commit"] and "It is not signed" in done["words"]
 
 
-def test_settings_for_eyes_and_a_calling_hooks_environment_do_not_matter(repo, tmp_path, monkeypatch):
+def test_personal_settings_and_hook_environment_are_ignored(repo, tmp_path, monkeypatch):
     other = Repo(tmp_path / "other")
     other.commit("other", c="1")
     for name, value in {

@@ -1,4 +1,4 @@
-"""Unfinished work survives: rolled back, deleted, or taken to another machine."""
+"""Unfinished work survives a roll back, a deleted folder, and the move to another machine."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def test_a_deleted_worktree_is_rebuilt_from_branch_and_patch(repo):
     assert patch_of(place) == patch
 
 
-def test_a_change_of_the_same_size_in_the_same_second_is_seen(repo):
-    """Git takes a file for unchanged by its size and time, unless its own index is as young as the file."""
+def test_change_of_equal_size_in_the_same_second_is_detected(repo):
+    """Git detects changes by size and mtime, unless its index is as new as the file."""
     repo("config", "core.trustctime", "false")
     place = prepare(repo.path, "PROJ-1", B1)
     index = Path(repo("rev-parse", "--absolute-git-dir", at=place.folder), "index")
@@ -87,7 +87,7 @@ def test_another_machine_goes_on_with_the_patch(repo, tmp_path):
     assert finish(there, "x")["commit"]
 
 
-def test_a_patch_on_commits_that_are_not_here(repo, tmp_path):
+def test_patch_whose_commits_are_missing(repo, tmp_path):
     repo("clone", "-q", str(repo.path), str(tmp_path / "elsewhere"))
     repo.commit(c="only here\n")
     place = prepare(repo.path, "PROJ-1", B1)
@@ -112,7 +112,7 @@ def test_an_old_patch_does_not_undo_newer_commits(repo):
     assert repo.status(place.folder) == []
 
 
-def test_a_branch_that_was_pushed_from_elsewhere(repo, tmp_path):
+def test_branch_pushed_by_another_machine(repo, tmp_path):
     finish(worked(repo), "x")
     repo("clone", "-q", str(repo.path), str(tmp_path / "elsewhere"))
     there = prepare(tmp_path / "elsewhere", "PROJ-1", B1)

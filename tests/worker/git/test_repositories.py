@@ -1,4 +1,4 @@
-"""Repositories of all sorts, and the checkout itself."""
+"""All sorts of repositories, and work in the checkout itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_folder_without_a_repository(tmp_path):
     leave(place)
 
 
-def test_without_git_at_all(repo, monkeypatch):
+def test_without_git(repo, monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     assert prepare(repo.path, "PROJ-1", B1).repo is None
 
@@ -127,7 +127,7 @@ def test_in_place_one_task_at_a_time(repo):
     assert not in_place._locks
 
 
-def test_in_place_never_takes_a_persons_changes(repo):
+def test_in_place_refuses_a_persons_changes(repo):
     (repo.path / "mine").write_text("x")
     with pytest.raises(Precondition, match="has changes that are not committed: mine"):
         prepare(repo.path, "PROJ-1", B1, in_place=True)
@@ -135,7 +135,7 @@ def test_in_place_never_takes_a_persons_changes(repo):
     leave(prepare(repo.path, "PROJ-1", B1, in_place=True))
 
 
-def test_in_place_what_a_person_committed_meanwhile_is_not_rolled_back(repo):
+def test_in_place_roll_back_keeps_a_persons_commits(repo):
     start = repo("rev-parse", "HEAD")
     place = prepare(repo.path, "PROJ-1", B1, in_place=True)
     repo.commit("the agent's", a="2\n")
@@ -150,7 +150,7 @@ def test_in_place_what_a_person_committed_meanwhile_is_not_rolled_back(repo):
     assert roll_back(place, "PROJ-1") and repo("rev-parse", "main") == theirs
 
 
-def test_in_place_on_no_branch(repo):
+def test_in_place_with_a_detached_head(repo):
     repo("switch", "-q", "--detach")
     place = prepare(repo.path, "PROJ-1", B1, in_place=True)
     at(place, "a").write_text("2\n")
@@ -161,7 +161,7 @@ def test_in_place_on_no_branch(repo):
     assert roll_back(place, "PROJ-1") and (repo.path / "a").read_text() == "2\n"
 
 
-def test_in_place_a_killed_worker_holds_nothing(repo):
+def test_in_place_lock_ends_with_a_killed_worker(repo):
     script = """
 import os, sys; from pathlib import Path; from yourturn.worker.git.worktrees import prepare
 root = Path(sys.argv[1]); prepare(root, "PROJ-1", "turn/PROJ-1", in_place=True); (root / "half").touch(); os.kill(os.getpid(), 9)
@@ -171,7 +171,7 @@ root = Path(sys.argv[1]); prepare(root, "PROJ-1", "turn/PROJ-1", in_place=True);
 
 
 # --- what git says ------------------------------------------------------------------------------------------------------
-def test_trouble_with_git_is_told_in_our_words_with_gits_own_behind_them(repo, tmp_path):
+def test_git_errors_have_a_cause_and_gits_output(repo, tmp_path):
     (tmp_path / "plain").mkdir()
     with pytest.raises(GitTrouble) as error:
         git(str(tmp_path / "plain"), "log")
@@ -182,7 +182,7 @@ def test_trouble_with_git_is_told_in_our_words_with_gits_own_behind_them(repo, t
     assert error.value.reason == "git: Not a valid object name nowhere"
 
 
-def test_the_words_of_a_hook_are_its_own(repo):
+def test_output_of_a_hook_is_quoted(repo):
     repo.hook("pre-commit", "echo 'the linter is not happy' >&2; exit 1")
     place = worked(repo)
     with pytest.raises(Precondition) as error:

@@ -1,4 +1,4 @@
-"""Each task has its place: made once, found again, built on what it waited for."""
+"""The worktree of a task: made once, reused, based on the task's dependencies."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_task_gets_a_worktree_and_a_branch(repo):
     assert not (repo.path / ".gitignore").exists()
 
 
-def test_the_desks_folder_holds_the_worktrees(repo):
+def test_worktrees_are_in_the_desks_folder(repo):
     (repo.path / "app" / ".yourturn").mkdir(parents=True)
     repo.commit(**{"app/x": "1"})
     place = prepare(repo.path / "app", "PROJ-1", B1)
@@ -41,7 +41,7 @@ def test_signals_are_never_committed(repo):
     assert finish(place, "x")["commit"] is None
 
 
-def test_partial_work_is_there_when_the_task_resumes(repo):
+def test_partial_work_survives_a_resume(repo):
     place = prepare(repo.path, "PROJ-1", B1)
     at(place, "a").write_text("half\n")
     at(place, "new").write_text("new\n")
@@ -73,7 +73,7 @@ def test_finish_commits_everything_on_the_branch(repo):
     assert repo("rev-parse", "main") != done["commit"]
 
 
-def test_nothing_to_commit_is_said(repo):
+def test_finish_without_changes_reports_so(repo):
     place = prepare(repo.path, "PROJ-1", B1)
     assert finish(place, "x") == {"commit": None, "merged": False, "url": None, "words": "Nothing was changed."}
 
@@ -85,7 +85,7 @@ def test_an_agent_that_commits_by_itself(repo):
 
 
 @pytest.mark.parametrize("switch", [("switch", "-qc", "feature"), ("switch", "-q", "--detach")])
-def test_an_agent_that_stands_elsewhere_is_brought_home(repo, switch):
+def test_commits_on_another_branch_move_to_the_tasks_branch(repo, switch):
     place = prepare(repo.path, "PROJ-1", B1)
     repo(*switch, at=place.folder)
     at(place, "a").write_text("2\n")
@@ -94,7 +94,7 @@ def test_an_agent_that_stands_elsewhere_is_brought_home(repo, switch):
     assert repo("branch", "--show-current", at=place.folder) == B1
 
 
-def test_an_agent_that_removes_the_ground_under_its_feet(repo):
+def test_agent_removes_its_own_folder(repo):
     (repo.path / "app").mkdir()
     repo.commit(**{"app/x": "1"})
     place = prepare(repo.path / "app", "PROJ-1", B1)
@@ -103,7 +103,7 @@ def test_an_agent_that_removes_the_ground_under_its_feet(repo):
 
 
 @pytest.mark.parametrize("gone", [".git", ""])
-def test_a_worktree_that_is_gone_is_never_the_persons_checkout(repo, gone):
+def test_missing_worktree_is_not_replaced_by_the_checkout(repo, gone):
     place = worked(repo)
     (repo.path / ".git/info/exclude").write_text("")
     (repo.path / "mine").write_text("mine")
@@ -115,7 +115,7 @@ def test_a_worktree_that_is_gone_is_never_the_persons_checkout(repo, gone):
     assert prepare(repo.path, "PROJ-1", B1) == place
 
 
-def test_two_ways_are_not_silently_one(repo):
+def test_diverged_branches_are_refused(repo):
     place = prepare(repo.path, "PROJ-1", B1)
     repo.commit(at=at(place), a="2\n")
     repo("switch", "-qc", "other", "main", at=place.folder)
@@ -146,7 +146,7 @@ def test_conflicts_and_rebases_are_never_committed(repo):
 
 
 # --- built on others ----------------------------------------------------------------------------------------------------
-def test_a_task_is_based_on_what_it_waited_for(repo):
+def test_task_is_based_on_its_dependencies(repo):
     for key, branch, name in (("PROJ-1", B1, "x"), ("PROJ-2", B2, "y")):
         place = prepare(repo.path, key, branch)
         at(place, name).write_text(name)
@@ -161,7 +161,7 @@ def test_a_task_is_based_on_what_it_waited_for(repo):
     assert at(place, "x").exists() and not at(place, "z").exists()
 
 
-def test_branches_that_do_not_fit_are_named_with_their_files(repo):
+def test_conflicting_dependencies_are_reported_with_files(repo):
     for key, branch in (("PROJ-1", B1), ("PROJ-2", B2)):
         place = prepare(repo.path, key, branch)
         at(place, "a").write_text(key)
@@ -200,7 +200,7 @@ def test_the_default_branch(repo, tmp_path):
 
 # --- killed in the middle, and in the way -------------------------------------------------------------------------------
 @pytest.mark.parametrize("branch_exists", [False, True])
-def test_a_worktree_that_was_never_finished_making_is_made_again(repo, branch_exists):
+def test_incomplete_worktree_is_made_again(repo, branch_exists):
     path = repo.path / ".yourturn/worktrees/PROJ-1"
     if branch_exists:
         repo("branch", B1)
@@ -224,8 +224,8 @@ def test_a_worktree_that_was_never_finished_making_is_made_again(repo, branch_ex
     "word",
     ["add", "checkout", "merge", "update-ref", "symbolic-ref", "unlock", "patch read-tree", "patch write-tree", "patch reset"],
 )
-def test_a_worker_that_is_killed_leaves_nothing_half(repo, tmp_path, word):
-    """A git that kills its caller after one sort of call."""
+def test_killed_worker_leaves_no_incomplete_worktree(repo, tmp_path, word):
+    """A git that kills its caller after one kind of call."""
     finish(worked(repo, "PROJ-1", B1, x="x\n"), "x")
     place = prepare(repo.path, "PROJ-3", B3, needs=[B1])
     at(place, "half").write_text("half\n")
@@ -251,7 +251,7 @@ prepare(Path(sys.argv[1]), "PROJ-3", sys.argv[2], needs=[sys.argv[3]], patch=sys
     assert repo.status(place.folder) == ["?? half"] * bool(stored)
 
 
-def test_what_is_in_the_way_is_set_aside_not_removed(repo):
+def test_obstacle_is_moved_not_removed(repo):
     path = repo.path / ".yourturn/worktrees/PROJ-1"
     path.mkdir(parents=True)
     (path / "mine").write_text("precious")
@@ -263,7 +263,7 @@ def test_what_is_in_the_way_is_set_aside_not_removed(repo):
     ]
 
 
-def test_worktrees_of_others_are_left_alone(repo, tmp_path):
+def test_foreign_worktrees_are_left_alone(repo, tmp_path):
     repo("worktree", "add", "-q", str(tmp_path / "stick"), "-b", "on-a-stick")
     (tmp_path / "stick").rename(tmp_path / "unplugged")
     place = prepare(repo.path, "PROJ-1", B1)

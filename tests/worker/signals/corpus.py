@@ -1,5 +1,5 @@
-"""What agents write at the end of a turn, and what it means. Many rows are mistakes that other loops have made: they take the
-first match, match inside code, match the echo of their own prompt, or a sentence about the signal.
+"""Messages of agents and their outcomes. Many rows are mistakes of other agent loops: they take the first match, match inside
+code, match the echo of their own prompt, or a sentence about the signal.
 
 (name, message, what) or (name, message, "ask:kind")
 """

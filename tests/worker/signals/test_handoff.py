@@ -1,4 +1,4 @@
-"""One handoff may ask several questions, and say of each how it is to be asked; details and issues are kept."""
+"""Handoffs with several questions and their fields; details and issues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_two_tags_that_ask_are_two_questions():
     assert texts(tags("CHECKPOINT: half", "ESCALATE: odd", "CHECKPOINT: half")) == [("checkpoint", "half"), ("escalation", "odd")]
 
 
-def test_a_tag_with_words_says_what_the_same_tag_without_them_asks():
+def test_tag_with_text_replaces_the_same_tag_without():
     assert texts(tags("INPUT_NEEDED", "INPUT_NEEDED: a?")) == [("input", "a?")]
     assert texts(tags("APPROVAL_NEEDED: look", "APPROVAL_NEEDED")) == [("approval", "look")]
 
@@ -39,7 +39,7 @@ def test_a_tag_with_words_says_what_the_same_tag_without_them_asks():
 @pytest.mark.parametrize(
     "said", [("COMPLETE", "INPUT_NEEDED: a?"), ("APPROVAL_NEEDED: a", "EJECT: b"), ("CONTENT_REVIEW: a", "REVIEW_REQUESTED: b")]
 )
-def test_two_ends_contradict_each_other(said):
+def test_two_questions_that_end_the_task_contradict(said):
     assert tags(*said).what == "broken"
     assert "contradicts itself" in tags(*said).text
 
@@ -60,7 +60,7 @@ def test_a_result_with_several_questions():
     ]  # fmt: skip
 
 
-def test_a_question_beside_others_stands_first_and_only_once():
+def test_single_question_comes_first_and_once():
     found = result(question="a?", options=["x", "y"], questions=["b?", "a?"], reviewer="ana")
     assert texts(found) == [("input", "a?"), ("input", "b?")]
     assert found.fields == {
@@ -70,7 +70,7 @@ def test_a_question_beside_others_stands_first_and_only_once():
     }
 
 
-def test_what_belongs_to_one_question_does_not_stand_beside_several():
+def test_options_beside_several_questions_are_refused():
     found = result(questions=["a?", "b?"], options=["x", "y"])
     assert found.what == "broken" and "options beside several questions" in found.text
     assert result(questions=["a?"], options=["x", "y"]).fields == {"options": ["x", "y"]}
@@ -83,7 +83,7 @@ def test_kinds_of_several_questions():
     assert result(questions=two).text == "The agent contradicts itself: it says 'approval' and 'work' (the JSON results)."
 
 
-def test_what_a_less_trusted_dialect_asks_is_not_lost():
+def test_questions_of_a_less_trusted_source_are_kept():
     found = read("<promise>INPUT_NEEDED: And the region?</promise>", b'{"status": "NEEDS_HUMAN", "reason": "Which port?"}')
     assert (texts(found), found.context) == ([("input", "Which port?")], {"also_said": "And the region?"})
 
@@ -100,7 +100,7 @@ CAMEL = {"on_timeout": "onTimeout", "response_type": "responseType", "allow_othe
 
 @pytest.mark.parametrize("way", ["tag", "json", "file"])
 @pytest.mark.parametrize("names", [{}, CAMEL], ids=["snake", "camel"])
-def test_every_dialect_says_how_a_question_is_asked(way, names):
+def test_every_form_has_question_fields(way, names):
     said = json.dumps({"question": "JWT?", **{names.get(name, name): value for name, value in FIELDS.items()}})
     found = {
         "tag": lambda: from_message(f"<promise>INPUT_NEEDED: {said}</promise>"),
@@ -111,7 +111,7 @@ def test_every_dialect_says_how_a_question_is_asked(way, names):
     assert found.fields == FIELDS
 
 
-def test_a_result_may_call_its_fields_as_the_tool_does():
+def test_result_accepts_argument_names_of_the_tool():
     assert result(question="JWT?", timeoutMinutes=90, defaultResponse={"value": "jwt"}).fields == {
         "timeout": 5400, "default": {"value": "jwt"}
     }  # fmt: skip
@@ -128,13 +128,13 @@ def test_a_result_may_call_its_fields_as_the_tool_does():
     ("multi", "perhaps", "multi must be"),
     ("reviewer", ["ana"], "reviewer must be"),
 ])  # fmt: skip
-def test_what_does_not_fit_is_shown_to_a_person(field, value, why):
+def test_invalid_question_is_shown_to_a_person(field, value, why):
     found = result(question="JWT?", **{field: value})
     assert found.what == "broken" and found.reason == "protocol_error"
     assert why in found.text and "JWT?" in found.context["final_message"]
 
 
-def test_the_context_itself_comes_first():
+def test_given_context_comes_first():
     found = result(summary="s", question="q?", questionContext="what it is about", details="d", files=["a"])
     assert list(found.context.items()) == [("text", "what it is about"), ("summary", "s"), ("details", "d"), ("files", ["a"])]
     assert result(question="q?", context={"error": "E1"}).context == {"error": "E1"}
@@ -143,7 +143,7 @@ def test_the_context_itself_comes_first():
 # --- words
 
 
-def test_a_tag_without_words_asks_what_the_message_says():
+def test_tag_without_text_asks_the_message():
     found = from_message("I found two ports.\n\nWhich one?\n\n<promise>INPUT_NEEDED</promise>")
     assert (found.what, found.kind, found.text) == ("ask", "input", "I found two ports.\n\nWhich one?")
     assert from_message("<promise>BLOCKED</promise>") == Outcome("ask", "BLOCKED", "input", "", {}, None, "promise")
@@ -153,8 +153,8 @@ def test_a_tag_without_words_asks_what_the_message_says():
 @pytest.mark.parametrize(
     "said", ['{"status": "weird", "summary": "x"}', 'Ready.\n\n```json\n{"status": "weird", "summary": "x"}\n```']
 )
-def test_an_unknown_status_is_told(said):
-    """A script may wait for it; elsewhere it is an unknown word (turns.py)."""
+def test_unknown_status_is_kept_for_scripts(said):
+    """A script may wait for it; elsewhere it is an error (agent_turns.py)."""
     assert (from_message(said).what, from_message(said).status) == ("nothing", "weird")
 
 
@@ -172,7 +172,7 @@ def test_a_quoted_status_does_not_count(said):
 
 
 @pytest.mark.parametrize("word", ["done", "complete", "Completed"])
-def test_done_and_complete_end_a_message_as_they_do_a_file(word):
+def test_done_and_complete_count_at_the_end_of_a_message(word):
     said = f'Well.\n\n{{"status": "{word}", "summary": "I did it", "details": "d"}}'
     found = from_message(said)
     assert (found.what, found.text, found.context) == ("done", "I did it", {"details": "d"})
@@ -189,11 +189,11 @@ def test_done_and_complete_end_a_message_as_they_do_a_file(word):
         '{"status": "done", "priority": 2}',
     ],
 )
-def test_a_record_that_is_done_ends_nothing(said):
+def test_record_with_status_done_is_no_result(said):
     assert from_message(said).what == "nothing"
 
 
-def test_an_unknown_status_names_the_words_of_its_source():
+def test_unknown_status_lists_the_known_ones():
     assert "complete, " in unknown("weird", "file") and " done, " in unknown("weird", "file")
     assert "complete, " not in unknown("weird", "json") and "completed, " in unknown("weird", "json")
 

@@ -1,4 +1,4 @@
-"""Outcomes in every dialect: a clear word counts, a shown one never does, and whatever is unclear goes to a person."""
+"""Outcomes: a clear signal counts, a quoted one never does, and a person decides about an unclear one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def short(outcome: Outcome) -> str:
 
 
 def sound(outcome: Outcome) -> Outcome:
-    """What holds for every outcome there is."""
+    """The invariants of every outcome."""
     assert outcome.what in ("done", "ask", "failed", "nothing", "broken")
     assert (outcome.kind in KINDS) == (outcome.what == "ask")
     assert (outcome.reason == "protocol_error") == (outcome.what == "broken") and outcome.reason in (None, *REASONS)
@@ -39,13 +39,13 @@ def sound(outcome: Outcome) -> Outcome:
 
 
 @pytest.mark.parametrize(("text", "what"), [pytest.param(text, what, id=name) for name, text, what in MESSAGES])
-def test_a_message(text, what):
+def test_outcome_of_a_message(text, what):
     assert short(sound(from_message(text))) == what
     assert short(sound(read(text, None))) == what
 
 
 @pytest.mark.parametrize(("data", "what"), [pytest.param(data, what, id=name) for name, data, what in FILES])
-def test_a_signal_file(data, what):
+def test_outcome_of_a_signal_file(data, what):
     assert short(sound(from_file(data))) == what
     assert short(sound(read("", data))) == what
 
@@ -56,8 +56,8 @@ def test_every_signal_of_the_table_is_read_as_its_kind():
         assert from_file(json.dumps({"status": word, "reason": "why"}).encode()).kind == STATUSES[word].kind
 
 
-def test_an_agent_that_repeats_its_brief_says_nothing():
-    """`cat` is an agent, too."""
+def test_repeated_brief_is_no_signal():
+    """The command `cat` repeats the brief."""
     result = '{"status": "completed", "summary": "x"}'
     words = f"When it works, print\n\n{COMPLETE}\n\n```\n{result}\n"
     with temporary_desk() as desk:
@@ -75,7 +75,7 @@ def test_an_agent_that_repeats_its_brief_says_nothing():
 # --- what is kept of it
 
 
-def test_a_tag_keeps_its_word_and_its_text():
+def test_status_and_text_of_a_tag():
     assert from_message("<promise>input_needed:  Which\n\nport?\r\n</promise>") == Outcome(
         "ask", "input_needed", "input", "Which\n\nport?", {}, None, "promise"
     )
@@ -83,11 +83,11 @@ def test_a_tag_keeps_its_word_and_its_text():
     assert from_message("<promise>EJECT: a\x00b\ud800</promise>").text == "a\ufffdb?"
 
 
-def test_of_two_that_agree_the_one_with_a_text_is_kept():
+def test_signal_with_text_wins_over_the_same_without():
     assert from_message(f"<promise>COMPLETE: tidy</promise> {COMPLETE}").text == "tidy"
 
 
-def test_a_result_keeps_everything_that_was_said():
+def test_result_keeps_all_fields():
     said = {"status": "needs_input", "summary": "s", "details": "d", "question": "q?", "questionContext": "c", "issues": ["i"]}
     assert from_message(json.dumps(said)) == Outcome(
         "ask",
@@ -102,7 +102,7 @@ def test_a_result_keeps_everything_that_was_said():
     assert blocked == Outcome("ask", "blocked", "escalation", "the API is down", {}, "blocked_external", "json")
 
 
-def test_a_file_keeps_reasons_and_words_of_workflows():
+def test_signal_file_keeps_reasons_and_unknown_statuses():
     asked = from_file(b'{"status": "NEEDS_HUMAN", "reason": "decision_needed", "question": "A or B?"}')
     assert (asked.text, asked.reason, asked.context) == ("A or B?", "decision_needed", {})
     assert from_file(b'{"status": "NEEDS_HUMAN", "reason": "A or B?"}').reason is None
@@ -110,7 +110,7 @@ def test_a_file_keeps_reasons_and_words_of_workflows():
     assert own == Outcome("nothing", "Needs_Review", "", "see it", {"summary": "see it", "files": ["a"]}, None, "file")
 
 
-def test_what_is_broken_says_why_and_shows_it():
+def test_broken_outcome_has_reason_and_quote():
     unknown = from_message("<promise>FINISHED: x</promise>")
     assert unknown.text.startswith("There is no signal 'FINISHED'. There are: COMPLETE, EJECT,")
     assert unknown.context == {"final_message": "<promise>FINISHED: x</promise>"}
@@ -121,7 +121,7 @@ def test_what_is_broken_says_why_and_shows_it():
     assert file.context == {"signal_file": '{"status": "DONE",'}
 
 
-def test_of_a_long_message_the_end_is_shown_and_what_was_wrong_before():
+def test_long_broken_message_shows_its_end_and_the_error():
     long = from_message(f"<promise>FINISHED: x</promise>\n{'word ' * 2000}the end")
     assert long.context["said"] == "FINISHED: x"
     assert long.context["final_message"].endswith("word the end") and len(long.context["final_message"]) == 4001
@@ -141,7 +141,7 @@ WHAT = {"done": "done", "failed": "failed", "input": "ask", "own": "nothing", ""
 
 
 @pytest.mark.parametrize(("file", "result", "tag"), list(product(FILE, JSON, TAG)))
-def test_sources_agree_or_a_person_looks(file, result, tag):
+def test_sources_that_differ_are_broken(file, result, tag):
     outcome = sound(read(f"{TAG[tag]}\n\n{JSON[result]}" if tag != "bad" else f"{JSON[result]}\n\n{TAG[tag]}", FILE[file]))
     words = {word for word in (file, result, tag) if word}
     if "bad" in words or len(words) > 1:
@@ -184,7 +184,7 @@ FENCED = (
 
 @settings(max_examples=200, deadline=None)
 @given(noise)
-def test_nothing_raises(text):
+def test_no_message_raises(text):
     sound(from_message(text))
     sound(read(text, text.encode("utf-8", "surrogatepass")))
 
@@ -200,14 +200,14 @@ def test_no_file_raises(data):
 
 @settings(max_examples=200, deadline=None)
 @given(noise, st.sampled_from(ALWAYS), noise)
-def test_what_is_shown_never_closes(before, place, after):
+def test_quoted_signals_never_close(before, place, after):
     before, after = (text.replace("COMPLETE", "x").replace("completed", "x") for text in (before, after))
     assert from_message(f"{before}\n\n{place.format(COMPLETE)}\n\n{after}").what != "done"
 
 
 @settings(max_examples=150, deadline=None)
 @given(calm, st.sampled_from(FENCED), calm)
-def test_what_is_fenced_never_closes(before, place, after):
+def test_fenced_signals_never_close(before, place, after):
     before, after = (text.replace("COMPLETE", "x").replace("completed", "x") for text in (before, after))
     assert from_message(f"{before}\n\n{place.format(COMPLETE)}\n\n{after}").what != "done"
 
@@ -216,7 +216,7 @@ def test_what_is_fenced_never_closes(before, place, after):
 @given(
     st.lists(letters), st.sampled_from(["{}", "Ready. {}", "Ready! {} Bye", "**{}**", "- {}", "{} \r", "# {}"]), st.lists(letters)
 )
-def test_what_is_said_always_closes(before, place, after):
+def test_plain_signals_always_close(before, place, after):
     text = "\n".join([*before, "Ready.", place.format(COMPLETE), *after])
     assert from_message(text).what == "done"
 
@@ -231,7 +231,7 @@ values = st.recursive(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(letters), strings, values, st.sampled_from([None, 2]), st.booleans(), st.lists(letters))
-def test_a_result_is_found_whatever_is_in_it(before, summary, details, indent, fenced, after):
+def test_result_with_any_content_is_found(before, summary, details, indent, fenced, after):
     said = json.dumps({"details": details, "status": "completed", "summary": f"x{summary}"}, indent=indent, ensure_ascii=False)
     said = f"```json\n{said}\n```" if fenced else said
     outcome = from_message("\n".join([*before, "Ready.", said, *after]))
@@ -240,7 +240,7 @@ def test_a_result_is_found_whatever_is_in_it(before, summary, details, indent, f
 
 @settings(max_examples=100, deadline=None)
 @given(values, letters)
-def test_ordinary_json_is_nothing(value, text):
+def test_ordinary_json_is_no_signal(value, text):
     assert from_message(f"{text}\n{json.dumps({'a': value, 'b': COMPLETE}, ensure_ascii=False)}\n{text}").what == "nothing"
 
 
@@ -289,8 +289,8 @@ def measured(text: str) -> float:
 
 
 @pytest.mark.parametrize("shape", HOSTILE)
-def test_twice_the_text_takes_twice_the_time(shape):
-    """Four times, to see it better: 4 is linear, 16 is quadratic."""
+def test_time_is_linear_in_the_length(shape):
+    """Four times the text: a factor of 4 is linear, 16 is quadratic."""
     ratios = []
     for _ in range(4):
         ratios.append(measured(HOSTILE[shape](120_000)) / measured(HOSTILE[shape](30_000)))

@@ -1,4 +1,4 @@
-"""The file in which an agent says how its turn ended: whatever lies there, it is read at once, once, and not too far."""
+"""The signal file is read once, without blocking, and up to a limit, whatever is at its path."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def path(tmp_path):
     return tmp_path / "coder.json"
 
 
-def test_what_was_written_during_the_turn_is_read_once(path):
+def test_signal_file_is_read_once(path):
     signal = SignalFile(path)
     assert signal.read() is None
     path.write_bytes(SAID)
@@ -25,7 +25,7 @@ def test_what_was_written_during_the_turn_is_read_once(path):
     assert signal.read() is None and not path.exists()
 
 
-def test_what_lay_there_before_says_nothing(path):
+def test_old_signal_file_is_ignored(path):
     path.write_bytes(SAID)
     assert SignalFile(path).read() is None
 
@@ -36,7 +36,7 @@ def test_a_pipe_does_not_block(path):
     assert signal.read() is None
 
 
-def test_a_folder_is_no_signal(path):
+def test_folder_is_not_read(path):
     signal = SignalFile(path)
     path.mkdir()
     assert signal.read() is None
