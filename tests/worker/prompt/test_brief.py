@@ -547,4 +547,4 @@ def test_the_command(turn: Turn) -> None:
 def test_brief_command_reports_errors(turn: Turn) -> None:
     turn("create", "Add login")
     assert "There is no task PROJ-9" in turn.text("brief", "PROJ-9", exit=3)
-    assert "no agent's name" in turn.text("brief", "PROJ-1", "--agent", "../x", exit=6)
+    assert "Invalid agent name" in turn.text("brief", "PROJ-1", "--agent", "../x", exit=6)
