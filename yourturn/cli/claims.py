@@ -8,9 +8,9 @@ from typing import Any
 
 from ..core.errors import Usage
 from . import parser
-from .parser import connect, held
+from .parser import connect, held, reason, task_and_reason
 from .parser import show as out
-from .tasks import reason, result_lines, task_and_reason
+from .tasks import result_lines
 
 
 def worker(desk: Any, a: Namespace) -> str:
@@ -89,17 +89,6 @@ def complete(a: Namespace) -> int:
             return _signalled(a, "DONE", summary=summary, **_account(a))
         task = desk.complete(a.task, summary, key=a.idempotency_key, **_account(a), **mine)
         return out(a, task, lambda: result_lines(a, desk, task, "Completed"))
-
-
-def release_args(p: Any) -> None:
-    task_and_reason(p)
-    parser.proof(p)
-
-
-def release(a: Namespace) -> int:
-    with connect(a) as desk:
-        task = desk.release(a.task, reason(a), key=a.idempotency_key, **held(desk, a.task, a))
-        return out(a, task, lambda: result_lines(a, desk, task, "Released"))
 
 
 def park_args(p: Any) -> None:

@@ -11,6 +11,8 @@ class Command(NamedTuple):
     group: str
     about: str
     examples: tuple[str, ...] = ()
+    verb: str = ""  #: a move without code of its own (moves.py)
+    done: str = ""  #: the first word of its reply
 
     @property
     def home(self) -> str:
@@ -44,21 +46,21 @@ COMMANDS: dict[str, Command] = {
     "update": Command("tasks", "update", _T, "change what a task says, or whose turn it is", ("turn update PROJ-1 --priority 0", "turn update PROJ-1 --awaiting approval", "turn update PROJ-1 --awaiting=null", "turn update PROJ-1 --verdict approved")),
     "note": Command("tasks", "note", _T, "write something down; it moves nothing", ('turn note PROJ-1 "PR is up"', 'turn note PROJ-1 "Use Stripe" --from human')),
     "dep": Command("tasks", "dep", _T, "dep add A B: A waits for B; dep remove; dep list", ("turn dep add PROJ-2 PROJ-1", "turn dep remove PROJ-2 PROJ-1", "turn dep list PROJ-2")),
-    "vet": Command("tasks", "vet", _T, "say that a drafted task is fit to be worked on", ("turn vet PROJ-1",)),
-    "accept": Command("tasks", "accept", _T, "accept finished work", ("turn accept PROJ-1",)),
-    "resolve": Command("tasks", "resolve", _T, "settle a waiting task yourself: it is done", ("turn resolve PROJ-1",)),
+    "vet": Command("moves", "move", _T, "say that a drafted task is fit to be worked on", ("turn vet PROJ-1",), "vet", "Vetted"),
+    "accept": Command("moves", "move", _T, "accept finished work", ("turn accept PROJ-1",), "accept", "Accepted"),
+    "resolve": Command("moves", "move", _T, "settle a waiting task yourself: it is done", ("turn resolve PROJ-1",), "resolve", "Resolved"),
     "cancel": Command("tasks", "cancel", _T, "abandon a task", ('turn cancel PROJ-1 --reason "not needed any more"',)),
-    "close": Command("tasks", "close", _T, "end a task as done, whatever its state", ("turn close PROJ-1",)),
-    "reopen": Command("tasks", "reopen", _T, "start an ended task again", ("turn reopen PROJ-1",)),
-    "defer": Command("tasks", "defer", _T, "put a task aside", ("turn defer PROJ-1 --until 2d", "turn defer PROJ-1 --until 2027-01-07")),
-    "wake": Command("tasks", "wake", _T, "bring a deferred task back", ("turn wake PROJ-1",)),
+    "close": Command("moves", "move", _T, "end a task as done, whatever its state", ("turn close PROJ-1",), "close", "Closed"),
+    "reopen": Command("moves", "move", _T, "start an ended task again", ("turn reopen PROJ-1",), "reopen", "Reopened"),
+    "defer": Command("moves", "move", _T, "put a task aside", ("turn defer PROJ-1 --until 2d", "turn defer PROJ-1 --until 2027-01-07"), "defer", "Deferred"),
+    "wake": Command("moves", "move", _T, "bring a deferred task back", ("turn wake PROJ-1",), "wake", "Woke"),
     "log": Command("log", "log", _T, "what happened, to one task or to all", ("turn log PROJ-1", "turn log --follow")),
     # claims
     "claim": Command("claims", "claim", _C, "take a ready task", ("turn claim PROJ-1 --worker-id w1",)),
     "heartbeat": Command("claims", "heartbeat", _C, "still working: extend the lease", ("turn heartbeat PROJ-1 --worker-id w1",)),
     "complete": Command("claims", "complete", _C, "the claimed work is finished", ('turn complete PROJ-1 --summary "Login with JWT"',)),
-    "release": Command("claims", "release", _C, "give a claimed task back; costs a try", ('turn release PROJ-1 --reason "need more context"',)),
-    "reclaim": Command("claims", "release", _C, "the same as release", ('turn reclaim PROJ-1 --reason "need more context"',)),
+    "release": Command("moves", "move", _C, "give a claimed task back; costs a try", ('turn release PROJ-1 --reason "need more context"',), "release", "Released"),
+    "reclaim": Command("moves", "move", _C, "the same as release", ('turn reclaim PROJ-1 --reason "need more context"',), "release", "Released"),
     "park": Command("claims", "park", _C, "give it back because the session ends; costs no try", ("turn park PROJ-1 --worker-id w1",)),
     "decompose": Command("claims", "decompose", _C, "split a task into children", ('turn decompose PROJ-1 --child "Schema" --child "API"',)),
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),

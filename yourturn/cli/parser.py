@@ -59,6 +59,8 @@ def parser_for(name: str, command: Command, add: Callable[[Any], None] | None) -
     about = command.about[:1].upper() + command.about[1:] + "."
     examples = "examples:\n" + "\n".join(f"  {line}" for line in command.examples) if command.examples else None
     parser = Parser(f"turn{shown}", description=about, epilog=examples, formatter_class=Formatter, allow_abbrev=False)
+    if command.verb:
+        parser.set_defaults(verb=command.verb, done=command.done)
     if add is not None:
         add(parser)
     shared = parser.add_argument_group("everywhere")
@@ -97,6 +99,17 @@ def proof(p: Any) -> None:
 
 def keyed(p: Any) -> None:
     p.add_argument("--idempotency-key", metavar="KEY", help="said again with the same key, nothing happens twice")
+
+
+def task_and_reason(p: Any) -> None:
+    p.add_argument("task", metavar="KEY")
+    p.add_argument("why", nargs="?", metavar="REASON", help="why")
+    p.add_argument("--reason", metavar="TEXT", help="the same")
+    keyed(p)
+
+
+def reason(a: argparse.Namespace) -> str:
+    return given(a.reason) or given(a.why) or ""
 
 
 def given(text: str | None) -> str | None:

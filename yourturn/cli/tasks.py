@@ -201,70 +201,14 @@ def dep(a: Namespace) -> int:
     return out(a, task, lines)
 
 
-def _move(a: Namespace, verb: str, word: str, **args: Any) -> int:
-    with connect(a) as desk:
-        task = getattr(desk, verb)(a.task, key=a.idempotency_key, **args)
-        return out(a, task, lambda: result_lines(a, desk, task, word))
-
-
-def _one_args(p: Any) -> None:
-    p.add_argument("task", metavar="KEY")
-    parser.keyed(p)
-
-
-def task_and_reason(p: Any) -> None:
-    p.add_argument("task", metavar="KEY")
-    p.add_argument("why", nargs="?", metavar="REASON", help="why")
-    p.add_argument("--reason", metavar="TEXT", help="the same")
-    parser.keyed(p)
-
-
-def reason(a: Namespace) -> str:
-    return parser.given(a.reason) or parser.given(a.why) or ""
-
-
-vet_args = wake_args = _one_args
-accept_args = resolve_args = cancel_args = close_args = reopen_args = task_and_reason
-
-
-def vet(a: Namespace) -> int:
-    return _move(a, "vet", "Vetted")
-
-
-def wake(a: Namespace) -> int:
-    return _move(a, "wake", "Woke")
-
-
-def accept(a: Namespace) -> int:
-    return _move(a, "accept", "Accepted", reason=reason(a))
-
-
-def resolve(a: Namespace) -> int:
-    return _move(a, "resolve", "Resolved", reason=reason(a))
+cancel_args = parser.task_and_reason
 
 
 def cancel(a: Namespace) -> int:
     with connect(a) as desk:
-        task = desk.cancel(a.task, reason=reason(a), key=a.idempotency_key)
+        task = desk.cancel(a.task, reason=parser.reason(a), key=a.idempotency_key)
         left = [] if a.json else parser.open_children(desk, task)
         said = result_lines(a, desk, task, "Cancelled")
     if left:
         said[-1:] = [*parser.left_open(left), f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
     return out(a, task, said)
-
-
-def close(a: Namespace) -> int:
-    return _move(a, "close", "Closed", reason=reason(a))
-
-
-def reopen(a: Namespace) -> int:
-    return _move(a, "reopen", "Reopened", reason=reason(a))
-
-
-def defer_args(p: Any) -> None:
-    task_and_reason(p)
-    p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it")
-
-
-def defer(a: Namespace) -> int:
-    return _move(a, "defer", "Deferred", until=a.until, reason=reason(a))
