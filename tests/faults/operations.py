@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from tests.core.states import SCRIPT, Bench, said
 from yourturn.client import Client
-from yourturn.core.model import Who
-from yourturn.core.rules import ASKABLE
+from yourturn.core.actions import VERBS
+from yourturn.core.model import READY, Who
+from yourturn.core.rules import ASKABLE, TRANSITIONS
 
 Facts = dict[str, Any]
 _fresh = itertools.count(1)
@@ -245,6 +246,13 @@ _add("link_create", _user, lambda c, f, k: c.create_link(f["word"])["actor"])
 _add("link_use", _invited, lambda c, f, k: c.use_link(f["link"])["id"])
 _add("prefs_set", _word, lambda c, f, k: c.set_preferences(theme=f["word"]))
 _add("token_revoke", _token, lambda c, f, k: c.revoke_token(f["word"]))
+
+# --- moves of ready tasks with no row above: their arguments are texts
+_SHOWN = {operation.verb for operation in OPERATIONS}
+for _verb, _row in VERBS.items():
+    if _row.call.startswith("task") and (READY, _verb) in TRANSITIONS and _verb not in _SHOWN:
+        _words = ["something"] * (len(_row.call.split(", ")) - 1)
+        _add(_verb, _task("ready"), lambda c, f, k, v=_verb, w=_words: getattr(c, v)(f["task"], *w, key=k), keyed=True)  # type: ignore[misc]
 
 #: Made before there is a desk to set a scene on (config/init_desk.py): `turn init` is three changes.
 FOUNDING = ("migrate", "init", "project_create")

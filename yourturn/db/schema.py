@@ -15,12 +15,14 @@ from .backend import Store
 from .sql_loader import read, statements
 from .tables import TABLES
 
-VERSION = 7
+_MIGRATIONS = os.path.join(os.path.dirname(__file__), "migrations")  # noqa: PTH118, PTH120
+#: The schema of this program: that of the newest migration.
+VERSION = max(int(name[:4]) for name in os.listdir(_MIGRATIONS) if name.endswith(".sql"))  # noqa: PTH208
 
 
 def migrations(folder: str | None = None) -> dict[int, str]:
     """version -> script."""
-    folder = folder or os.path.join(os.path.dirname(__file__), "migrations")  # noqa: PTH118, PTH120
+    folder = folder or _MIGRATIONS
     scripts = {}
     for name in sorted(os.listdir(folder)):  # noqa: PTH208
         if name.endswith(".sql"):
