@@ -30,8 +30,8 @@ LEFT_OUT = ("/api/events", "/api/changes")
 def operations(share: int | None) -> Iterator[tuple[Any, GenerationMode]]:
     """Every operation of the document with valid and with invalid requests; or only every sixth, starting at `share`."""
     schema = schemathesis.openapi.from_dict(document(), config=SchemathesisConfig())
-    for at, found in enumerate(schema.get_all_operations()):
-        operation = found.ok()
+    for at, result in enumerate(schema.get_all_operations()):
+        operation = result.ok()
         if operation.path in LEFT_OUT or share not in (None, at % len(EVERYBODY)):
             continue
         yield operation, GenerationMode.POSITIVE
@@ -54,8 +54,8 @@ def play(site: Site, role: str, *, share: int | None = None, examples: int = 3, 
         @given(case=operation.as_strategy(generation_mode=mode))
         def one(case: Any) -> None:
             if mode is GenerationMode.POSITIVE:
-                known = {"key": key, "id": question if "/questions/" in case.path else key}
-                case.path_parameters = {name: known[name] for name in case.path_parameters or {}}
+                ids = {"key": key, "id": question if "/questions/" in case.path else key}
+                case.path_parameters = {name: ids[name] for name in case.path_parameters or {}}
             seen[case.call_and_validate(base_url=site.url, headers=headers, checks=WANTED, timeout=20).status_code] += 1
 
         usual(one if chance is None else seed(chance)(one))()

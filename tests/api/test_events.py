@@ -16,13 +16,13 @@ from yourturn.server import broadcast as broadcasts
 from yourturn.server.broadcast import EventBroadcast, EventFilter, Frame, RenderedEvent, Watcher, parse_id
 
 
-def notes(told, key):
-    return [data["data"]["notes"][0]["text"] for _, name, data in told if name == "note" and data["task"] == key]
+def notes(events, key):
+    return [data["data"]["notes"][0]["text"] for _, name, data in events if name == "note" and data["task"] == key]
 
 
-def plain(told):
+def plain(events):
     """Names and data without cursors, which differ on PostgreSQL."""
-    return [(name, {k: v for k, v in data.items() if k != "cursor"}) for _, name, data in told]
+    return [(name, {k: v for k, v in data.items() if k != "cursor"}) for _, name, data in events]
 
 
 def test_events_are_sent_live(site, job):
@@ -30,10 +30,10 @@ def test_events_are_sent_live(site, job):
     assert stream.answer.getheader("content-type") == "text/event-stream; charset=utf-8"
     for at in range(5):
         site.desk.note(job, f"n{at}")
-    told = stream.take(5)
+    events = stream.take(5)
     stream.close()
-    assert notes(told, job) == [f"n{at}" for at in range(5)]
-    assert all(data["cursor"] == id_ for id_, _, data in told)
+    assert notes(events, job) == [f"n{at}" for at in range(5)]
+    assert all(data["cursor"] == id_ for id_, _, data in events)
 
 
 def test_a_reconnected_watcher_misses_and_repeats_nothing(site, job):
@@ -73,11 +73,11 @@ def test_filters(site, job):
         site.desk.note(key, key)
     site.desk.ask(away, "Which?", blocking=False, default="x")
     assert notes(mine.take(1), job) == [job]
-    found = project.take(3)
-    assert [name for _, name, _ in found] == ["note", "question_asked", "ask"] and notes(found, away) == [away]
+    events = project.take(3)
+    assert [name for _, name, _ in events] == ["note", "question_asked", "ask"] and notes(events, away) == [away]
     assert names.take(1)[0][2]["jobId"] == away
-    told = log.take(2)
-    assert [name for _, name, _ in told] == ["log", "log"] and [d["action"] for _, _, d in told] == ["note", "ask"]
+    logged = log.take(2)
+    assert [name for _, name, _ in logged] == ["log", "log"] and [d["action"] for _, _, d in logged] == ["note", "ask"]
     for stream in (mine, project, names, log):
         stream.close()
 
@@ -109,23 +109,23 @@ def test_many_writers_many_watchers(site):
     writers = [threading.Thread(target=write, args=(n,)) for n in range(3)]
     for writer in writers:
         writer.start()
-    heard: list = []
+    received: list = []
     last = None
-    while len(heard) < 3 * count:
+    while len(received) < 3 * count:
         guest = site.stream(f"?task={key}&only=note", last=last or watchers[0].id or "0.0.0")
-        for _ in range(min(17, 3 * count - len(heard))):
-            heard.append(guest.next())
-        last = heard[-1][0]
+        for _ in range(min(17, 3 * count - len(received))):
+            received.append(guest.next())
+        last = received[-1][0]
         guest.close()
     for writer in writers:
         writer.join()
-    told = [notes(watcher.take(3 * count), key) for watcher in watchers]
+    texts = [notes(watcher.take(3 * count), key) for watcher in watchers]
     for watcher in watchers:
         watcher.close()
-    assert all(one == told[0] for one in told)
-    assert sorted(told[0]) == sorted(f"{who}.{at}" for who in range(3) for at in range(count))
-    assert notes(heard, key) == [text for text in told[0] if text in set(notes(heard, key))]
-    assert len(set(notes(heard, key))) == 3 * count
+    assert all(one == texts[0] for one in texts)
+    assert sorted(texts[0]) == sorted(f"{who}.{at}" for who in range(3) for at in range(count))
+    assert notes(received, key) == [text for text in texts[0] if text in set(notes(received, key))]
+    assert len(set(notes(received, key))) == 3 * count
 
 
 def test_stream_continues_after_a_restart(new_address):
@@ -134,7 +134,7 @@ def test_stream_continues_after_a_restart(new_address):
     key = first.desk.create("A")["key"]
     stream = first.stream(f"?task={key}&only=note")
     first.desk.note(key, "before")
-    told = stream.take(1)
+    events = stream.take(1)
     token = first.token("viewer")
     first.close()
     assert stream.next() is None, "the stream ended"
@@ -143,7 +143,7 @@ def test_stream_continues_after_a_restart(new_address):
     second.tokens["viewer"] = token
     try:
         second.desk.note(key, "between")
-        again = second.stream(f"?task={key}&only=note", last=told[-1][0])
+        again = second.stream(f"?task={key}&only=note", last=events[-1][0])
         second.desk.note(key, "after")
         assert notes(again.take(2), key) == ["between", "after"]
         again.close()
@@ -198,8 +198,8 @@ def test_stream_of_a_revoked_token_ends(sqlite_site, monkeypatch):
     monkeypatch.setattr(events, "RECHECK", 0.0)
     site = sqlite_site
     key = site.desk.create("A")["key"]
-    made = site.desk.create_token("watcher", "viewer")
-    site.tokens["watcher"] = made["token"]
+    token = site.desk.create_token("watcher", "viewer")
+    site.tokens["watcher"] = token["token"]
     stream = site.stream(f"?task={key}&only=note", role="watcher")
     site.desk.note(key, "one")
     assert notes(stream.take(1), key) == ["one"]
@@ -278,10 +278,10 @@ def test_an_event_from_the_log_is_not_sent_again_live(sqlite_site):
         live = broadcast.render(desk.events(after)[0])
 
         async def read(function, *args):
-            found = function(*args)
+            result = function(*args)
             if function == broadcast.render:
                 broadcast._receive(live)
-            return found
+            return result
 
         stream = broadcast.watch(EventFilter(task=key), after, read)
         received = [await anext(stream), await anext(stream)]

@@ -15,10 +15,10 @@ from yourturn.api.openapi import document
 
 
 def test_a_task_over_http(site):
-    made = site.post("/api/tasks", {"title": "Add login", "dependsOn": [], "maxRetries": 5, "labels": ["web"]}, role="member")
-    assert made.status == 201 and made.json["max_retries"] == 5 and made.headers["location"] == f"/api/tasks/{made.json['key']}"
-    key = made.json["key"]
-    assert site.get(f"/api/tasks/{key}").json == made.json
+    created = site.post("/api/tasks", {"title": "Add login", "dependsOn": [], "maxRetries": 5, "labels": ["web"]}, role="member")
+    assert created.status == 201 and created.json["max_retries"] == 5 and created.headers["location"] == f"/api/tasks/{created.json['key']}"
+    key = created.json["key"]
+    assert site.get(f"/api/tasks/{key}").json == created.json
     claimed = site.post(f"/api/tasks/{key}/claim", {"worker": "w1"}, role="agent").json
     assert claimed["task"]["state"] == "working"
     token = claimed["claim"]["token"]
@@ -151,9 +151,9 @@ def test_lists_are_paged(site):
         seen, cursor = [], ""
         while cursor is not None:
             page = site.get(f"{path}&limit=3{cursor and '&cursor=' + cursor}").json
-            found = page["tasks" if name == "key" else "questions"]
-            assert len(found) <= 3
-            seen += [one[name] for one in found]
+            items = page["tasks" if name == "key" else "questions"]
+            assert len(items) <= 3
+            seen += [one[name] for one in items]
             cursor = page["next_cursor"]
         assert len(seen) == len(set(seen)) == 7, path
     assert len(site.get("/api/questions?project=PG&urgency=high").json["questions"]) == 2
@@ -272,10 +272,10 @@ def test_stats_and_metrics(site):
         key = site.desk.create("A", project=name)["key"]
         site.desk.answer(site.desk.ask(key, "One?"), "x")
         site.desk.ask(key, "Two?", kind="permission")
-    found = site.get(f"/api/stats?project={name}", role="viewer").json
-    assert found["tasks"] == {"human": 1} and found["questions"] == {"pending": 1, "answered": 1, "timeout": 0, "cancelled": 0}
-    assert found["questions_per_task"] == {"mean": 2.0, "most": 2, "tasks": 1, "spread": [0, 1, 0, 0, 0]}
-    assert found["kinds"]["input"]["answer_seconds"]["count"] == 1 and found["kinds"]["input"]["timeout_rate"] == 0
+    stats = site.get(f"/api/stats?project={name}", role="viewer").json
+    assert stats["tasks"] == {"human": 1} and stats["questions"] == {"pending": 1, "answered": 1, "timeout": 0, "cancelled": 0}
+    assert stats["questions_per_task"] == {"mean": 2.0, "most": 2, "tasks": 1, "spread": [0, 1, 0, 0, 0]}
+    assert stats["kinds"]["input"]["answer_seconds"]["count"] == 1 and stats["kinds"]["input"]["timeout_rate"] == 0
     text = site.get("/metrics", role="viewer").raw.decode()
     assert 'yourturn_questions_pending{kind="permission",blocking="true"}' in text and site.get("/metrics").headers["content-type"].startswith(
         "text/plain"
@@ -283,9 +283,9 @@ def test_stats_and_metrics(site):
 
 
 def test_openapi_document_is_complete(site):
-    found = site.get("/openapi.json", role=None).json
-    assert found == json.loads(json.dumps(document()))
-    paths = found["paths"]
+    served = site.get("/openapi.json", role=None).json
+    assert served == json.loads(json.dumps(document()))
+    paths = served["paths"]
     for route in (
         "/api/tasks", "/api/tasks/{key}", "/api/tasks/{key}/questions", "/api/questions", "/api/questions/pending", "/api/questions/{id}",
         "/api/questions/{id}/answer", "/api/questions/{id}/cancel", "/api/events", "/api/stats", "/metrics", "/api/jobs/{id}/questions",

@@ -28,8 +28,8 @@ def test_a_job_asks(site, job):
     assert reply.status == 201
     assert set(reply.json) == {"questionId", "timeoutAt"}
     assert reply.headers["location"] == f"/api/questions/{reply.json['questionId']}"
-    (found,) = site.get(f"/api/jobs/{job}/questions").json["questions"]
-    assert found == {
+    (question,) = site.get(f"/api/jobs/{job}/questions").json["questions"]
+    assert question == {
         "id": reply.json["questionId"], "jobId": job, "workspaceId": "default", "projectId": "PROJ", "type": "blocking",
         "question": QUESTION["question"], "context": QUESTION["context"], "status": "pending", "responseType": "choice",
         "options": [
@@ -37,7 +37,7 @@ def test_a_job_asks(site, job):
             {"id": "design", "label": "Designers", "value": "design", "description": ""},
         ],
         "response": None, "respondedBy": None, "respondedAt": None, "timeoutAt": reply.json["timeoutAt"], "defaultResponse": None,
-        "metadata": None, "createdAt": found["createdAt"],
+        "metadata": None, "createdAt": question["createdAt"],
     }  # fmt: skip
     assert site.get(f"/api/jobs/{job}").json == {"id": job, "status": "waiting_for_input", "projectId": "PROJ"}
 
@@ -46,9 +46,9 @@ def test_answer_resumes_the_job(site, job):
     question = asked(site, job)
     reply = site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "dev", "text": "For now"}})
     assert reply.status == 200 and reply.json == {"success": True, "jobResumed": True}
-    (found,) = site.get(f"/api/jobs/{job}/questions").json["questions"]
-    assert found["status"] == "answered" and found["respondedBy"].startswith("human:admin")
-    assert found["response"] == {"type": "choice", "value": "dev", "text": "For now"}
+    (closed,) = site.get(f"/api/jobs/{job}/questions").json["questions"]
+    assert closed["status"] == "answered" and closed["respondedBy"].startswith("human:admin")
+    assert closed["response"] == {"type": "choice", "value": "dev", "text": "For now"}
     assert site.get(f"/api/jobs/{job}").json["status"] == "pending"
 
 
@@ -71,8 +71,8 @@ def test_last_answer_resumes_the_job(site, job):
 )
 def test_question_types_map_to_kinds(site, job, type_, response_type, kind, status, more):
     question = asked(site, job, type=type_, responseType=response_type, options=[], timeoutMinutes=None, **more)
-    found = site.get(f"/api/questions/{question}").json
-    assert (found["kind"], found["blocking"]) == (kind, type_ != "non_blocking")
+    q = site.get(f"/api/questions/{question}").json
+    assert (q["kind"], q["blocking"]) == (kind, type_ != "non_blocking")
     assert site.get(f"/api/jobs/{job}").json["status"] == status
     shown = site.get(f"/api/jobs/{job}/questions").json["questions"][0]
     assert (shown["type"], shown["responseType"]) == (type_, response_type)
@@ -146,10 +146,10 @@ def test_the_events_of_a_job(site, job):
     assert stream.status == 200
     question = asked(site, job)
     site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "dev"}})
-    told = stream.take(4)
+    events = stream.take(4)
     stream.close()
-    assert [name for _, name, _ in told] == ["question_asked", "status", "question_answered", "status"]
-    first = told[0][2]
+    assert [name for _, name, _ in events] == ["question_asked", "status", "question_answered", "status"]
+    first = events[0][2]
     assert first == {
         "type": "question_asked", "questionId": question, "jobId": job,
         "question": {
@@ -158,11 +158,11 @@ def test_the_events_of_a_job(site, job):
         },
     }  # fmt: skip
     assert [o["value"] for o in first["question"]["options"]] == ["dev", "design"]
-    assert told[1][2] == {"type": "status", "jobId": job, "status": "waiting_for_input", "state": "human"}
-    answered = told[2][2]
+    assert events[1][2] == {"type": "status", "jobId": job, "status": "waiting_for_input", "state": "human"}
+    answered = events[2][2]
     assert (answered["type"], answered["questionId"], answered["jobId"]) == ("question_answered", question, job)
     assert answered["response"] == {"type": "choice", "value": "dev"}
-    assert told[3][2]["status"] == "pending"
+    assert events[3][2]["status"] == "pending"
 
 
 # --- typical questions of agents --------------------------------------------------------------------------------------
@@ -198,15 +198,15 @@ def wound(new_address):
     from yourturn.testing import FakeClock
 
     clock = FakeClock()
-    found = Site(new_address("sqlite"), clock=clock)
-    yield found, clock
-    found.close()
+    site = Site(new_address("sqlite"), clock=clock)
+    yield site, clock
+    site.close()
 
 
 def seen(site, job, question):
-    (found,) = [q for q in site.get(f"/api/jobs/{job}/questions").json["questions"] if q["id"] == question]
-    assert set(found) == _FIELDS
-    return found
+    (shown,) = [q for q in site.get(f"/api/jobs/{job}/questions").json["questions"] if q["id"] == question]
+    assert set(shown) == _FIELDS
+    return shown
 
 
 def put(site, body):
@@ -234,26 +234,26 @@ def test_permission_with_described_options(wound):
     site, _ = wound
     job, question, at, stream, _ = put(site, _TICKETS)
     assert minutes(site, at) == 15 and site.get(f"/api/jobs/{job}").json["status"] == "waiting_for_approval"
-    found = seen(site, job, question)
-    assert found["context"] == _TICKETS["context"] and found["options"] == _TICKETS["options"], "unchanged"
-    (_, name, told), (_, _, status) = stream.take(2)
-    assert name == told["type"] == "question_asked" and set(told) == {"type", "questionId", "jobId", "question"}
-    assert set(told["question"]) == {"question", "type", "responseType", "options", "context", "timeoutAt"}
-    assert told["question"]["options"] == _TICKETS["options"] and told["question"]["timeoutAt"] == at
+    shown = seen(site, job, question)
+    assert shown["context"] == _TICKETS["context"] and shown["options"] == _TICKETS["options"], "unchanged"
+    (_, name, event), (_, _, status) = stream.take(2)
+    assert name == event["type"] == "question_asked" and set(event) == {"type", "questionId", "jobId", "question"}
+    assert set(event["question"]) == {"question", "type", "responseType", "options", "context", "timeoutAt"}
+    assert event["question"]["options"] == _TICKETS["options"] and event["question"]["timeoutAt"] == at
     assert (status["type"], status["jobId"], status["status"]) == ("status", job, "waiting_for_approval")
     reply = site.post(
         f"/api/questions/{question}/answer", {"response": {"type": "boolean", "value": True, "text": "Go"}}, role="member"
     )
     assert reply.json == {"success": True, "jobResumed": True}
-    (_, name, told), (_, _, status) = stream.take(2)
+    (_, name, event), (_, _, status) = stream.take(2)
     stream.close()
-    assert name == told["type"] == "question_answered" and {"type", "questionId", "jobId", "response"} <= set(told)
-    assert told["response"] == {"type": "boolean", "value": True, "text": "Go"} and status["status"] in ("pending", "running")
-    found = seen(site, job, question)
+    assert name == event["type"] == "question_answered" and {"type", "questionId", "jobId", "response"} <= set(event)
+    assert event["response"] == {"type": "boolean", "value": True, "text": "Go"} and status["status"] in ("pending", "running")
+    shown = seen(site, job, question)
     assert (
-        found["status"] == "answered"
-        and found["response"] == told["response"]
-        and found["respondedBy"].startswith("human:member")
+        shown["status"] == "answered"
+        and shown["response"] == event["response"]
+        and shown["respondedBy"].startswith("human:member")
     )
 
 
@@ -265,9 +265,9 @@ def test_recovery_times_out_with_the_default(wound):
     stream.take(2)
     clock.advance(minutes=11)
     site.desk.reconcile()
-    (_, name, told), (_, _, status) = stream.take(2)
+    (_, name, event), (_, _, status) = stream.take(2)
     stream.close()
-    assert name == "question_timeout" and told["questionId"] == question and told["respondedBy"] == "system"
+    assert name == "question_timeout" and event["questionId"] == question and event["respondedBy"] == "system"
     assert status["status"] in ("pending", "running"), "the default resumes the job"
     assert seen(site, job, question)["status"] == "timeout"
     late = site.post(f"/api/questions/{question}/answer", {"response": {"type": "choice", "value": "retry"}})
@@ -361,9 +361,9 @@ def test_filters_apply_before_paging(new_address, dialect):
             kinds = {"approval": ("permission", "approval", "checkpoint"), "error_recovery": ("recovery",)}.get(kind, ("input",))
             wanted[kind].add(site.desk.ask(job, "Which?", kinds[at % len(kinds)], **more)["id"])
         for kind, ids in wanted.items():
-            found = site.get(f"/api/questions/pending?type={kind}").json
-            assert {q["id"] for q in found["questions"]} == ids and found["nextCursor"] is None, kind
-            assert {q["type"] for q in found["questions"]} == {kind}
+            pending = site.get(f"/api/questions/pending?type={kind}").json
+            assert {q["id"] for q in pending["questions"]} == ids and pending["nextCursor"] is None, kind
+            assert {q["type"] for q in pending["questions"]} == {kind}
             seen, cursor = [], ""
             while cursor is not None:
                 page = site.get(f"/api/questions/pending?type={kind}&limit=7&cursor={cursor}").json
@@ -412,10 +412,10 @@ def test_job_status_follows_the_open_questions(site, job):
     stream = site.stream(f"?task={job}&only=status,question_answered&after={site.desk.desk_cursor()}")
     for q, value in ((first, "x"), (second, True), (third, True)):
         site.post(f"/api/questions/{q}/answer", {"response": {"value": value}})
-    told = [(name, data.get("status")) for _, name, data in stream.take(5)]
+    events = [(name, data.get("status")) for _, name, data in stream.take(5)]
     stream.close()
-    assert [status for name, status in told if name == "status"] == ["waiting_for_approval", "pending"]
-    assert [name for name, _ in told] == ["question_answered", "status", "question_answered", "question_answered", "status"]
+    assert [status for name, status in events if name == "status"] == ["waiting_for_approval", "pending"]
+    assert [name for name, _ in events] == ["question_answered", "status", "question_answered", "question_answered", "status"]
 
 
 def test_release_and_reclaim_by_a_person(site, job):

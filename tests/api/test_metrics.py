@@ -13,19 +13,19 @@ from yourturn.testing import FakeClock
 @pytest.fixture(params=["sqlite", "postgres"])
 def wound(request, new_address):
     clock = FakeClock()
-    found = Site(new_address(request.param), clock=clock)
-    yield found, clock
-    found.close()
+    site = Site(new_address(request.param), clock=clock)
+    yield site, clock
+    site.close()
 
 
 def metrics(site):
     text = site.get("/metrics", role="viewer").raw.decode()
-    found = dict(re.findall(r"^(yourturn_\S+) (\S+)$", text, re.MULTILINE))
-    families = {re.sub(r"_(sum|count)$", "", name.partition("{")[0]) for name in found}
+    values = dict(re.findall(r"^(yourturn_\S+) (\S+)$", text, re.MULTILINE))
+    families = {re.sub(r"_(sum|count)$", "", name.partition("{")[0]) for name in values}
     for family in families:
         assert len(re.findall(rf"^# HELP {family} \S.*$", text, re.MULTILINE)) == 1, family
         assert len(re.findall(rf"^# TYPE {family} (gauge|counter|summary)$", text, re.MULTILINE)) == 1, family
-    return {name.removeprefix("yourturn_"): float(value) for name, value in found.items()}
+    return {name.removeprefix("yourturn_"): float(value) for name, value in values.items()}
 
 
 def test_peak_of_waiting_questions(wound):
@@ -38,8 +38,8 @@ def test_peak_of_waiting_questions(wound):
         site.desk.answer(q, "y")
     clock.advance(hours=3)
     for days in (1, 7, 30):
-        found = site.get(f"/api/stats?days={days}").json
-        assert found["peak"] == 69 and max(point["waiting"] for point in found["queue"]) == 9
+        stats = site.get(f"/api/stats?days={days}").json
+        assert stats["peak"] == 69 and max(point["waiting"] for point in stats["queue"]) == 9
     clock.advance(hours=48)
     assert site.get("/api/stats?days=1").json["peak"] == 9
     cookie = {"Cookie": f"yourturn={site.desk.use_link(site.desk.create_link('ana')['link'])['session']}", "Accept": "text/html"}
@@ -50,15 +50,15 @@ def test_age_counts_only_blocking_questions(wound):
     site, clock = wound
     site.desk.ask(site.desk.create("A")["key"], "Which?", blocking=False, default="x")
     clock.advance(hours=2)
-    found = metrics(site)
-    assert found['oldest_question_seconds{blocking="true"}'] == 0
-    assert found['questions_pending{kind="input",blocking="false"}'] == 1
-    assert found['questions_pending{kind="input",blocking="true"}'] == 0
+    values = metrics(site)
+    assert values['oldest_question_seconds{blocking="true"}'] == 0
+    assert values['questions_pending{kind="input",blocking="false"}'] == 1
+    assert values['questions_pending{kind="input",blocking="true"}'] == 0
     site.desk.ask(site.desk.create("B")["key"], "Which?", timeout="24h")
     clock.advance(hours=1)
-    found = metrics(site)
-    assert found['oldest_question_seconds{blocking="true"}'] == 3600
-    assert found['questions_pending{kind="input",blocking="true"}'] == 1
+    values = metrics(site)
+    assert values['oldest_question_seconds{blocking="true"}'] == 3600
+    assert values['questions_pending{kind="input",blocking="true"}'] == 1
 
 
 def test_counters_only_grow(wound):
@@ -73,13 +73,13 @@ def test_counters_only_grow(wound):
             clock.advance(hours=2)
             site.desk.reconcile()
             site.desk.reopen(key)
-        found = metrics(site)
-        assert found['questions_asked_total{kind="input"}'] == at
-        assert found['questions_closed_total{kind="input",status="answered"}'] == found["answer_seconds_count"] == (at + 1) // 2
-        assert found.get('questions_closed_total{kind="input",status="timeout"}', 0) == at // 2
-        assert found["answer_seconds_sum"] == 30 * ((at + 1) // 2)
-        assert all(found[name] >= value for name, value in before.items() if "_total" in name)
-        before = found
+        values = metrics(site)
+        assert values['questions_asked_total{kind="input"}'] == at
+        assert values['questions_closed_total{kind="input",status="answered"}'] == values["answer_seconds_count"] == (at + 1) // 2
+        assert values.get('questions_closed_total{kind="input",status="timeout"}', 0) == at // 2
+        assert values["answer_seconds_sum"] == 30 * ((at + 1) // 2)
+        assert all(values[name] >= value for name, value in before.items() if "_total" in name)
+        before = values
 
 
 def test_refused_questions_are_counted(site, job):

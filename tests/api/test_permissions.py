@@ -143,21 +143,21 @@ def requests(key: str, question: str):
 def credentials(site):
     """Principal -> token. The invalid ones were valid before."""
     desk, word = site.desk, uuid.uuid4().hex[:8]
-    found = {role: site.token(role) for role in ROLES}
-    found["worker"] = desk.create_token(f"worker-{word}", scopes=["run"])["token"]
+    tokens = {role: site.token(role) for role in ROLES}
+    tokens["worker"] = desk.create_token(f"worker-{word}", scopes=["run"])["token"]
     for scope in SCOPED:
-        found[scope] = desk.create_token(f"{scope}-{word}", "admin", scopes=[scope])["token"]
-    found["none"], found["unknown"] = None, "yt_" + "0" * 48
-    found["revoked"] = desk.create_token(f"revoked-{word}", "admin")["token"]
+        tokens[scope] = desk.create_token(f"{scope}-{word}", "admin", scopes=[scope])["token"]
+    tokens["none"], tokens["unknown"] = None, "yt_" + "0" * 48
+    tokens["revoked"] = desk.create_token(f"revoked-{word}", "admin")["token"]
     desk.revoke_token(f"revoked-{word}")
     desk.set_user(f"gone-{word}", "admin")
-    found["removed"] = desk.create_token(f"removed-{word}", "admin", actor=f"human:gone-{word}")["token"]
+    tokens["removed"] = desk.create_token(f"removed-{word}", "admin", actor=f"human:gone-{word}")["token"]
     desk.remove_user(f"gone-{word}")
-    found["expired"] = desk.create_token(f"expired-{word}", "admin", expires="1h")["token"]
+    tokens["expired"] = desk.create_token(f"expired-{word}", "admin", expires="1h")["token"]
     store = desk.desk.store
     with store.begin() as run:
         run("UPDATE tokens SET expires_at = 1 WHERE name = :name", {"name": f"expired-{word}"})
-    return found
+    return tokens
 
 
 @pytest.fixture(scope="module")
@@ -231,8 +231,8 @@ def test_token_is_limited_to_its_workspace(sqlite_site, scene):
     other = other_workspace(sqlite_site)
     name = uuid.uuid4().hex[:8]
     token = other.create_token(name, "admin")["token"]
-    found = sqlite_site.get("/api/me", role=None, token=token).json
-    assert found["workspace"] == "other"
+    me = sqlite_site.get("/api/me", role=None, token=token).json
+    assert me["workspace"] == "other"
     mine = sqlite_site.get(f"/api/tasks/{scene['other'][0]}", role=None, token=token)
     assert mine.status == 200 and mine.json["title"] == "Theirs: secret"
     assert "Ours" not in [t["title"] for t in sqlite_site.get("/api/tasks?limit=500", role=None, token=token).json["tasks"]]

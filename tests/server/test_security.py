@@ -153,11 +153,11 @@ def test_ended_session_is_refused(site, session):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "authorization",
     ["Bearer", "Bearer ", "Basic YW5hOng=", "bearer x", "Bearer yt_x yt_y", "Bearer \u00e9", "Token x", "Bearer " + "x" * 9000],
 )
-def test_invalid_credentials_are_refused(site, given):
-    reply = site.get("/api/me", role=None, headers={"Authorization": given.encode("latin-1").decode("latin-1")})
+def test_invalid_credentials_are_refused(site, authorization):
+    reply = site.get("/api/me", role=None, headers={"Authorization": authorization.encode("latin-1").decode("latin-1")})
     assert reply.status == 401 and reply.headers["www-authenticate"].startswith("Bearer")
 
 
@@ -184,8 +184,8 @@ def test_security_headers(site, job):
 
 
 def test_headers_cannot_be_injected(site):
-    made = site.post("/api/tasks", {"title": "A\r\nSet-Cookie: x=1"})
-    assert made.status == 422
+    reply_to_create = site.post("/api/tasks", {"title": "A\r\nSet-Cookie: x=1"})
+    assert reply_to_create.status == 422
     for path in ("/api/tasks/x%0d%0aSet-Cookie:%20y=1", "/enter/x%0d%0aSet-Cookie:%20y=1", "/x%0d%0a"):
         reply = site.get(path)
         assert "set-cookie" not in reply.headers and reply.status in (401, 404, 422)

@@ -80,10 +80,10 @@ def test_several_processes_are_one_server(new_address, postgres_server):
             events = watcher.take(12)
             assert [data["data"]["notes"][0]["text"] for _, _, data in events] == [str(at) for at in range(12)]
             watcher.close()
-        made = server.desk.use_link(server.desk.create_link()["link"])["session"]
-        cookie = {"Cookie": f"yourturn={made}"}
+        session = server.desk.use_link(server.desk.create_link()["link"])["session"]
+        cookie = {"Cookie": f"yourturn={session}"}
         assert {server.get("/api/me", role=None, headers=cookie).status for _ in range(8)} == {200}
-        server.desk.logout(made)
+        server.desk.logout(session)
         assert {server.get("/api/me", role=None, headers=cookie).status for _ in range(8)} == {401}
         server.desk.set("question_rate", 5)
         body = {"text": "x", "blocking": False, "default": "y"}
@@ -116,8 +116,8 @@ def test_several_servers_on_one_database(address):
         assert again.take(1)[0][2]["data"]["notes"][0]["text"] == "and back", "cursors are valid on every server"
         again.close()
         once = {"Idempotency-Key": uuid.uuid4().hex}
-        made = [server.post("/api/tasks", {"title": "Once"}, headers=once).json["key"] for server in (first, second)]
-        assert made[0] == made[1]
+        keys = [server.post("/api/tasks", {"title": "Once"}, headers=once).json["key"] for server in (first, second)]
+        assert keys[0] == keys[1]
     finally:
         codes = [first.stop()[0], second.stop(signal.SIGINT)[0]]
     assert codes == [0, 0]
@@ -190,8 +190,8 @@ def test_serving_over_tls(new_address, certificate):
         bearer = {"Authorization": f"Bearer {server.token('admin')}"}
         stream = call("GET", "/api/events?only=create", **bearer)
         assert stream.status == 200 and stream.getheader("content-encoding") is None
-        made = call("POST", "/api/tasks", '{"title": "Over TLS"}', **bearer, **{"Content-Type": "application/json"})
-        assert made.status == 201 and json.loads(made.read())["title"] == "Over TLS"
+        created = call("POST", "/api/tasks", '{"title": "Over TLS"}', **bearer, **{"Content-Type": "application/json"})
+        assert created.status == 201 and json.loads(created.read())["title"] == "Over TLS"
         while not (received := stream.readline()).startswith(b"data: "):
             assert received, "the stream ended"
         assert b"Over TLS" in received or b"PROJ-1" in received

@@ -46,9 +46,9 @@ FLAGS = [
 
 
 def chromium() -> str:
-    found = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-    assert found, "these tests need a Chromium: make browser"
-    return found
+    path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+    assert path, "these tests need a Chromium: make browser"
+    return path
 
 
 class Browsers:
@@ -81,11 +81,11 @@ class Browsers:
 @pytest.fixture(scope="session")
 def launched() -> Iterator[Browsers]:
     """Playwright's event loop is set aside between tests, because other tests run their own."""
-    found = Browsers()
+    browsers = Browsers()
     asyncio._set_running_loop(None)
-    yield found
-    asyncio._set_running_loop(found.loop)
-    found.close()
+    yield browsers
+    asyncio._set_running_loop(browsers.loop)
+    browsers.close()
 
 
 @pytest.fixture
@@ -101,14 +101,14 @@ def pattern(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int, dict[s
     address = tmp_path_factory.mktemp("pattern") / "yourturn.db"
     init(str(address), "API", None, {"USER": "ana"})[0].close()
     clock = FakeClock(time.time_ns() // 1000 - 2 * DAY)
-    return address, (made := fill(str(address), clock)) and clock.micros, made
+    return address, (ids := fill(str(address), clock)) and clock.micros, ids
 
 
 class Web:
     """A server over a copy of the filled desk, at the time at which it was filled."""
 
-    def __init__(self, address: str, clock: FakeClock, made: dict[str, str]) -> None:
-        self.address, self.clock, self.q = address, clock, made
+    def __init__(self, address: str, clock: FakeClock, ids: dict[str, str]) -> None:
+        self.address, self.clock, self.q = address, clock, ids
         self.site = Site(address, clock=clock)
         self._opened: list[Client] = []
 
@@ -137,10 +137,10 @@ class Web:
     def timed_out(self, text: str, **more: Any) -> str:
         """A question that timed out and failed its task."""
         key = self.as_("human:ana").create(f"Print invoices ({text})")["key"]
-        found = self.ask(text, task=key, timeout="5m", on_timeout="fail", **more)
+        question = self.ask(text, task=key, timeout="5m", on_timeout="fail", **more)
         self.clock.advance(minutes=6)
         self.desk.reconcile()
-        return found
+        return question
 
     def stop(self) -> None:
         self.site.server.should_exit = True
@@ -172,23 +172,23 @@ class Web:
 @pytest.fixture(scope="session")
 def leaving() -> Iterator[list[Web]]:
     """The server of the last test, which stops while the next test runs."""
-    found: list[Web] = []
-    yield found
-    for web in found:
+    servers: list[Web] = []
+    yield servers
+    for web in servers:
         web.close()
 
 
 @pytest.fixture
 def web(pattern: tuple[Path, int, dict[str, str]], tmp_path: Path, leaving: list[Web]) -> Iterator[Web]:
-    source, now, made = pattern
+    source, now, ids = pattern
     address = tmp_path / "yourturn.db"
     shutil.copy(source, address)
-    found = Web(str(address), FakeClock(now), made)
-    yield found
-    found.leave()
+    server = Web(str(address), FakeClock(now), ids)
+    yield server
+    server.leave()
     for before in [leaving.pop() for _ in leaving[:]]:
         before.close()
-    leaving.append(found)
+    leaving.append(server)
 
 
 class Windows:
@@ -213,7 +213,7 @@ class Windows:
         page.set_viewport_size({"width": width, "height": SIZES.get(width, 800)})
         return page
 
-    def heard(self, message: Any) -> None:
+    def on_console(self, message: Any) -> None:
         if "Content Security Policy" in message.text or "Trusted" in message.text:
             self.trouble.append(message.text)
 

@@ -22,13 +22,13 @@ def main(out: str = str(PICTURE)) -> int:
     with tempfile.TemporaryDirectory(prefix="yourturn-picture-") as home, sync_playwright() as playwright:
         address, now = str(Path(home, "yourturn.db")), time.time_ns() // 1000
         init(address, "BOOK", "Booking", {"USER": "ana"})[0].close()
-        made = fill(address, "ana", now)
-        web = Web(address, FakeClock(now), made)
+        ids = fill(address, "ana", now)
+        web = Web(address, FakeClock(now), ids)
         browser = playwright.chromium.launch(executable_path=chromium(), args=FLAGS)
         try:
             page = browser.new_page(viewport=SIZE, color_scheme="light", service_workers="block")
             page.context.request.post(f"{web.url}/enter", form={"link": web.secret()}, max_redirects=0).dispose()
-            page.goto(f"{web.url}/inbox?at={made['refund?']}")
+            page.goto(f"{web.url}/inbox?at={ids['refund?']}")
             live(page).screenshot(path=out)
         finally:
             browser.close()

@@ -54,9 +54,9 @@ def fill(address: str, clock: FakeClock) -> dict[str, str]:
 
 def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
     def agent(name: str) -> Client:
-        found = connect(address, as_=f"agent:{name}", project="API", env={}, clock=clock)
-        opened.append(found)
-        return found
+        client = connect(address, as_=f"agent:{name}", project="API", env={}, clock=clock)
+        opened.append(client)
+        return client
 
     opened: list[Client] = []
     for key, name in (("WEB", "Website"), ("OPS", "Operations"), ("DOC", "Documents")):
@@ -81,7 +81,7 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
     ):
         ana.depend(task, needs)
     coder, architect, keeper, writer = (agent(name) for name in ("coder", "architect", "keeper", "writer"))
-    made: dict[str, str] = {}
+    ids: dict[str, str] = {}
 
     def ask(name: str, who: Client, task: str, text: str, kind: str = "input", park: bool = True, **more: Any) -> None:
         claim = who.claim(task, f"{who.who.name.partition(':')[2]}-1")["claim"]
@@ -90,7 +90,7 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
         who.write_output(
             claim, [("said", f"Working on {task}"), ("tool", "pytest -q: 41 passed in 12.8 s"), ("said", "I need a person now.")]
         )
-        made[name] = who.ask(task, text, kind, claim=claim, **more)["id"]
+        ids[name] = who.ask(task, text, kind, claim=claim, **more)["id"]
         if park:
             who.park(claim)
 
@@ -138,12 +138,12 @@ def _fill(ana: Client, address: str, clock: FakeClock) -> dict[str, str]:
     ana.set("review", "ask", "WEB")
     claim = coder.claim(web[3], "coder-2")["claim"]
     coder.complete(claim, "Empty states for all lists, with words and a picture.")
-    made["finished"] = ana.show(web[3])["questions"][-1]["id"]
-    made["work"] = ana.await_person(doc[2], "work", "Draw the picture of the webhook flow by hand")["questions"][-1]["id"]
+    ids["finished"] = ana.show(web[3])["questions"][-1]["id"]
+    ids["work"] = ana.await_person(doc[2], "work", "Draw the picture of the webhook flow by hand")["questions"][-1]["id"]
     asked = ana.ask(
         api[6], "Is the budget for the load test approved?", response_type="boolean", reviewer="ben", on_timeout="keep"
     )
-    made["for_ben"] = asked["id"]
+    ids["for_ben"] = asked["id"]
     for one in opened:
         one.close()
-    return made
+    return ids

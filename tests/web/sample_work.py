@@ -90,11 +90,11 @@ AGENTS = {
 
 def lively(address: str, clock: FakeClock) -> dict[str, str]:
     """The demo's data, a waiting run, and an empty project."""
-    made = sample.fill(address, "ana", clock.micros)
+    ids = sample.fill(address, "ana", clock.micros)
     with connect(address, as_="human:ana", project="BOOK", env={}, clock=clock) as desk:
         desk.create_project("EMPTY", "Nothing yet")
         stage = Stage(RELEASE, AGENTS, desk=desk, clock=clock, file="release.py")
         stage.run("Release 2.4: fares, refunds and the seat map")
         stage.answer("For a year")
-        made["run"] = stage.key
-    return made
+        ids["run"] = stage.key
+    return ids

@@ -35,10 +35,10 @@ WAYS = [
 
 def pages(web: Web) -> dict[str, str]:
     q = web.q
-    found = {"inbox": "/inbox", "inbox-filter": "/inbox?kind=permission", "inbox-nothing-fits": "/inbox?search=zzz"}
-    found |= {f"question-{name}": f"/questions/{number}" for name, number in q.items()}
-    found |= {"question-cancel": f"/questions/{q['choice']}/cancel", "question-edit": f"/questions/{q['permission']}/edit"}
-    return found | {"question-timed-out": "/questions/Q2", "question-answered": "/questions/Q1", "nothing": "/questions/Q999"}
+    paths = {"inbox": "/inbox", "inbox-filter": "/inbox?kind=permission", "inbox-nothing-fits": "/inbox?search=zzz"}
+    paths |= {f"question-{name}": f"/questions/{number}" for name, number in q.items()}
+    paths |= {"question-cancel": f"/questions/{q['choice']}/cancel", "question-edit": f"/questions/{q['permission']}/edit"}
+    return paths | {"question-timed-out": "/questions/Q2", "question-answered": "/questions/Q1", "nothing": "/questions/Q999"}
 
 
 # --- states of pages --------------------------------------------------------------------------------------------------
@@ -113,10 +113,10 @@ def sheet(page: Page, web: Web) -> None:
 
 def too_late(page: Page, web: Web) -> None:
     asked = web.ask("Sessions or tokens?", options=["Sessions", "Tokens"])
+    page.route("**/api/events*", lambda route: route.abort())  # before the page opens its event stream
     page.goto(f"{web.url}/questions/{asked}")
     page.get_by_text("Sessions", exact=True).click()
     page.get_by_placeholder("Add a word").fill("Support has to lock an account at once.")
-    page.route("**/api/events*", lambda route: route.abort())
     web.as_("human:ben").answer(asked, "Tokens")
     page.locator(".answer").get_by_role("button", name="Send").click()
     page.get_by_role("button", name="What now?").click()

@@ -14,8 +14,8 @@ def say(page: Page, name: str) -> None:
     page.locator(".answer").get_by_role("button", name=name).click()
 
 
-def sent(page: Page, told: str = "Sent.") -> None:
-    expect(page.get_by_text(told).first).to_be_visible()
+def sent(page: Page, text: str = "Sent.") -> None:
+    expect(page.get_by_text(text).first).to_be_visible()
 
 
 def add_words(page: Page, text: str) -> None:
@@ -34,62 +34,62 @@ def test_each_kind_of_question_can_be_answered(web, visit, width, js):
         page.goto(f"{web.url}/questions/{web.q[name]}")
         return web.q[name]
 
-    def came_of(question: str, told: str = "Sent."):
-        sent(page, told)
-        found = web.desk.show(question)
-        assert found["responded_by"] == "human:ana" and found["status"] == "answered"
-        return found["response"]
+    def response_of(question: str, text: str = "Sent."):
+        sent(page, text)
+        q = web.desk.show(question)
+        assert q["responded_by"] == "human:ana" and q["status"] == "answered"
+        return q["response"]
 
     q = go("permission")
     say(page, "Allow once")
-    assert came_of(q, "Sent. coder goes on with API-1.")["verdict"] == "approved"
+    assert response_of(q, "Sent. coder goes on with API-1.")["verdict"] == "approved"
 
     q = go("choice")
     page.get_by_text("JWT", exact=True).click()
     page.locator("textarea[name=text]").fill("Keep it short-lived.")
     say(page, "Send")
-    assert came_of(q) == {"type": "choice", "value": "jwt", "text": "Keep it short-lived.", "verdict": "approved"}
+    assert response_of(q) == {"type": "choice", "value": "jwt", "text": "Keep it short-lived.", "verdict": "approved"}
 
     q = go("recovery")
     page.get_by_text("Skip tonight").click()
     say(page, "Send")
-    assert came_of(q)["value"] == "skip"
+    assert response_of(q)["value"] == "skip"
 
     q = go("text")
     page.get_by_label("Your answer").fill("Team Plus\nin all texts")
     say(page, "Send answer")
-    assert came_of(q)["value"] == "Team Plus\nin all texts"
+    assert response_of(q)["value"] == "Team Plus\nin all texts"
 
     q = go("escalation")
     page.get_by_label("Your answer").fill("Rename first, then split.")
     say(page, "Send answer")
-    assert came_of(q)["value"] == "Rename first, then split."
+    assert response_of(q)["value"] == "Rename first, then split."
 
     q = go("boolean")
     say(page, "No")
-    assert came_of(q)["value"] is False
+    assert response_of(q)["value"] is False
 
     q = go("checkpoint")
     add_words(page, "Not on a Friday.")
     say(page, "Send back")
-    assert came_of(q) == {"type": "approval", "value": None, "text": "Not on a Friday.", "verdict": "rejected"}
+    assert response_of(q) == {"type": "approval", "value": None, "text": "Not on a Friday.", "verdict": "rejected"}
 
     q = go("approval")
     say(page, "Approve and finish")
-    assert came_of(q, "Sent. WEB-1 is done.") and web.desk.show("WEB-1")["state"] == "done"
+    assert response_of(q, "Sent. WEB-1 is done.") and web.desk.show("WEB-1")["state"] == "done"
 
     q = go("nonblocking")
     page.get_by_text("American", exact=True).click()
     say(page, "Send")
-    assert came_of(q)["value"] == "American"
+    assert response_of(q)["value"] == "American"
 
     q = go("work")
     say(page, "Mark as done")
-    assert came_of(q)
+    assert response_of(q)
 
     q = go("finished")
     say(page, "Approve and finish")
-    assert came_of(q)["verdict"] == "approved"
+    assert response_of(q)["verdict"] == "approved"
     assert web.desk.show(web.desk.show(q)["task"])["state"] == "done"
 
 

@@ -63,9 +63,9 @@ def queue(page: Page, q: str) -> None:
 
 def asked(page: Page) -> list[str]:
     """Records the requests of the page."""
-    found: list[str] = []
-    page.on("request", lambda one: found.append(one.url))
-    return found
+    urls: list[str] = []
+    page.on("request", lambda one: urls.append(one.url))
+    return urls
 
 
 def quiet(page: Page) -> None:

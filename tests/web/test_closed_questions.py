@@ -19,9 +19,9 @@ def worked(page: Page) -> None:
 
 
 def seconds(text: str) -> int:
-    found = re.search(r"(\d+):(\d\d)", text)
-    assert found, text
-    return 60 * int(found[1]) + int(found[2])
+    match = re.search(r"(\d+):(\d\d)", text)
+    assert match, text
+    return 60 * int(match[1]) + int(match[2])
 
 
 @widths

@@ -183,8 +183,8 @@ def test_login_link_works_once_in_the_browser(web, visit, width, js):
     """On localhost the page submits itself; under another host name, as in a mail, a person presses the button."""
     page = visit("ana", width=width, js=js)
     page.context.clear_cookies()
-    heard: list[tuple[str, str, str]] = []
-    page.on("request", lambda r: heard.append((r.method, r.url, r.headers.get("referer", ""))))
+    requests: list[tuple[str, str, str]] = []
+    page.on("request", lambda r: requests.append((r.method, r.url, r.headers.get("referer", ""))))
     link = web.link("ben")
     page.goto(link)
     if not js:
@@ -193,7 +193,7 @@ def test_login_link_works_once_in_the_browser(web, visit, width, js):
     expect(page.get_by_role("heading", name="Inbox")).to_be_visible()
     expect(page).to_have_url(re.compile("/inbox$"))
     secret = link.rpartition("/")[2]
-    assert [what for what in heard if secret in what[1] + what[2]] == [("GET", link, "")], "in the address once, nowhere else"
+    assert [what for what in requests if secret in what[1] + what[2]] == [("GET", link, "")], "in the address once, nowhere else"
     if js:
         page.go_back()
         assert secret not in page.url, "it is not in the history"

@@ -9,13 +9,13 @@ def test_waiting_is_the_inbox_without_texts(desk, agent, clock):
     agent.ask(keys[0], "JWT or sessions?", options=["jwt", "sessions"], timeout="10m", default="jwt")
     agent.ask(keys[2], "Why?", reviewer="ben", on_timeout="keep")
     agent.ask(keys[3], "British?", options=["yes", "no"], default="yes", blocking=False)
-    found, full = desk.waiting(), desk.inbox()
-    assert [q["id"] for q in found] == [q["id"] for q in full]
-    for short, whole in zip(found, full, strict=True):
+    waiting, full = desk.waiting(), desk.inbox()
+    assert [q["id"] for q in waiting] == [q["id"] for q in full]
+    for short, whole in zip(waiting, full, strict=True):
         same = set(short) - {"project", "accept_at"}
         assert {name: short[name] for name in same} == {name: whole[name] for name in same}
         assert short["project"] == "PROJ"
-    assert [q["holds_up"] for q in found if q["task"] == keys[0]] == [1]
+    assert [q["holds_up"] for q in waiting if q["task"] == keys[0]] == [1]
     assert [q["task"] for q in desk.waiting(search="jwt")] == [keys[0]]
     assert [q["task"] for q in desk.waiting(search="task 3")] == [keys[3]]
     assert desk.waiting(search="%") == []

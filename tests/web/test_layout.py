@@ -54,7 +54,7 @@ LEVELS = "[...document.querySelectorAll('h1, h2, h3')].filter(at => at.checkVisi
 DOUBLED = "() => { const ids = [...document.querySelectorAll('[id]')].map(at => at.id); return ids.filter((id, at) => ids.indexOf(id) !== at); }"
 
 
-def heard(page: Page, line) -> None:
+def check_names(page: Page, line) -> None:
     """In Chromium's accessibility tree everything that takes the focus has a name."""
     nodes = [node for node in line.send("Accessibility.getFullAXTree")["nodes"] if not node["ignored"]]
 
@@ -78,7 +78,7 @@ def test_pages_are_accessible(web, visit):
         page.set_viewport_size({"width": 1280, "height": 800})
         page.emulate_media(color_scheme="light", reduced_motion="reduce")
         page.goto(web.url + path_of(web, name))
-        heard(page, line)
+        check_names(page, line)
         assert page.evaluate(CONTRAST) == [], name
         page.emulate_media(color_scheme="dark", reduced_motion="reduce")
         assert page.evaluate(CONTRAST) == [], f"{name}, dark"
@@ -104,11 +104,11 @@ def test_focus_is_visible_and_follows_the_reading_order(web, visit):
         met = []
         for _ in range(40):
             page.keyboard.press("Tab")
-            said, ring, _, end = page.evaluate(FOCUS)
-            if end or said in met[:1]:
+            name_and_text, ring, _, end = page.evaluate(FOCUS)
+            if end or name_and_text in met[:1]:
                 break
-            assert ring, (name, said)
-            met.append(said)
+            assert ring, (name, name_and_text)
+            met.append(name_and_text)
         assert len(met) >= least, (name, met)
         assert met[0].startswith("A.skip"), met[0]
     # two keys to the content, and an answer without a mouse
@@ -134,16 +134,16 @@ def test_pages_are_small_and_fast(web, visit):
     line = page.context.new_cdp_session(page)
     line.send("Network.enable")
     line.send("Network.setCacheDisabled", {"cacheDisabled": True})
-    came: list[float] = []
-    line.on("Network.loadingFinished", lambda told: came.append(told["encodedDataLength"]))
+    sizes: list[float] = []
+    line.on("Network.loadingFinished", lambda event: sizes.append(event["encodedDataLength"]))
     took = []
     for _ in range(5):
-        came.clear()
+        sizes.clear()
         page.goto(f"{web.url}/questions/{web.q['permission']}")
         live(page)
         took.append(page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd"))
-    print(f"{sum(came):.0f} bytes in {len(came)} requests, {min(took):.0f} ms")
-    assert 20_000 < sum(came) < 45_000 and len(came) < 24
+    print(f"{sum(sizes):.0f} bytes in {len(sizes)} requests, {min(took):.0f} ms")
+    assert 20_000 < sum(sizes) < 45_000 and len(sizes) < 24
     assert min(took) < 1000
 
 

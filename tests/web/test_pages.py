@@ -102,9 +102,9 @@ def test_static_files_are_cached(web):
 
 
 def test_size_of_a_page_with_its_files(ana):
-    found = sum(len(asset.compressed or asset.body) for name, asset in assets.ASSETS.items() if not name.endswith(".png"))
+    size = sum(len(asset.compressed or asset.body) for name, asset in assets.ASSETS.items() if not name.endswith(".png"))
     page = ana.get("/inbox")
-    assert found + len(gzip.compress(page.raw)) < 60_000
+    assert size + len(gzip.compress(page.raw)) < 60_000
     assert "'unsafe" not in page.headers["content-security-policy"]
     text = page.raw.decode()
     assert not re.search(r"\sstyle=|<style|\son\w+=|<script(?! type=\"module\" src=\"/static/)|https?://", text)
@@ -200,8 +200,8 @@ def test_a_member_restarts_a_failed_task_with_a_late_answer(web):
     late = chidi.post(f"/questions/{q}/answer", say="approved", value="Paris")
     assert late.status == 409 and f"Restart {key} with it" in late.raw.decode()
     assert chidi.post(f"/questions/{q}/late", do="restart", note="Paris").status == 303
-    told = f"Late answer to {q} (Which region?): Paris"
-    assert (web.desk.show(key)["state"], web.desk.show(key)["notes"][-1]["text"]) == ("ready", told)
+    note = f"Late answer to {q} (Which region?): Paris"
+    assert (web.desk.show(key)["state"], web.desk.show(key)["notes"][-1]["text"]) == ("ready", note)
     again = chidi.post(f"/questions/{q}/answer", say="approved", value="Rome")
     assert again.status == 409 and "Restart" not in again.raw.decode(), "it goes on: there is nothing to restart"
 

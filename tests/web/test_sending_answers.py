@@ -34,9 +34,9 @@ def slow(page: Page, milliseconds: int) -> Iterator[None]:
 
 def posts(page: Page) -> list[str]:
     """Records the questions to which answers were sent."""
-    found: list[str] = []
-    page.on("request", lambda one: found.append(one.url.rpartition("/questions/")[2]) if one.method == "POST" else None)
-    return found
+    questions: list[str] = []
+    page.on("request", lambda one: questions.append(one.url.rpartition("/questions/")[2]) if one.method == "POST" else None)
+    return questions
 
 
 def fails(page: Page, times: int, how: Any) -> list[str]:

@@ -128,8 +128,8 @@ def test_admin_changes_project_settings(web, visit, width, js):
     projects.get_by_label("max retries").fill("5")
     projects.get_by_label("review").fill("2h")
     projects.get_by_role("button", name="Save OPS").click()
-    found = next(p["settings"] for p in web.as_("human:ana").projects() if p["key"] == "OPS")
-    assert found["max_retries"] == 5 and found["approvals"] == "approvers" and found["review"] == 7200
+    settings = next(p["settings"] for p in web.as_("human:ana").projects() if p["key"] == "OPS")
+    assert settings["max_retries"] == 5 and settings["approvals"] == "approvers" and settings["review"] == 7200
     assert next(p["settings"] for p in web.as_("human:ana").projects() if p["key"] == "API")["max_retries"] == 3
     expect(projects.get_by_label("review")).to_have_value("2h")
 
@@ -141,7 +141,7 @@ def test_admin_settings_are_reserved(web):
         ("newproject", {"project": "EVIL"}), ("link", {"name": "ana"}), ("token", {"name": "x", "role": "admin"}),
     ):  # fmt: skip
         assert ben.post(f"/settings/{path}", **form).status == 403, path
-    found = {s["actor"]: s["id"] for s in web.as_("human:ana").sessions()}
-    assert ben.post("/settings/session", session=found["human:ana"]).status == 404
-    assert ben.post("/settings/session", session=found["human:ben"]).status == 303
+    sessions = {s["actor"]: s["id"] for s in web.as_("human:ana").sessions()}
+    assert ben.post("/settings/session", session=sessions["human:ana"]).status == 404
+    assert ben.post("/settings/session", session=sessions["human:ben"]).status == 303
     assert ben.get("/settings").headers["location"].startswith("/login") and ana.get("/settings").status == 200

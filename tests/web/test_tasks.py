@@ -132,9 +132,9 @@ def test_new_task_form(web, visit, width, js):
     page.get_by_role("button", name="Create task").click()
     expect(page.locator("h1")).to_have_text("Paint the <shed>")
     key = page.url.rpartition("/")[2]
-    made = web.desk.show(key)
-    assert made["description"] == "Red.\nTwice." and made["priority"] == 1 and made["depends_on"] == ["API-1"]
-    assert made["created_by"] == "human:chidi" and made["state"] == "blocked"
+    task = web.desk.show(key)
+    assert task["description"] == "Red.\nTwice." and task["priority"] == 1 and task["depends_on"] == ["API-1"]
+    assert task["created_by"] == "human:chidi" and task["state"] == "blocked"
 
 
 @ways
@@ -246,16 +246,16 @@ def test_a_page_of_another_site_changes_nothing(web):
 
 
 def test_markup_in_a_task_is_shown_as_text(web, visit):
-    made = nasty(web.as_("human:ana"))
+    keys = nasty(web.as_("human:ana"))
     page = visit("ana")
-    heard: list[str] = []
-    page.once("dialog", lambda dialog: (heard.append(dialog.message), dialog.dismiss()))
+    dialogs: list[str] = []
+    page.once("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     for path in (
-        f"/tasks/{made['task']}",
-        f"/tasks/{made['below']}",
-        f"/tasks/{made['done']}",
-        f"/tasks/{made['task']}/log",
-        f"/tasks/{made['task']}/cancel",
+        f"/tasks/{keys['task']}",
+        f"/tasks/{keys['below']}",
+        f"/tasks/{keys['done']}",
+        f"/tasks/{keys['task']}/log",
+        f"/tasks/{keys['task']}/cancel",
         "/tasks",
         "/tasks?view=list",
         "/activity",
@@ -265,7 +265,7 @@ def test_markup_in_a_task_is_shown_as_text(web, visit):
         assert page.locator("script:not([src])").count() == 0, path
         assert page.locator("a[href^='javascript']").count() == 0
         fits(page)
-    page.goto(f"{web.url}/tasks/{made['task']}")
+    page.goto(f"{web.url}/tasks/{keys['task']}")
     for text in NASTY[:7]:
         expect(page.locator(".notes").get_by_text(text, exact=True)).to_be_visible()
     expect(page.locator(".notes .ctl").first).to_have_text("U+202E")
@@ -286,7 +286,7 @@ def test_markup_in_a_task_is_shown_as_text(web, visit):
             answer = page.request.get(web.url + path.replace("{}", text if text == "%00" else text.replace("/", "%2F")))
             assert answer.status < 500, (path, text)
             assert "<script>alert" not in answer.text() and "<img src=x" not in answer.text()
-    assert not heard
+    assert not dialogs
 
 
 @widths

@@ -21,15 +21,15 @@ from yourturn.testing import FakeClock
 
 def work(web: Web) -> dict[str, str]:
     t = web.q
-    found = {name: f"/{name.replace('board', 'tasks')}" for name in ("board", "activity", "stats", "settings")}
-    found |= {"board-project": "/tasks?project=OPS", "tasks": "/tasks?view=list", "tasks-empty": "/tasks?search=zzz"}
-    found |= {"tasks-new": "/tasks/new", "stats-day": "/stats?range=day", "stats-empty": "/stats?project=EMPTY"}
-    found |= {
+    paths = {name: f"/{name.replace('board', 'tasks')}" for name in ("board", "activity", "stats", "settings")}
+    paths |= {"board-project": "/tasks?project=OPS", "tasks": "/tasks?view=list", "tasks-empty": "/tasks?search=zzz"}
+    paths |= {"tasks-new": "/tasks/new", "stats-day": "/stats?range=day", "stats-empty": "/stats?project=EMPTY"}
+    paths |= {
         f"task-{name}": f"/tasks/{t[name]}"
         for name in ("prices", "fares", "old", "search", "backup", "news", "winter", "run", "speech")
     }
-    found |= {"task-log": f"/tasks/{t['prices']}/log", "task-cancel": f"/tasks/{t['prices']}/cancel"}
-    return found | {"board-empty": "/tasks?project=EMPTY", "activity-empty": "/activity?actor=nobody"}
+    paths |= {"task-log": f"/tasks/{t['prices']}/log", "task-cancel": f"/tasks/{t['prices']}/cancel"}
+    return paths | {"board-empty": "/tasks?project=EMPTY", "activity-empty": "/activity?actor=nobody"}
 
 
 def nothing(web: Web) -> dict[str, str]:
@@ -83,7 +83,7 @@ def desk(key: str, fill: Any, home: Path) -> Iterator[Web]:
 def shoot(web: Web, browser: Browser, paths: dict[str, str], out: Path, wanted: str) -> None:
     shown = {name: (path, None) for name, path in paths.items()}
     shown |= {name: (paths[page], deed) for name, (page, deed) in DEEDS.items() if page in paths}
-    shown = {name: given for name, given in shown.items() if wanted in name}
+    shown = {name: state for name, state in shown.items() if wanted in name}
     if not shown:
         return
     for width in (1280, 390):

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from ..client import Client
 from ..core.errors import Invalid
 from . import times
 from .event_text import Told, gathered, told
-from .request import Page, PageRequest, PageResult
+from .request import Page, PageRequest, PageResult, address, is_number
 
 #: Events on one page.
 PAGE = 60
@@ -22,14 +21,12 @@ class ActivityFilter(NamedTuple):
     before: str = ""
 
     def url(self, **changes: Any) -> str:
-        fields = self._replace(**{"before": "", **changes})._asdict()
-        query = {name: str(value) for name, value in fields.items() if value}
-        return f"/activity?{urlencode(query)}" if query else "/activity"
+        return address("/activity", self._replace(**{"before": "", **changes})._asdict())
 
 
 def parse_filter(query: dict[str, str]) -> ActivityFilter:
     before = query.get("before", "")
-    if before and not (before.isascii() and before.isdigit() and len(before) < 19):
+    if before and not is_number(before):
         raise Invalid("before must be the number of an event")
     project, task, actor = (query.get(name, "").strip() for name in ("project", "task", "actor"))
     return ActivityFilter(project.upper()[:40], task[:60], actor[:120], before)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from ..client import Client
 from ..core import permissions
@@ -13,7 +12,7 @@ from ..core.errors import Invalid, YourturnError
 from ..core.model import STATES
 from ..core.task_fields import COMPLEXITIES, NEW, REQUIRES, TASK_FIELDS, TYPES
 from . import inbox_summary, times, view_models
-from .request import Page, PageRequest, PageResult, Redirect, idempotency_key
+from .request import Page, PageRequest, PageResult, Redirect, address, idempotency_key
 
 #: The lanes of the board, in their order; the rest lies below in a fold.
 LANES = ("ready", "blocked", "working", "human", "review", "done")
@@ -63,8 +62,7 @@ class Wish(NamedTuple):
 
     def url(self, **other: Any) -> str:
         new = self._replace(**{"after": "", **other})
-        asked = {name: value for name, value in new._asdict().items() if value and (name, value) != ("view", "board")}
-        return f"/tasks?{urlencode(asked)}" if asked else "/tasks"
+        return address("/tasks", {**new._asdict(), "view": new.view if new.view != "board" else ""})
 
 
 def wish_of(query: Mapping[str, str]) -> Wish:

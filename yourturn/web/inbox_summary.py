@@ -9,14 +9,13 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from ..core.errors import Invalid
 from ..core.permissions import is_mine
 from ..core.time_format import iso
 from ..display import GROUPS, SOON, grouped
 from . import times, view_models
-from .request import PageRequest
+from .request import PageRequest, address, is_number
 
 #: Seconds for which a computed value holds if nothing happens, because time passes too.
 CACHE_SECONDS = 2.0
@@ -54,17 +53,12 @@ class InboxFilter(NamedTuple):
 
     def url(self, **changes: Any) -> str:
         new = self._replace(**{"start": 0, "at": "", **changes})
-        fields = {
-            "whose": new.whose if new.whose != "mine" else "", "kind": new.kind, "project": new.project, "urgency": new.urgency,
-            "search": new.search, "start": new.start or "", "at": new.at,
-        }  # fmt: skip
-        query = {name: str(value) for name, value in fields.items() if value}
-        return f"/inbox?{urlencode(query)}" if query else "/inbox"
+        return address("/inbox", {**new._asdict(), "whose": new.whose if new.whose != "mine" else ""})
 
 
 def parse_filter(query: dict[str, str]) -> InboxFilter:
     start = query.get("start", "")
-    if start and not (start.isascii() and start.isdigit() and len(start) < 8):
+    if start and not is_number(start):
         raise Invalid("start must be a number")
     result = InboxFilter(
         "all" if query.get("whose") == "all" else "mine", query.get("kind", ""), query.get("project", "").upper(),

@@ -15,7 +15,7 @@ from ..core.canonical_json import digest
 from ..core.errors import Changed
 from ..core.model import PENDING
 from . import event_text, times
-from .request import PageRequest
+from .request import PageRequest, is_number
 
 #: How often the version may change between the read and the move before the request fails.
 TRIES = 5
@@ -32,7 +32,7 @@ def mark(task: Mapping[str, Any]) -> str:
 def move(request: PageRequest, key: str, make: Callable[[Client], dict[str, Any]]) -> dict[str, Any]:
     """Makes the move if the task is as the page showed it. Raises Changed, with the reason, if it is not."""
     version, _, shown = request.field("as_of").partition(" ")
-    seen = int(version) if version.isascii() and version.isdigit() and len(version) < 18 else -1  # no version
+    seen = int(version) if is_number(version) else -1  # no version
     for _ in range(TRIES):
         now = request.client.show(key)
         same = mark(now).partition(" ")[2] == shown

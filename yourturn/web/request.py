@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -107,6 +107,17 @@ class PageRequest:
     def key(self) -> str | None:
         """The form's idempotency key."""
         return self.field("key")[:200] or None
+
+
+def address(path: str, query: Mapping[str, Any]) -> str:
+    """The path with the query; empty values are left out."""
+    present = {name: str(value) for name, value in query.items() if value}
+    return f"{path}?{urlencode(present)}" if present else path
+
+
+def is_number(text: str) -> bool:
+    """True for a number that every database can store."""
+    return text.isascii() and text.isdigit() and len(text) < 19
 
 
 def idempotency_key() -> str:

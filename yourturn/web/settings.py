@@ -13,7 +13,7 @@ from ..core.settings import SETTINGS, check
 from ..display import person
 from . import times, view_models
 from .login import session_cookie, user_agent
-from .request import Page, PageRequest, PageResult, Redirect, idempotency_key
+from .request import Page, PageRequest, PageResult, Redirect, idempotency_key, is_number
 
 THEMES = {"": "As the device says", "light": "Light", "dark": "Dark"}
 URGENCIES = {"high": "High", "normal": "Normal", "low": "Low"}
@@ -244,7 +244,7 @@ def set_password(request: PageRequest) -> PageResult:
 
 def end_session(request: PageRequest) -> PageResult:
     number = request.field("session")
-    if not (number.isascii() and number.isdigit() and len(number) < 19):
+    if not is_number(number):
         raise Invalid("session must be a number")
     return _save(request, "sessions", lambda: request.client.end_session(int(number)), "session")
 

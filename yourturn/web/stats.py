@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-from urllib.parse import urlencode
 
 from ..core.errors import Invalid
 from . import charts, labels, times
 from .inbox_summary import cached
-from .request import Page, PageRequest, PageResult
+from .request import Page, PageRequest, PageResult, address
 
 #: By its name in the address: days, label, and the label of the time before.
 RANGES = {"day": (1, "Day", "yesterday"), "week": (7, "Week", "last week"), "month": (30, "Month", "the month before")}
@@ -56,8 +55,7 @@ def show(request: PageRequest) -> PageResult:
 
 
 def _url(name: str, project: str) -> str:
-    query = {key: value for key, value in (("range", name if name != "week" else ""), ("project", project)) if value}
-    return f"/stats?{urlencode(query)}" if query else "/stats"
+    return address("/stats", {"range": name if name != "week" else "", "project": project})
 
 
 def tiles(stats: dict[str, Any]) -> list[Tile]:

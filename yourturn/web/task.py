@@ -13,7 +13,7 @@ from ..display import as_text, old_id, person
 from ..display.terminal import length, micros
 from . import charts, event_text, labels, layout, page_version, times, view_models
 from .board import PLAIN
-from .request import Fragment, Json, Page, PageRequest, PageResult, Redirect, idempotency_key
+from .request import Fragment, Json, Page, PageRequest, PageResult, Redirect, idempotency_key, is_number
 from .task_actions import did, moves
 
 #: Lines of the log on the page, and on a page of its own; events on the page.
@@ -131,7 +131,7 @@ def log(request: PageRequest) -> PageResult:
     if isinstance(task, Redirect):
         return task
     after = request.query.get("after", "")
-    if after and not (after.isascii() and after.isdigit() and len(after) < 19):
+    if after and not is_number(after):
         raise Invalid("after must be the number of a line")
     said = request.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
     more, said = len(said) > WHOLE, said[:WHOLE]
