@@ -1,4 +1,4 @@
-"""Who may import whom. Imports point down; the core is pure; surfaces never see the store."""
+"""Layers: imports point down, the core is pure, surfaces never import the database."""
 
 from __future__ import annotations
 

@@ -1,3 +1,5 @@
+"""Fixtures of the approval tests."""
+
 from __future__ import annotations
 
 import pytest

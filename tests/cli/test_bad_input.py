@@ -281,7 +281,7 @@ def test_broken_utf8_in_filters_and_names(bad: Turn) -> None:
 
 
 def test_a_bug_is_a_line_not_a_traceback(here: Turn) -> None:
-    """Somebody removed a table behind the desk's back."""
+    """A table was dropped outside the desk."""
     with sqlite3.connect(here.folder / ".yourturn" / "yourturn.db") as db:
         db.execute("DROP TABLE events")
     here("create", "Still works?", exit=1)

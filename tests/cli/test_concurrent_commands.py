@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from tests import forked_commands
 from tests.fixtures.command import Turn
 
-PATIENT = {"YOURTURN_BUSY": "60"}  # how long somebody waits for 31 others on a busy machine is not the point
+PATIENT = {"YOURTURN_BUSY": "60"}  # 31 other processes may take longer than the default on a busy machine
 
 
 def test_one_of_32_answers_wins(turn: Turn) -> None:

@@ -1,4 +1,4 @@
-"""Runs that go on here: after a failure, a changed script, an answer, or while somebody watches."""
+"""Tests of `turn resume` and `turn watch`: a run continues after a failure, a changed script or an answer."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def watching(floor: Floor, *words: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def heard(floor: Floor, process: subprocess.Popen[str], happens: Callable[[], Any]) -> None:
-    """Until it says something, it happens again: nobody can know when it has begun to look."""
+    """Repeats the change until the command prints something: its start cannot be observed."""
     floor.crew.until(lambda: happens() and select.select([process.stdout], [], [], 0.2)[0])
 
 

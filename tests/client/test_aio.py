@@ -144,9 +144,9 @@ def test_a_cancelled_wait_leaves_the_listener_to_the_others(desk, agent):
         assert (await stays)["status"] == "answered"
         assert (await desk.aio.show(first["id"]))["status"] == "pending"
         listening = agent._shared["threads"]._heard
-        await gone(listening.done)  # nobody waits: it is not asked to listen again
+        await gone(listening.done)  # no waiter is left: the listener is not called again
         for _ in range(10):
-            await asyncio.sleep(0)  # whoever was woken has had its turn
+            await asyncio.sleep(0)  # the woken task has run
         assert agent._shared["threads"]._heard is listening
 
     asyncio.run(story())

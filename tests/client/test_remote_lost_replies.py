@@ -239,7 +239,7 @@ def test_a_change_whose_result_cannot_be_shown_is_said_to_be_done(site, between,
 
 @pytest.mark.parametrize("method", ["hand_back", "update"])
 def test_a_command_that_says_one_of_two_verbs_finds_its_key_again(site, between, through, method):
-    """`update --awaiting=null` hands the task back, or, where it waits for nobody, only changes it."""
+    """`update --awaiting=null` hands the task back, or only changes it if it does not wait for a person."""
     scene = Scene(site.desk).asked() if method == "hand_back" else Scene(site.desk).task()
     words = ("update", scene.key, "--awaiting=null", "--title", "Said")
     between.then("lose", method, times=EVERY)

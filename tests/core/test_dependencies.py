@@ -370,7 +370,7 @@ def test_next_stays_within_an_epic_however_deep(bench):
 
 
 def test_tries_cannot_be_lowered_below_what_is_used(bench):
-    """Else the task would be ready, yet nobody could claim it and nobody would be told."""
+    """Else the task would be ready, but not claimable, without a question about it."""
     key = bench.working(max_retries=2)
     bench.agent.release(bench.claims[key])
     with pytest.raises(Precondition, match="1 of its tries is used already"):

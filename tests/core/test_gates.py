@@ -42,7 +42,7 @@ def test_what_is_no_gate_is_open_to_members(bench, ben):
 
 
 def test_what_the_system_asked_must_be_answered(bench):
-    """Withdrawn, an exhausted task would be ready and yet claimable by nobody."""
+    """Withdrawing it would make an exhausted task ready, but not claimable."""
     key = bench.working(max_retries=1)
     assert bench.agent.release(bench.claims[key])["state"] == "human"
     with pytest.raises(Precondition, match="answer it, or hand the task back"):
@@ -186,7 +186,7 @@ def test_a_question_of_another_task_is_not_there(bench):
 
 
 def test_a_read_promises_no_numbers(bench):
-    """What is owed but not asked yet answers to the task's key; its number could become somebody else's."""
+    """A due question that is not asked yet is answered by the task's key: its number may be given to another question."""
     key = bench.working(max_retries=1)
     bench.clock.advance(hours=2)
     (owed,) = bench.desk.inbox()

@@ -37,7 +37,7 @@ def asking(bench, path="2", **fields):
 
 @pytest.fixture
 def remote(desk):
-    """remote('agent:far', 'agent'): somebody who did not open the database."""
+    """remote('agent:far', 'agent'): an actor with a token, without direct access to the database."""
     return lambda name, role: desk.as_(Who(name, role))
 
 
@@ -266,7 +266,7 @@ def test_a_rejection_with_a_signal_settles_it_too(bench):
 
 
 def test_a_signal_is_for_a_question_of_a_step(bench):
-    """Nobody asked in a step; the step is settled already; it belongs to an older journal."""
+    """No step asked; the step is settled already; the step belongs to an older journal."""
     plain, asked = bench.waiting("ready")
     aside = bench.running(said("1"))
     of_nobody = bench.agent.ask(aside, "Which?", claim=bench.claims[aside])["id"]
@@ -760,7 +760,7 @@ def test_the_next_task_is_a_run_only_for_workers_that_run_scripts(bench):
 
 
 def test_a_run_requires_nothing_at_its_end(bench):
-    """It is over when its script is: a gate that nobody would look at is refused."""
+    """A run ends when its script ends, so a gate on it is refused."""
     with pytest.raises(Invalid, match="its script decides whom it asks"):
         bench.desk.create("Release", workflow=SCRIPT, requires="approval")
     key = bench.ready(workflow=SCRIPT)

@@ -215,7 +215,7 @@ def test_approvers_gates_are_not_in_the_way_of_what_an_agent_takes_back(bench):
 
 
 def test_a_request_is_the_same_under_another_claim(bench):
-    """Who asks again after its session was resumed shows a new claim, and means the same question."""
+    """A resumed session asks again with a new claim and gets the same question."""
     key = bench.working()
     first = bench.agent.ask(key, "Which?", claim=bench.claims[key], key="hook/s/c/0")
     bench.agent.park(bench.claims[key])

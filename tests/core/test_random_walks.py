@@ -77,7 +77,7 @@ class Walk:
         self.check()
 
     def propose(self, s: dict[str, Any], key: str) -> dict[str, str]:
-        """A move that the table knows from here, by somebody who may; and now and then anything by anybody."""
+        """A legal move by an allowed actor; now and then any move by any actor."""
         if s["wild"]:
             return {"verb": VERBS_OF_TASKS[s["pick"] % len(VERBS_OF_TASKS)]}
         state = self.desk.show(key)["state"]

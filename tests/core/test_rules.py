@@ -1,4 +1,4 @@
-"""Every cell of the transition table: which verb is legal in which state, for whom, and where it leads."""
+"""Every cell of the transition table: which verb is legal in which state, for which actors, and its target state."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ALL_VERBS = [verb for verb in VERBS if verb not in ADMIN_VERBS and verb not in B
 SYSTEMS = {verb for (_, verb), rule in TRANSITIONS.items() if rule.who == {"system"}}
 #: Cells that exist only for a question which is open without holding the task up.
 ASIDE = ("answer", "withdraw", "assign")
-#: Who a word of the table's `who` column means. Written down again here: this is the promise, not the code.
+#: The actors that a word of the table's `who` column allows, repeated here as the expectation.
 MAY = {
     "any": {"agent", "member", "approver", "admin"},
     "holder": {"agent", "member", "approver", "admin"},

@@ -83,7 +83,7 @@ def test_a_restore_brings_everything_back_and_fences_it(desk, clock, new_db, tmp
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_run_comes_back_with_its_journal_and_goes_on(desk, clock, new_db, dialect, tmp_path, name):
-    """Whoever ran it before has lost it; whoever claims it now finds what was done; and the step that asked is settled once."""
+    """The old claim is void, a new claim reads the finished steps, and the step that asked is settled once."""
     coder, file = desk.as_(Who("agent:coder", "agent", direct=True)), str(tmp_path / name)
     program = {"file": "f.py", "body": "run('coder')"}
     held, asks = (desk.create(title, workflow="f.py", program=program)["key"] for title in ("Held", "Asks"))

@@ -81,7 +81,7 @@ class Raw:
         return self(sql)[0][0]
 
     def unguard(self) -> None:
-        """Take away what keeps the events as they are, as somebody with the file in hand could."""
+        """Drops the triggers that protect the events, as a user with access to the file could."""
         if self.postgres:
             self("ALTER TABLE events DISABLE TRIGGER USER")
             self("SET session_replication_role = replica")

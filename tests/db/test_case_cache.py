@@ -148,7 +148,7 @@ def test_not_for_long_and_not_for_others(desk, task, monkeypatch):
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_a_commit_that_is_not_confirmed_is_not_said_again(desk, task, address, dialect):
-    """It may have been made: whoever remembered the task is told so, like everybody else."""
+    """The move may have been committed: a process that has the task in its cache gets `maybe_done` like any other."""
     with raw(address) as run:
         run("CREATE SEQUENCE tried")
         run(

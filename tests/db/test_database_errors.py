@@ -145,7 +145,7 @@ def test_a_locked_table(dialect, address, open_desk):
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk, open_desk):
-    """Somebody locks one table after the other; a look holds one and waits for the other. (Readers of SQLite wait for nobody.)"""
+    """Another session locks one table after the other; a read holds one and waits for the other. (SQLite's reads never wait.)"""
     desk.create("A")
     other_desk = open_desk("human:bob")  # one that does not remember the task
     with raw(address) as run:
@@ -185,7 +185,7 @@ def test_a_read_only_connection(path):
 
 
 def test_a_read_only_file():
-    """With the rights of nobody in particular: root may write everywhere."""
+    """Without root's rights, which allow to write everywhere."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "yourturn.db"
         init(str(path), "PROJ", None, {"USER": "ana"})[0].close()
@@ -352,7 +352,7 @@ def test_an_old_id_that_is_here_already(desk):
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_what_is_acknowledged_is_on_disk(desk, address):
-    """Also where somebody made the server's default weaker."""
+    """Also if the server's default is weaker."""
     weak = f"{address}%20-csynchronous_commit%3Doff"
     with connect(weak, as_="human:ana", project="PROJ", env={}) as client, client.desk.store.begin() as run:
         assert run("SHOW synchronous_commit").fetchone()[0] == "on"

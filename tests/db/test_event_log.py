@@ -152,7 +152,7 @@ def test_tampering_is_found(desk, agent, address):
 
 
 def test_an_event_that_was_rewritten_whole_does_not_fit_the_next(desk, agent, address):
-    """Whoever knows how to make a fitting hash still has to rewrite everything after it."""
+    """A forged event with a valid hash still breaks every event after it."""
     live(desk, agent)
     with raw(address) as run:
         run.unguard()
@@ -171,7 +171,7 @@ def test_one_broken_link_does_not_hide_another(desk, agent, address):
 
 
 def _cut(run, keep):
-    """Cut PROJ-1's chain and make its row agree: without an anchor nobody can tell."""
+    """Cuts PROJ-1's chain and adapts its row: only an anchor shows it."""
     run.unguard()
     run(f"DELETE FROM events WHERE task_id = 1 AND n > {keep}")
     run(

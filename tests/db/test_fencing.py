@@ -126,7 +126,7 @@ def test_a_worker_does_not_wait_for_anothers_task(desk, open_desk):
 
 @pytest.mark.parametrize("dialect", ["postgres"])
 def test_neighbours_are_locked_in_the_order_of_their_numbers(desk, open_desk, address):
-    """Who waits for the first has not taken the second yet; otherwise two of them could wait for each other."""
+    """A transaction that waits for the first lock does not hold the second, so two of them cannot deadlock."""
     desk.create("A")
     desk.create("B")
     other = open_desk()

@@ -24,7 +24,7 @@ def _well(desk):
 
 @pytest.fixture(autouse=True)
 def no_deadlock(dialect, address):
-    """PostgreSQL would resolve one, a second later: nobody sees it, everybody waits."""
+    """PostgreSQL would resolve a deadlock after a second, without an error, while all of them wait."""
     if dialect == "sqlite":
         yield
         return
@@ -185,7 +185,7 @@ def test_crossing_families_do_not_deadlock(desk, agent, address, clock):
 
 
 def _while_open(desk, verb, task, meanwhile, **args):
-    """Make a move, and let somebody else begin theirs before it is committed."""
+    """Makes a move, and starts another one before its commit."""
     store = desk.desk.store
     found = []
     thread = threading.Thread(target=lambda: found.append(meanwhile()))
@@ -258,7 +258,7 @@ def test_a_parent_that_ends_while_a_failed_run_goes_back(desk, other):
 
 
 def test_a_person_settles_a_step_while_its_holder_writes_it(desk, other, agent):
-    """Whoever comes second is refused, on what is there then; the result stays the first one's."""
+    """The second writer is refused by the rows as they are then; the first result stays."""
     from yourturn.core.errors import Precondition
 
     desk.create("A", workflow="a.py")

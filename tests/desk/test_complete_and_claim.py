@@ -55,7 +55,7 @@ def test_what_it_unblocks_can_be_the_next(desk, agent):
 
 
 def test_what_was_given_back_can_be_the_next(desk, agent):
-    """It is the older one: whoever looked for the next before it was ready again has to look once more."""
+    """It is the older one, so a candidate that was read before it became ready again is out of date."""
     for title in "AB":
         desk.create(title)
     held = agent.desk.claim_next("w1", project="PROJ")

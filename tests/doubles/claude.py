@@ -73,7 +73,7 @@ class Session:
         self.file.parent.mkdir(parents=True, exist_ok=True)
         self.state = json.loads(self.file.read_text()) if opt.resume else {"at": 0, "parked": None, "cost": 0.0}
         if not opt.print:
-            self.state["parked"] = None  # whoever opens it and talks drops the call that it waited with
+            self.state["parked"] = None  # a new prompt drops the call that the session waited with
             self.save()
             visited("claude", self.id)
         if opt.resume and not opt.prompt and not self.state["parked"]:

@@ -6,9 +6,9 @@ all its lives have seen together must be the whole log, each event once, and in 
 - a chain in the order of its numbers;
 - across tasks, nothing before what it needs: a task is claimed or unblocked after what it waited for has ended, and born
   after what it waits for was born;
-- whatever was acknowledged before something else was begun comes before it, whoever did the two.
+- a change that was acknowledged before another one started comes before it, in whichever processes the two ran.
 
-Between the writers somebody opens transactions and lets them lie, so that commits and numbers come in different orders.
+One process holds transactions open between the writers, so that commits and numbers come in different orders.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Writer:
         self.say(lambda mark: self.client.note(key, mark))
 
     def chain(self) -> None:
-        """B waits for A: when A is done, the same commit frees B, and then somebody works on B."""
+        """B waits for A: when A is done, the same commit frees B, and a worker claims B."""
         first = self.say(lambda mark: self.client.create(mark))
         second = self.say(lambda mark: self.client.create(mark, depends_on=[first]))
         self.say(lambda mark: self.client.close(first["key"], mark))

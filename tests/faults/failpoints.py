@@ -58,7 +58,7 @@ class Stage:
 
     def set(self, operation: Operation, crowded: bool) -> Facts:
         self.plays += 1
-        if operation.minutes:  # nobody else's time is to run out
+        if operation.minutes:  # no other time limit may expire
             for task in self.desk.list(state=("working", "human")):
                 self.desk.cancel(task)
         facts = operation.bring(self.bench)

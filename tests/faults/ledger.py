@@ -1,8 +1,8 @@
 """A clock and a ledger outside the database, shared by all processes of a section.
 
-The clock is eight bytes of a file, mapped by everybody: whoever runs the section winds it, and nobody sleeps to see a lease
+The clock is eight bytes of a file that all processes map: the section's main process winds it, so no test sleeps to see a lease
 end. The ledger is a file that is only appended to, one write per line, so what a killed process has written stays and is
-never torn: it is what somebody outside would know. A line is written before an effect, and after each reply of the desk.
+never torn: it is the view of an outside observer. A line is written before an effect, and after each reply of the desk.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SharedClock:
 
 
 class Ledger:
-    """Lines of JSON that nobody can take back."""
+    """An append-only file of JSON lines."""
 
     def __init__(self, path: str) -> None:
         self.path = path

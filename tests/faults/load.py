@@ -1,7 +1,7 @@
 """Section `load`: eight agents, people and a boss at one desk, killed and stopped at random, until everything has ended.
 
 A killed process is replaced by one with another name. A stopped one sleeps while the clock is wound past every lease, and goes
-on as if nothing had happened: what it then says is late. At the end nobody dies any more, and the rest of the work is
+on as if nothing had happened: what it then says is late. At the end the kills stop, and the rest of the work is
 done; then aftermath.py compares what the ledger knows with what the desk says.
 """
 
@@ -25,7 +25,7 @@ from .roles import LEASE, Stage
 #: role of the processes, and how its names begin
 CAST = [*[("roles:agent", "w")] * 8, *[("roles:person", "p")] * 2, ("roles:boss", "b"), ("roles:typist", "t")]
 WORK_PER_KILL = 5000  #: bytes of the ledger, about thirty lines
-PATIENCE = 120.0  #: seconds for the rest of the work, when nobody dies any more
+PATIENCE = 120.0  #: seconds for the rest of the work, after the last kill
 
 
 class Load:

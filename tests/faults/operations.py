@@ -261,7 +261,7 @@ RESTORING = ("restore", "fence")
 
 
 def company(b: Bench, facts: Facts) -> None:
-    """The same scene with neighbours: somebody waits for the task, and something is asked about it in passing."""
+    """The same scene with neighbours: another task waits for this one, and a non-blocking question is open."""
     key = facts.get("task")
     if key is None:
         return

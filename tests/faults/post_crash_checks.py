@@ -86,7 +86,7 @@ def _created(ledger: Lines, tasks: dict[str, Any]) -> Iterator[str]:
 
 
 def _ended_once(key: str, state: str, chain: list[Event]) -> Iterator[str]:
-    """One accepted completion: after a `complete` the next needs somebody who sent the work back."""
+    """One accepted completion: a second `complete` needs a rejection or a reopening in between."""
     finished = 0
     for event in chain:
         data = json.loads(event.data)

@@ -2,7 +2,7 @@
 
 A processes has a mother: a process that has imported everything, and has nothing open. She forks a child per order, and she alone
 signals and collects them: a number is not given to another process before its owner was collected, so a kill never hits a
-stranger. When whoever ordered goes away, she kills what is left and ends.
+stranger. When its parent exits, it kills the remaining processes and exits.
 
 A child is a function of a module of this folder, called with plain values. What it lets escape is written to `broken`:
 an exception in a child is something that the section has to report.

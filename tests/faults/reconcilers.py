@@ -1,11 +1,11 @@
 """Section `reconcilers`: several processes apply the same due transitions at once, and some of them are killed.
 
-First a desk on which much is owed: leases of workers that were killed, questions that nobody answered, dates that have come,
-work to accept. Two or four reconcilers are let loose on it at the same moment, some are killed. Every task's history must then
-be the one that a single reconciler writes on a desk like it: each owed move once, none twice, none forgotten.
+First a desk with many due transitions: leases of killed workers, questions that timed out, dates that have come, finished work to
+accept. Two or four reconcilers start at the same moment, and some are killed. Every task's history must then be the one that a
+single reconciler writes on an equal desk: each due move exactly once.
 
-Then a load whose workers die all the time, with four reconcilers that never rest: no epoch expires twice, no
-question times out twice, nobody is asked twice about the same exhausted task.
+Then a load whose workers are killed all the time, with four reconcilers in a loop: no epoch expires twice, no question times out
+twice, and an exhausted task leads to one question.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What each process of a load does: agents, people, a user of the `turn` command, and the creator of tasks.
 
-Whatever the desk has replied is written to the ledger at once, with a mark that only this reply has. An agent writes to the
-ledger before and after it acts outside, with the end of the lease as far as it knows. The clock is the shared one, except for
-whoever types: a command has no clock but the database's, which here is behind everybody's.
+Each reply of the desk is written to the ledger at once, with a mark that only this reply has. An agent writes to the ledger before
+and after an outside effect, with the end of its lease as it knows it. All roles use the shared clock, except the user of the
+command, which has only the database's clock; here it is behind the shared one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from .ledger import SECOND, Ledger, SharedClock, lines
 LEASE = 60  #: seconds, by the shared clock
 OPEN_AT_ONCE = 60
 TURN = str(Path(sys.executable).parent / "turn")
-#: What a person may be told when somebody else, or time, was faster.
+#: Errors that a person may get when another actor, or a time limit, was faster.
 LATE = {"already_answered", "illegal_move", "precondition", "not_found", "invalid"}
 
 
@@ -132,7 +132,7 @@ class Agent:
         try:
             found = patient(move)
         except (ClaimLost, Precondition) as error:
-            if isinstance(error, Precondition) and "open children" not in str(error):  # one was over, and somebody reopened it
+            if isinstance(error, Precondition) and "open children" not in str(error):  # a child had ended and was reopened
                 raise
             self.write("refused", verb=verb, said=at, mark=mark, code=error.code)
             return None
@@ -140,7 +140,7 @@ class Agent:
             if not self.stage.troubled():
                 raise
             self.write("unknown", verb=verb, said=at, mark=mark, code=error.code)
-            return None  # it may have been done or not: the task is left to whoever comes when the lease is over
+            return None  # it may have been done or not: the task is left to the next worker after the lease
         extra = {"question": found["id"]} if verb == "ask" else {}
         self.write("done", verb=verb, said=at, mark=mark, **extra)
         return found
@@ -212,7 +212,7 @@ def _judge(stage: Stage, client: Client, luck: random.Random, item: dict[str, An
 
 
 def _tried(stage: Stage, move: Callable[[], Any]) -> Any:
-    """What the desk replied; None when somebody else, or time, was faster."""
+    """What the desk replied; None if another actor, or a time limit, was faster."""
     try:
         return tolerant(stage, move)
     except YourturnError as error:
@@ -248,7 +248,7 @@ def typist(address: str, folder: str, name: str, seed: int) -> None:
 
 
 def boss(address: str, folder: str, name: str, seed: int) -> None:
-    """Brings work while there is little. Each task has a number and a key: whoever takes over says the last one again."""
+    """Brings work while there is little. Each task has a number and an idempotency key: a successor repeats the last one."""
     stage = Stage(address, folder)
     client = stage.client("human:ana")
     known = [line for line in lines(f"{folder}/ledger") if line["what"] == "created"]

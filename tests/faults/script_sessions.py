@@ -65,7 +65,7 @@ class Reaper:
                 self._open -= 1
 
     def _harmless(self, point: str) -> bool:
-        """Who is stopped inside a transaction holds everybody up."""
+        """A process stopped inside a transaction blocks all others."""
         return self._open == (point in ("before-begin", "after-commit")) and point not in ("first-write", "before-commit")
 
 
@@ -106,7 +106,7 @@ class Session:
         return ended
 
     def outside(self, what: str, **said: Any) -> None:
-        """Something that nobody can take back."""
+        """An effect that cannot be undone."""
         self.reaper.reached(what, "before")
         self.reaper.say(what, session=self.number, journal=self.engine.journal.number, **said)
         self.reaper.reached(what, "after")

@@ -41,7 +41,7 @@ from .script_sessions import FILE, LEASE, Reaper, Session
 PROGRAMS = 1000
 _DESK = 25  #: so many on one desk, so that looking at all of it stays cheap
 _START = 1_790_000_000_000_000
-_COMMIT = len(POINTS) - 1  #: what a commit has of them; nobody is told anything here
+_COMMIT = len(POINTS) - 1  #: the points of one commit; no reply is sent here
 #: Survived at each point, in the long form.
 CHANGES = ("claim_next", "step", "flag", "park", "complete", "fail", "rewind")
 _VOLATILE = ("now", "random", "uuid")
@@ -204,7 +204,7 @@ def in_peace(stage: Stage, text: Script, wrong: Wrong) -> tuple[Any, ...] | None
             run.judge()
             return run.end()
         run.sessions += 1
-        stage.clock.advance(1)  # another moment is another time, also where nobody waits
+        stage.clock.advance(1)  # the time changes even if no step waits
         Session(stage.worker, str(stage.folder), run.sessions, Reaper(ledger)).go()
     wrong("nobody disturbs it, and it comes to no end")
     return None
@@ -269,7 +269,7 @@ class Storm:
             self._wake(self.asleep.pop())
 
     def _wake(self, child: int) -> None:
-        """Its lease is over, and perhaps the run too: whatever it says, nobody listens."""
+        """Its lease has expired, and the run may have ended: all its writes are refused."""
         self.stage.clock.advance(LEASE + 1)
         self.processes.signal(child, signal.SIGCONT)
         self.processes.wait(child)
@@ -326,7 +326,7 @@ def _one(
 
 
 def _abandon(stage: Stage) -> None:
-    """So that nobody takes it for the next one."""
+    """Marks it, so that it is not confused with the next one."""
     for task in stage.ana.list(state="open", limit=10):
         stage.ana.cancel(task["key"])
 

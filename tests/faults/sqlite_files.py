@@ -291,7 +291,7 @@ def _clear(truth: list[dict[str, Any]], said: list[dict[str, Any]]) -> list[str]
 
 
 def _all_die(place: Place, folder: Path, tally: Tally, luck: random.Random) -> list[str]:
-    """Everybody who has the file open dies at once: its log stays behind, and whoever comes next finds all of it."""
+    """All processes with the file open are killed: the write-ahead log stays, and the next process reads all of it."""
     found = []
     address = place.new_db()
     _new(address)

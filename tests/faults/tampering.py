@@ -1,7 +1,7 @@
 """Changes the event log directly in the database; `turn audit verify` must name each change.
 
 Triggers and unique indexes are out of the way, so nothing but the chain can notice. Every field of every event is edited (also
-by somebody who makes the hash fit again); every event is deleted; forged ones are put in after each; any two are swapped. Each
+with a recomputed hash); every event is deleted; forged ones are put in after each; any two are swapped. Each
 time one thing is done, the audit looks, and it is undone. Chains that were cut short together with their row look well
 and are found with an anchor.
 
@@ -219,7 +219,7 @@ def _try(desk: Client, db: Raw, luck: random.Random, most: int) -> tuple[int, li
 
 
 def _cut(desk: Client, log: Log, task: int | None, keep: int) -> Iterator[str]:
-    """Cut a chain, make its row agree: nobody can tell, but for an anchor."""
+    """Cuts a chain and adapts its row: only an anchor shows it."""
     anchor = json.loads(json.dumps(audit.anchor(desk)))
     chain = log.chains[task]
     where = "tasks SET {} WHERE id = " + str(task) if task else "workspaces SET {} WHERE name = 'default'"

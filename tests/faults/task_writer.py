@@ -24,7 +24,7 @@ def main(address: str, name: str) -> None:
                     desk.complete(claim, "done")
                 desk.note("PROJ-1", f"{name} was here")
             except (Busy, ClaimLost, IllegalMove, NotFound):
-                continue  # somebody was faster, or the desk was restored and the key is another task's
+                continue  # another writer was faster, or the desk was restored and the key belongs to another task
 
 
 if __name__ == "__main__":

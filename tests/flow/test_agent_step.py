@@ -82,7 +82,7 @@ def test_an_unclear_result_goes_to_a_person(stage):
     assert seen[0].status == "ERROR"
 
 
-# --- settled by somebody ------------------------------------------------------------------------------------------------
+# --- settled by a person ------------------------------------------------------------------------------------------------
 
 
 def test_a_person_settles_the_call_with_a_signal(stage):
@@ -93,7 +93,7 @@ def test_a_person_settles_the_call_with_a_signal(stage):
 
 
 def test_a_handed_back_call_goes_on_without_an_answer(stage):
-    """The agent's session is told that there is none; a pause() that nobody answered is not a yes."""
+    """The agent's session is told that there is none; a pause() without an answer is not a yes."""
     seen = []
     s = stage(lambda prompt: run("coder"), {"coder": [needs_human("How?"), done("my way")]}).run().hand_back()
     assert s.summary == "my way" and s.calls[-1].answer == "" and s.calls[-1].verdict is None

@@ -264,7 +264,7 @@ def test_steps_do_not_nest(stage):
 
 
 def test_what_waits_for_a_person_is_refused_in_a_step(stage, desk):
-    """Nothing is asked and nothing recorded: whoever mends the script goes on from there."""
+    """No question and no step is recorded: the corrected script continues from there."""
     ran = []
 
     @requires_approval(desk=desk, wait=0.1)
@@ -278,7 +278,7 @@ def test_what_waits_for_a_person_is_refused_in_a_step(stage, desk):
     def old(prompt):
         step(len, "abc")
         with pytest.raises(StepFailed, match="StillWaiting"):
-            step(looked, "0.9")  # nobody waits
+            step(looked, "0.9")  # not waited for
         step(deploy, "1.0")
 
     def new(prompt):

@@ -1,4 +1,4 @@
-"""One claim of a run: what is written, when, by whom, and what happens to those who come late."""
+"""Tests of the engine: one claim of a run, its writes, and late writers."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def release(prompt):
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 9))
 def test_killed_at_every_step(stage, at, after):
-    """As if nobody had been killed: the same end, the same questions, the same journal."""
+    """As without a kill: the same end, the same questions, the same journal."""
     lines = {"architect": [done("drawn")], "coder": [needs_human("JWT?"), done("built")]}
     s = stage(release, lines, ["yes", "Zoe", "JWT"]).crash_at(at, after=after).play("Add login")
     assert s.state == "done" and s.summary == "True built"

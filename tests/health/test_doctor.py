@@ -27,7 +27,7 @@ _ASK = (
     "INSERT INTO questions (workspace_id, id, task_id, kind, blocking, text, urgency, response_type, on_timeout, status, "
     "asked_by, asked_at) VALUES (1, 77, {}, 'input', 1, '?', 'normal', 'text', 'keep', 'pending', 'human:ana', 1)"
 )
-#: what somebody did -> (the check that finds it, how)
+#: kind of damage -> (the check that finds it, how)
 DAMAGE = {
     "a claim vanishes": ("working", "UPDATE tasks SET holder = NULL WHERE id = 7"),
     "a claim appears": ("claims", "UPDATE tasks SET holder = 'w', claim_hash = event_head, lease_expires_at = 1 WHERE id = 4"),

@@ -39,7 +39,7 @@ def env(folder: Path) -> dict[str, str]:
 
 
 def pytest(folder: Path, *words: str, patience: int = PATIENCE) -> tuple[int, str]:
-    """The exit code and what was printed. Whoever hangs is ended, with everything that it started."""
+    """The exit code and the output. A test that hangs is killed, with all its child processes."""
     line = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "--tb=line", "-rfE", *words]
     with subprocess.Popen(
         line, cwd=folder, env=env(folder), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True

@@ -143,7 +143,7 @@ class Biased(Machine):
             self.say(verb, ADMINS[0], self.job(c), args=self.args(verb, self.job(c), {**c, "proof": "none"}))
 
     def moves_on(self, c: dict[str, Any]) -> None:
-        """A move that the table knows from here, by somebody whom it names, with proof if there is one."""
+        """A legal move by an actor that the rules allow, with the proof of a claim if there is one."""
         job = self.job(c)
         rows = [(verb, row) for (state, verb), row in TRANSITIONS.items() if state == job.state]
         verb, row = rows[c["other"] % len(rows)]
@@ -166,7 +166,7 @@ class Biased(Machine):
         self.deliver(action._replace(args={**action.args, **fresh}))
 
     def goes_on_with_a_run(self, c: dict[str, Any]) -> None:
-        """Somebody takes it, writes down its calls, asks, is answered; it goes back, or ends."""
+        """A worker claims it, records its calls, asks, is answered; the run is rewound, or ends."""
         runs = [job for job in self.jobs() if job.workflow]
         if not runs:
             self.say("create", ADMINS[0], args={"title": "run", "project": "PROJ", "workflow": "feature.py"})

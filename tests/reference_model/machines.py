@@ -31,7 +31,7 @@ from .coverage import BIRTHS, Cells
 from .rows import Job
 from .verbs import SHOWN
 
-#: One of each role; of agents two, of whom one has opened the database itself.
+#: One actor of each role, and two agents: one of them opened the database directly.
 CROWD = tuple(
     who
     for role in ROLES
@@ -42,7 +42,7 @@ CROWD = tuple(
 )  # fmt: skip
 WORDS = tuple(verb for verb in VERBS if verb not in {*ADMIN_VERBS, *BIRTHS})
 HOLDERS = tuple(sorted({verb for (_, verb), row in TRANSITIONS.items() if "holder" in row.who}))
-#: What the system says only when its time has come, or a desk was restored. Nobody speaks as the system, so it is not said early.
+#: Moves that the system makes when they are due, or after a restore. No actor can be the system, so none comes early.
 BY_THE_CLOCK = ("wake", "accept", "withdraw", "reopen", "fence")
 MOST_TASKS = 7
 
@@ -206,7 +206,7 @@ class Machine(RuleBasedStateMachine):
         return found
 
     def journal_of(self, verb: str, job: Job, c: dict[str, Any]) -> dict[str, Any]:
-        """What a script's holder says of its calls; now and then somebody else does, of what has no script."""
+        """Steps that a run's holder records; now and then another actor records one, on a task without a script."""
         found: dict[str, Any] = {}
         if verb == "step" or c["other"] % (2 if job.workflow else 9) == 0:
             call = {"path": c["path"], "name": "run" if c["task"] % 9 == 0 else "step", "call": c["path"], "status": c["far"]}

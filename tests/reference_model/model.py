@@ -23,7 +23,7 @@ SYSTEM = Who("system", "system")
 ABOUT_QUESTIONS = ("answer", "approve", "reject", "accept", "withdraw", "assign", "timeout")
 #: Words of people that answer a question.
 VERDICTS = {"approve": "approved", "accept": "approved", "reject": "rejected"}
-#: Who speaks of a task's key with one of these may mean a question that is closed by now.
+#: Verbs that, with a task's key, may refer to a question that has been closed.
 MAY_BE_LATE = ("answer", "approve", "reject", "withdraw")
 
 
@@ -229,7 +229,7 @@ class Model(Verbs):
                 self._made(job, Move("fence", SYSTEM, {"approvals": given}, at))
 
     def next(self, role: str | None = None, runs: bool = False) -> Job | None:
-        """Whom the next worker gets."""
+        """The task that the next worker gets."""
         able = [job for job in self.jobs.values() if job.state == "ready" and job.tries < job.limit]
         able = [job for job in able if job.type != "epic" and not self.too_large(job) and (runs or not job.workflow)]
         fit = [job for job in able if role is None or job.role in (None, role)]

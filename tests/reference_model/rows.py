@@ -121,7 +121,7 @@ class Rows:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.settings = settings
         self.jobs: dict[int, Job] = {}
-        self.touched: set[int] = set()  #: whom the system may owe a move, because a neighbour moved
+        self.touched: set[int] = set()  #: tasks that may have a due move, because a neighbour moved
         self.fenced = 0  #: when the desk was last restored
         self.moves: list[tuple[str | None, str]] = []  #: what was moved, by the system too: (state, verb)
 

@@ -46,7 +46,7 @@ class Flows(Crew):
         (self.place / "says" / f"{name}.sh").write_text(text + "\n")
 
     def later(self) -> None:
-        """The lease of whoever died is over."""
+        """The lease of the dead worker has expired."""
         self.ahead = getattr(self, "ahead", 0) + 300  # time never goes back
         with connect(self.address, as_="human:ana", project="PROJ", env={}, clock=ahead(self.ahead)) as desk:
             desk.reconcile()

@@ -1,3 +1,5 @@
+"""The shortest story: a task is claimed, a question is asked and answered, the work is accepted."""
+
 def test_ask_answer_go_on(desk, agent, clock):
     desk.create("Add login")
     got = agent.claim_next("w1")

@@ -1,4 +1,4 @@
-"""Tickets: vetting, claims, retries, dependencies, flags, decomposition, review, and the queries of somebody who runs many."""
+"""Tickets: vetting, claims, retries, dependencies, flags, decomposition, review, and queries over many tasks."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def test_expiring_claims_and_late_writes(here: Turn) -> None:
         lost = desk.claim_next("w2", lease="20m")["claim"]
     assert [t["key"] for t in here("list", "--expiring", "15m")] == ["PROJ-1"]
     assert here("list", "--expiring", "1m") == []
-    # Nobody has reconciled, yet the lease is over for everybody.
+    # No reconcile has run, but every read shows that the lease has expired.
     task = here("show", "PROJ-2")
     assert (task["state"], task["claim"], task["retry_count"]) == ("ready", None, 1)
     late = here.as_agent("complete", "PROJ-2", "--claim", lost["token"], exit=4)

@@ -139,7 +139,7 @@ _ASK = (
     "INSERT INTO questions (workspace_id, id, task_id, kind, blocking, text, urgency, response_type, on_timeout, status, "
     "asked_by, asked_at) VALUES (1, 77, 8, 'input', 1, '?', 'normal', 'text', 'keep', 'pending', 'human:ana', 1)"
 )
-#: what somebody did -> the check that names it, and how
+#: kind of damage -> the check that names it, and how
 DAMAGE: dict[str, tuple[str, str]] = {
     "a chain is broken": ("chain", "UPDATE events SET prev = hash WHERE task_id = 1 AND n = 3"),
     "an event is gone": ("chain", "DELETE FROM events WHERE task_id = 13 AND action = 'complete'"),
@@ -333,7 +333,7 @@ def test_the_command_is_strict_when_asked(address, dialect):
 
 
 def test_events_name_tasks_by_their_keys(desk, agent):
-    """Numbers of rows mean nothing outside: whoever rebuilds the desk from its events could not use them."""
+    """Row numbers mean nothing outside the database: a desk rebuilt from its events could not use them."""
     live(desk, agent)
     desk.undepend("PROJ-2", "PROJ-1")
     born = {event["task"]: event["data"] for event in desk.history() if event["action"] == "create"}

@@ -16,7 +16,7 @@ from yourturn.core.model import Who
 from yourturn.core.permissions import is_mine
 
 PEOPLE = {"ana": "admin", "ben": "member", "ida": "approver", "vera": "viewer"}
-#: To whom the questions are sent, and whose they are.
+#: Reviewer of each question, and the people who see it as theirs.
 SENT = {
     None: {"ana", "ben", "ida"}, "admin": {"ana"}, "ana": {"ana"}, "ben": {"ben"}, "human:ben": {"ben"},
     "approver": {"ana", "ida"}, "member": {"ana", "ben", "ida"}, "anybody": {"ana", "ben", "ida"}, "zoe": set(),

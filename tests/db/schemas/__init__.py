@@ -14,7 +14,7 @@ RELEASED = sorted(int(path.name[:4]) for path in HERE.glob("*.jsonl"))
 
 
 def told(version: int) -> dict[str, Any]:
-    """What somebody of that time still holds: tokens of claims, and of people and agents."""
+    """Credentials issued before the upgrade: tokens of claims, people and agents."""
     with (HERE / f"{version:04}.jsonl").open() as file:
         return json.loads(file.readline())
 
