@@ -1,8 +1,8 @@
 """What each process of a load does: agents, people, a user of the `turn` command, and the creator of tasks.
 
-Each reply of the desk is written to the ledger at once, with a mark that only this reply has. An agent writes to the ledger before
-and after an outside effect, with the end of its lease as it knows it. All roles use the shared clock, except the user of the
-command, which has only the database's clock; here it is behind the shared one.
+Each reply of the desk is written to the ledger at once, with a mark that only this reply has. An agent writes to the ledger
+before and after an outside effect, with the end of its lease as it knows it. All roles use the shared clock, except the user of
+the command, which has only the database's clock; here it is behind the shared one.
 """
 
 from __future__ import annotations

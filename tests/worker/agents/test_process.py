@@ -215,7 +215,7 @@ def test_agent_has_a_grace_period_to_end(go, tmp_path):
     assert (ending.what, ending.text, ending.rc) == ("stopped", "saved\n", 0)
 
 
-# --- nobody is left behind ------------------------------------------------------------------------------------------
+# --- no process is left ------------------------------------------------------------------------------------------
 
 
 def test_children_end_with_the_agent(go, tmp_path):
