@@ -241,7 +241,7 @@ class TestDatabases:
         turn = Turn(tmp_path)
         error = turn("init", "--db", "/proc/1/no/desk.db", exit=1)
         assert error["code"] == "store"
-        assert "cannot be made" in error["message"]
+        assert "cannot be created" in error["message"]
 
     def test_locked(self, here: Turn) -> None:
         """Writers wait, then say so; readers do not even notice."""

@@ -761,9 +761,9 @@ def test_the_next_task_is_a_run_only_for_workers_that_run_scripts(bench):
 
 def test_a_run_requires_nothing_at_its_end(bench):
     """A run ends when its script ends, so a gate on it is refused."""
-    with pytest.raises(Invalid, match="its script decides whom it asks"):
+    with pytest.raises(Invalid, match="its script decides what it asks"):
         bench.desk.create("Release", workflow=SCRIPT, requires="approval")
     key = bench.ready(workflow=SCRIPT)
-    with pytest.raises(Invalid, match="its script decides whom it asks"):
+    with pytest.raises(Invalid, match="its script decides what it asks"):
         bench.desk.update(key, requires="review")
     assert bench.desk.update(key, requires=None)["requires"] is None and bench.desk.list()[-1]["key"] == key

@@ -330,7 +330,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a key is not exact", _NAMING, "readings = own or readings", "pass", on(_NAMES, "test_what_the_desk_prints_is_exact")),
     Mutant("any tracker will do", _NAMING, " or r.tracker == name.tracker]", " or True]", on(_NAMES, "test_a_name_means_one_thing_or_is_refused_with_all_its_readings", "sqlite-1")),
     Mutant("an import makes two of a key", _INTAKE, "if keys and len(self.new) == len(self.items):", "if False:", on(_IMPORTS, "test_ids_that_are_keys_to_the_letter_go_into_another_project")),
-    Mutant("an open circle is cut", _INTAKE, "if any(over) and needed in one.needs:", "if needed in one.needs:", on(_IMPORTS, "test_one_open_circle_beside_a_closed_one_is_refused")),
+    Mutant("an open circle is cut", _INTAKE, "if any(over) and needed in task.needs:", "if needed in one.needs:", on(_IMPORTS, "test_one_open_circle_beside_a_closed_one_is_refused")),
     Mutant("agents of beads are work", _BEADS, "if aside and state not in ENDED:", "if False:", on(_IMPORTS, "test_what_is_no_work_is_offered_to_no_agent")),
     # --- functions that ask first
     Mutant("one yes for many runs", _APPROVAL, "        self._use(q, digest(action))\n", "", on(_ASKING, "test_key_finds_the_earlier_question")),

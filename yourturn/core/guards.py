@@ -204,7 +204,7 @@ def _requires_nothing(fields: dict[str, Any]) -> None:
     """A run ends with its script, so it cannot require a sign-off."""
     if fields.get("requires"):
         hint = 'Let it ask before it ends: pause("Is it good?", kind="approval").'
-        raise Invalid("A run requires nothing when it is finished", reason="its script decides whom it asks", hint=hint)
+        raise Invalid("A run requires nothing when it is finished", reason="its script decides what it asks", hint=hint)
 
 
 def may_bring_code(d: Draft) -> None:

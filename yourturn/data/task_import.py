@@ -103,13 +103,13 @@ def _without_temporary_needs(items: list[Item]) -> list[Item]:
 def _cut(by_id: dict[str, Item], cycle: list[str]) -> Item | None:
     """A task of the cycle without one dependency of a closed task, or None if all are open."""
     for waiter, needed in pairwise(cycle):
-        one, other = by_id[waiter], by_id[needed]
-        over = [item.args["state"] in RESOLVED for item in (one, other)]
+        task, need = by_id[waiter], by_id[needed]
+        over = [item.args["state"] in RESOLVED for item in (task, need)]
         why = f"is part of a circle ({' waits for '.join(cycle)})"
-        if any(over) and needed in one.needs:
-            return _without(one, f"{why}: comes without waiting for {needed}", needs=[n for n in one.needs if n != needed])
-        if over[1] and other.parent == waiter:
-            return _without(other, f"{why}: comes without its parent {waiter}", parent=None)
+        if any(over) and needed in task.needs:
+            return _without(task, f"{why}: comes without waiting for {needed}", needs=[n for n in task.needs if n != needed])
+        if over[1] and need.parent == waiter:
+            return _without(need, f"{why}: comes without its parent {waiter}", parent=None)
     return None
 
 

@@ -113,8 +113,8 @@ class CaseLoader:
         number = {"workspace": self.workspace, "number": -1 if name.number is None else name.number}
         rows: list[Any] = []
         if name.exact:
-            sort, args = ("named_task", key) if name.key else ("named_question", number)
-            rows = self.run(self.q[sort], args).fetchall()
+            query, args = ("named_task", key) if name.key else ("named_question", number)
+            rows = self.run(self.q[query], args).fetchall()
         if not rows:
             rows = self.run(self.q["named"], {**key, **number, "text": name.text, "id": name.id or name.text}).fetchall()
         return resolve(name, [Reading._make(row) for row in rows])

@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any
+from typing import Any, NamedTuple
+
+
+class _Entry(NamedTuple):
+    pid: int
+    thread: threading.Thread
+    resource: Any
+    kind: Any
 
 
 class PerThread:
     def __init__(self) -> None:
-        self._kept: list[tuple[int, threading.Thread, Any, Any]] = []
+        self._entries: list[_Entry] = []
         self._lock = threading.Lock()
 
     def add(self, resource: Any, kind: Any = None) -> None:
@@ -21,24 +28,26 @@ class PerThread:
         pid = os.getpid()
         with self._lock:
             # after a fork, the parent's resources are not ours to close
-            ended = [
-                one for one in self._kept
-                if one[0] == pid and (getattr(one[2], "closed", False) or (one[3] is None and not one[1].is_alive()))
-            ]  # fmt: skip
-            self._kept = [one for one in self._kept if one not in ended] + [(pid, threading.current_thread(), resource, kind)]
-        for one in ended:
-            one[2].close()
+            ended = [e for e in self._entries if e.pid == pid and _is_closed_or_left(e)]
+            self._entries = [e for e in self._entries if e not in ended]
+            self._entries.append(_Entry(pid, threading.current_thread(), resource, kind))
+        for entry in ended:
+            entry.resource.close()
 
     def take_over(self, kind: Any) -> Any:
         """A resource of this kind whose thread has ended, or None. It now belongs to the calling thread."""
         pid = os.getpid()
         with self._lock:
-            for at, (owner, thread, resource, own_kind) in enumerate(self._kept):
-                if own_kind == kind and owner == pid and not thread.is_alive():
-                    self._kept[at] = (pid, threading.current_thread(), resource, kind)
-                    return resource
+            for at, entry in enumerate(self._entries):
+                if entry.kind == kind and entry.pid == pid and not entry.thread.is_alive():
+                    self._entries[at] = entry._replace(thread=threading.current_thread())
+                    return entry.resource
         return None
 
     def close(self) -> None:
-        while self._kept:
-            self._kept.pop()[2].close()
+        while self._entries:
+            self._entries.pop().resource.close()
+
+
+def _is_closed_or_left(entry: _Entry) -> bool:
+    return getattr(entry.resource, "closed", False) or (entry.kind is None and not entry.thread.is_alive())

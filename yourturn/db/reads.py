@@ -39,34 +39,34 @@ class Reader:
         self.queries = Queries(store, run, workspace)
         self.rows, self._named = self.queries.rows, self.queries.named
         self.log = EventLog(self.queries)
-        self.one = TaskReader(self.queries, moved)
+        self.single = TaskReader(self.queries, moved)
 
     # --- one task or question ---------------------------------------------------------------------------------------
 
     def task(self, number: int) -> Task:
-        return self.one.task(number)
+        return self.single.task(number)
 
     def question(self, number: int) -> tuple[Question, str]:
         """A question, and the key of its task."""
-        return self.one.question(number)
+        return self.single.question(number)
 
     def details(self, tasks: list[Task], whole: bool = True) -> dict[int, Details]:
-        return self.one.details(tasks, whole)
+        return self.single.details(tasks, whole)
 
     def reply(self, number: int, question: int | None, at: int) -> tuple[Task, Details]:
-        return self.one.reply(number, question, at)
+        return self.single.reply(number, question, at)
 
     def follow_ups(self, number: int, at: int) -> tuple[FollowUp, ...]:
-        return self.one.follow_ups(number, at)
+        return self.single.follow_ups(number, at)
 
     def steps(self, task: int, journal: int) -> list[Step]:
-        return self.one.steps(task, journal)
+        return self.single.steps(task, journal)
 
     def program(self, task: int) -> Program | None:
-        return self.one.program(task)
+        return self.single.program(task)
 
     def journal(self, task: int) -> RunJournal:
-        return self.one.journal(task)
+        return self.single.journal(task)
 
     def next_due(self) -> int | None:
         """The time of the next due move."""

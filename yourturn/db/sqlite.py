@@ -183,7 +183,7 @@ class SqliteStore(Store):
         yield from run(body)
 
     def copy(self, path: str) -> bool:
-        from urllib.parse import quote
+        from urllib.parse import quote  # 2.5 ms that only copies need
 
         with _translating(self.path):
             self.connection().execute("VACUUM INTO ?", (path,))

@@ -168,7 +168,8 @@ def _differs(task: Row, history: TaskHistory) -> Iterator[str]:
         yield f"has version {task['version']} after {history.events} events"
     yield from _other_claim(task["claim"], logged)
     if set(task["depends_on"]) != set(history.needs):
-        yield f"waits for {', '.join(task['depends_on']) or 'nobody'}, and its events say {', '.join(history.needs) or 'nobody'}"
+        shown, logged_needs = (", ".join(names) or "nothing" for names in (task["depends_on"], history.needs))
+        yield f"waits for {shown}, and its events say {logged_needs}"
     if task["notes"] != history.notes:
         yield f"has {len(task['notes'])} notes, and its events tell {len(history.notes)}, or they say something else"
 
@@ -248,7 +249,7 @@ def _inbox(seen: Snapshot) -> Iterator[str]:
     expected = {q["id"] for task in seen.tasks.values() for q in task["questions"] if q["status"] == PENDING}
     shown = [item["id"] for item in seen.inbox]
     yield from (f"{name} waits for a person, and is not in the inbox" for name in sorted(expected - set(shown)))
-    yield from (f"{name} is in the inbox, and waits for nobody" for name in sorted(set(shown) - expected))
+    yield from (f"{name} is in the inbox, and is not open" for name in sorted(set(shown) - expected))
     if len(shown) != len(set(shown)):
         yield "something is in the inbox twice"
 
@@ -267,11 +268,11 @@ def _needs(seen: Snapshot) -> Iterator[str]:
         needs = [] if task["state"] in ENDED else task["depends_on"]
         waits = [n for n in needs if n in seen.tasks and seen.tasks[n]["state"] not in RESOLVED]
         if task["blocked_by"] != waits:
-            yield f"{key} is blocked by {', '.join(task['blocked_by']) or 'nobody'}, and {', '.join(waits) or 'nobody'} is open"
+            yield f"{key} is blocked by {', '.join(task['blocked_by']) or 'nothing'}, and {', '.join(waits) or 'nothing'} is open"
         if waits and task["state"] == READY:
             yield f"{key} is 'ready', and {waits[0]}, which it waits for, is open"
         if not waits and task["state"] == BLOCKED:
-            yield f"{key} is 'blocked', and waits for nobody"
+            yield f"{key} is 'blocked', and waits for nothing"
     for key, open_ in children.items():
         if key in seen.tasks and seen.tasks[key]["state"] == DONE:
             yield f"{key} is 'done', and its child {open_[0]} is open"

@@ -55,7 +55,7 @@ def _moves(replay: Replay, m: Move) -> Iterator[str]:
     if not may:
         yield f"only {' or '.join(sorted(rule.who))} may say {m.verb} here"
     if may == {"holder"} and m.was.get("holder") is None:
-        yield "nobody held the claim"
+        yield "the claim was not held"
     if m.verb in ("update", "flag") and m.event["actor"].startswith("agent:"):
         for name in set(m.data.get("set", ())) & set(UPDATES):
             if UPDATES[name] not in ROLES["agent"]:
@@ -68,7 +68,7 @@ def _claims(replay: Replay, m: Move) -> Iterator[str]:
     if held and m.to not in (WORKING, HUMAN):
         yield f"it is '{m.to}', and {m.history.row['holder']} holds a claim"
     if not held and m.to == WORKING:
-        yield "it is 'working', and nobody holds a claim"
+        yield "it is 'working' without a claim"
     if held and m.was.get("holder") not in (None, m.history.row["holder"]):
         yield f"the claim went from {m.was['holder']} to {m.history.row['holder']}"
     if held and m.was.get("holder") is None and m.verb != "claim":
@@ -100,7 +100,7 @@ def _retries(replay: Replay, m: Move) -> Iterator[str]:
     if len(asked) > 1:
         yield f"{len(asked)} questions say that the tries ran out"
     if now >= m.history.row["max_retries"] and m.to not in ENDED and len(asked) != 1:
-        yield f"all {now} tries are spent, and nobody is asked how to go on"
+        yield f"all {now} tries are spent without a question how to go on"
 
 
 def _turns(replay: Replay, m: Move) -> Iterator[str]:
@@ -243,7 +243,7 @@ def _steps(replay: Replay, m: Move) -> Iterator[str]:
         if not m.history.row["workflow"]:
             yield f"{where} is written, and there is no script"
         if m.was.get("holder") is None and m.verb != "answer":
-            yield f"{where} was written, and nobody held the run"
+            yield f"{where} was written without a claim on the run"
         if before is not None and before["status"] == "completed":
             yield f"{where} was completed already"
         if before is not None and (before["name"], before["digest"]) != (step["name"], step["digest"]):

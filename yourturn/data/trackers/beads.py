@@ -34,16 +34,16 @@ def item(r: Record) -> Item:
         r.wrong("status", "is missing")
     elif status not in ("open", "closed", "deferred"):
         r.left["status"] = status
-    parent, needs = _ties(r)
+    parent, needs = _dependencies(r)
     until = r.moment("defer_until", keep=True)
     text = r.text("notes")
     written = [{"author": f"agent:{r.tracker}", "text": text}] if text.strip() else []
     state = STATUSES.get(status or "", READY)
-    sort = r.shared("issue_type", SHARED["type"])
+    type = r.shared("issue_type", SHARED["type"])
     issue_type = str(r.left.get("issue_type", ""))
     args: dict[str, Any] = {
         "state": DEFERRED if until and state == READY else state, "wake_at": until if state in (READY, DEFERRED) else None,
-        "type": "epic" if issue_type == "molecule" and state not in ENDED else sort, "acceptance": r.text("acceptance_criteria"),
+        "type": "epic" if issue_type == "molecule" and state not in ENDED else type, "acceptance": r.text("acceptance_criteria"),
         "reason": r.text("close_reason"), "notes": written + _comments(r), "created_by": r.actor("created_by"),
         "created_at": r.moment("created_at"), "ended_at": r.moment("closed_at"),
     }  # fmt: skip
@@ -71,22 +71,22 @@ def _design(r: Record) -> None:
     del r.left["design"]
 
 
-def _ties(r: Record) -> tuple[str | None, list[str]]:
+def _dependencies(r: Record) -> tuple[str | None, list[str]]:
     needs: list[str] = []
     parents: list[str] = []
     kept = []
-    for tie in r.take("dependencies", list, "a list") or []:
-        other = tie.get("depends_on_id") if isinstance(tie, dict) else None
+    for dependency in r.take("dependencies", list, "a list") or []:
+        other = dependency.get("depends_on_id") if isinstance(dependency, dict) else None
         if not isinstance(other, str) or not other:
             r.wrong("dependencies", "must be objects with depends_on_id and type")
             continue
-        sort = tie.get("type", BLOCKING[0])
-        if sort in BLOCKING:
+        relation = dependency.get("type", BLOCKING[0])
+        if relation in BLOCKING:
             needs.append(other)
-        if sort == "parent-child" and not parents:
+        if relation == "parent-child" and not parents:
             parents.append(other)
-        elif sort != BLOCKING[0]:
-            kept.append(tie)
+        elif relation != BLOCKING[0]:
+            kept.append(dependency)
     if kept:
         r.left["dependencies"] = kept
     return (parents[0] if parents else None), list(dict.fromkeys(needs))

@@ -38,9 +38,9 @@ class Record:
     def wrong(self, name: str, what: str) -> None:
         self.problems.append(f"{name} {what}")
 
-    def take(self, name: str, sort: type | tuple[type, ...], what: str) -> Any:
+    def take(self, name: str, expected: type | tuple[type, ...], what: str) -> Any:
         value = self.left.pop(name, None)
-        if value is not None and (not isinstance(value, sort) or (isinstance(value, bool) and sort is not bool)):
+        if value is not None and (not isinstance(value, expected) or (isinstance(value, bool) and expected is not bool)):
             self.wrong(name, f"must be {what}, and is {f._quote(value)}")
             return None
         return value

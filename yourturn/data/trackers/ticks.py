@@ -59,7 +59,7 @@ def _questions(
     people = [note for note in notes if note["author"].startswith("human:")]
     agents = [note for note in notes if note["author"].startswith("agent:")]
     updated = r.moment("updated_at", keep=True)
-    if awaiting and not closed:  # somebody's turn, now
+    if awaiting and not closed:  # waits for a person
         if verdict:
             r.left["verdict"] = verdict
             r.warnings.append(f"was {verdict} and still awaits {awaiting}: it is asked again here")
