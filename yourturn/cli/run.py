@@ -78,9 +78,9 @@ def go(a: Namespace, desk: Any, key: str) -> int:
 
 def work_on(a: Namespace, desk: Any, key: str) -> dict[str, Any]:
     """Works on a run here until it waits or ends, unless another worker claims it first. Returns the run."""
-    from ..flow.script import called
+    from ..flow.script import actor_name
 
-    worker = worker_for(a, desk, {}, only=key, drain=True, default=called(desk.show(key)["workflow"]))
+    worker = worker_for(a, desk, {}, only=key, drain=True, default=actor_name(desk.show(key)["workflow"]))
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     stop_on_signal(worker)
     try:

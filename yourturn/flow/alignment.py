@@ -30,48 +30,49 @@ QUIET = ("now", "random", "uuid", "log")
 LOOSE = ("now", "log")
 ASKS = ("pause", "ask")
 #: Options about how a person is asked, not about what is asked.
-PATIENCE = ("timeout", "on_timeout", "urgency", "reviewer")
+WAIT_OPTIONS = ("timeout", "on_timeout", "urgency", "reviewer")
 #: Names of anonymous functions, in Python and in Lua.
 NAMELESS = ("lambda", "partial", "function")
 SHORT = 12  #: characters of a digest that identify a call
 
 
-def bare(call: Any) -> Any:
-    return {name: value for name, value in call.items() if name not in PATIENCE} if isinstance(call, dict) else call
+def essential(call: Any) -> Any:
+    """The arguments without the options about waiting."""
+    return {name: value for name, value in call.items() if name not in WAIT_OPTIONS} if isinstance(call, dict) else call
 
 
-def same(step: Step, name: str, call: Any, digest: str) -> bool:
+def matches(step: Step, name: str, call: Any, digest: str) -> bool:
     """Whether this is the call that the step recorded."""
     if step["name"] != name:
         return False
-    return bool(name == "log" or step["digest"] == digest) or dumps(bare(step["call"])) == dumps(bare(call))
+    return bool(name == "log" or step["digest"] == digest) or dumps(essential(step["call"])) == dumps(essential(call))
 
 
-def mark(step: Step) -> str:
-    return call_digest(step["name"], bare(step["call"]))
+def call_mark(step: Step) -> str:
+    return call_digest(step["name"], essential(step["call"]))
 
 
-def nameless(name: str, call: Any) -> bool:
+def is_anonymous(name: str, call: Any) -> bool:
     """A step() of an anonymous function: its name does not identify it."""
     return name == "step" and str(call["function"]).rpartition(".")[2] in NAMELESS
 
 
-def number(path: str) -> int:
+def last_number(path: str) -> int:
     return int(path.rpartition(".")[2])
 
 
-def place(path: str) -> list[int]:
+def path_key(path: str) -> list[int]:
     return [int(part) for part in path.split(".")]
 
 
-def line_of(path: str) -> str:
+def branch_of(path: str) -> str:
     return path.rpartition(".")[0]
 
 
 class Doubt(NamedTuple):
     """Equal calls whose recorded steps may be swapped in the changed script."""
 
-    mark: str
+    mark: str  #: as of `call_mark`
     step: Step
     places: list[str]
 
@@ -85,18 +86,18 @@ def doubts(steps: Mapping[str, Step], new: Step | None = None) -> list[Doubt]:
     calls = [*steps.items(), *([(new["path"], new)] if new is not None and new["name"] in ASKS else [])]
     candidates: dict[tuple[str, str], Doubt] = {}
     effects: dict[str, str] = {}  #: the last call with an effect, by branch
-    for path, step in sorted(calls, key=lambda call: place(call[0])):
+    for path, step in sorted(calls, key=lambda call: path_key(call[0])):
         if step["name"] in QUIET:
             continue
-        asks, own, line = step["name"] in ASKS, mark(step), line_of(path)
-        if asks or nameless(step["name"], step["call"]):
-            candidates.setdefault((own, effects.get(line, "") if asks else ""), Doubt(own, step, [])).places.append(path)
+        asks, own, branch = step["name"] in ASKS, call_mark(step), branch_of(path)
+        if asks or is_anonymous(step["name"], step["call"]):
+            candidates.setdefault((own, effects.get(branch, "") if asks else ""), Doubt(own, step, [])).places.append(path)
         if not asks:
-            effects[line] = own
+            effects[branch] = own
     return [doubt for doubt in candidates.values() if len(doubt.places) > 1 or doubt.step["name"] not in ASKS]
 
 
-def place_in_doubt(steps: list[Step], at: int) -> int:
+def first_doubtful(steps: list[Step], at: int) -> int:
     """The call from which to align, if the scripts differ at `at`: an answer before it may belong to a later question.
 
     The calls before `at` match the first calls of the older script. Where they match later ones as well, an answer has more than
@@ -105,7 +106,7 @@ def place_in_doubt(steps: list[Step], at: int) -> int:
     own = [s for s in steps if s["index"].isdigit() and not s["spare"]]
     asked = {s["index"].partition(".")[0] for s in steps if s["name"] in ASKS and not s["spare"]}
     own.sort(key=lambda s: int(s["index"]))
-    marks = [mark(s) for s in own]
+    marks = [call_mark(s) for s in own]
     latest, first = len(own), at
     for here in range(sum(int(s["index"]) < at for s in own) - 1, -1, -1):
         latest = next(n for n in range(latest - 1, -1, -1) if marks[n] == marks[here])
@@ -120,17 +121,17 @@ class Superseded:
     def __init__(self, steps: list[Step], journal: int, without: str = "", again: tuple[str, ...] = ()) -> None:
         """`without`: this call and the later ones of its branch are made again; `again`: so are calls with these digests."""
         self.journal, self.again = journal, again
-        reusable = [s for s in steps if s["spare"] and not _behind(s["index"], without)]
+        reusable = [s for s in steps if s["spare"] and not _from_on(s["index"], without)]
         own = [s for s in steps if not s["spare"]]
         self.first = min((int(s["index"].partition(".")[0]) for s in steps if s["spare"]), default=0)
         self.taken = {old for s in own if (old := self.old(s["index"], s)) and (s["seat"] or {}).get("spare")}
         self.marks: dict[str, list[Step]] = {}
-        self.lines: dict[str, list[tuple[int, str]]] = {}  #: calls with effects, by branch
+        self.by_branch: dict[str, list[tuple[int, str]]] = {}  #: calls with effects, by branch
         for step in reusable:
-            self.marks.setdefault(mark(step), []).append(step)
+            self.marks.setdefault(call_mark(step), []).append(step)
         for step in [*(s for s in own if self._kept(s["index"])), *reusable]:
             if step["name"] not in QUIET:
-                self.lines.setdefault(line_of(step["index"]), []).append((number(step["index"]), step["index"]))
+                self.by_branch.setdefault(branch_of(step["index"]), []).append((last_number(step["index"]), step["index"]))
 
     def _kept(self, path: str) -> bool:
         return int(path.partition(".")[0]) < self.first
@@ -142,17 +143,18 @@ class Superseded:
             return str(reused[1])
         return path if self._kept(path) else ""
 
-    def find(self, name: str, call: Any, line: str | None, cursor: int, behind: str | None) -> Step | None:
+    def find(self, name: str, call: Any, branch: str | None, cursor: int, behind: str | None) -> Step | None:
         """`line`: the older branch, if there is one; `cursor`: its position; `behind`: the older path of the previous call."""
-        wanted = call_digest(name, bare(call))
+        wanted = call_digest(name, essential(call))
         equal = self.marks.get(wanted, [])
-        here = [s for s in equal if line_of(s["index"]) == line and number(s["index"]) > cursor and s["index"] not in self.taken]
-        here.sort(key=lambda s: number(s["index"]))
-        if name in ASKS or nameless(name, call):
+        later = [s for s in equal if branch_of(s["index"]) == branch and last_number(s["index"]) > cursor]
+        here = [s for s in later if s["index"] not in self.taken]
+        here.sort(key=lambda s: last_number(s["index"]))
+        if name in ASKS or is_anonymous(name, call):
             unsure = wanted[:SHORT] in self.again or (name in ASKS and len(equal) > 1)
             return here[0] if here and not unsure and self.in_place(here[0]["index"], behind) else None
         if name in QUIET:
-            return next((s for s in here if number(s["index"]) == cursor + 1), None)
+            return next((s for s in here if last_number(s["index"]) == cursor + 1), None)
         if here:
             return here[0]
         moved = name in ("run", "step") and len(equal) == 1 and equal[0]["index"] not in self.taken
@@ -160,9 +162,9 @@ class Superseded:
 
     def in_place(self, path: str, behind: str | None) -> bool:
         """Whether the older call at this path directly followed `behind` (or, like it, came first)."""
-        earlier = [call for call in self.lines.get(line_of(path), ()) if call[0] < number(path)]
+        earlier = [call for call in self.by_branch.get(branch_of(path), ()) if call[0] < last_number(path)]
         return (max(earlier)[1] if earlier else "") == behind
 
 
-def _behind(path: str, other: str) -> bool:
-    return bool(other) and line_of(path) == line_of(other) and number(path) >= number(other)
+def _from_on(path: str, other: str) -> bool:
+    return bool(other) and branch_of(path) == branch_of(other) and last_number(path) >= last_number(other)

@@ -31,7 +31,7 @@ P = ParamSpec("P")
 _ON_TIMEOUT = {"notify_again": "remind"}
 DAY = 24 * 3600
 #: Options of a question that a script may set.
-ASKED = VERBS["ask"].args.keys() - VERBS["heartbeat"].args.keys() - {"text", "blocking", "step"}
+ASK_OPTIONS = VERBS["ask"].args.keys() - VERBS["heartbeat"].args.keys() - {"text", "blocking", "step"}
 
 
 class Config:
@@ -44,7 +44,7 @@ class Config:
         self.notify_on_waiting: list[str] = []
 
 
-def _here(name: str) -> Branch:
+def _current(name: str) -> Branch:
     branch = current_branch.get()
     if branch is None or branch.thread != threading.get_ident():
         raise Usage(
@@ -56,27 +56,27 @@ def _here(name: str) -> Branch:
 
 def config(**settings: Any) -> None:
     """Set how this run waits: human_escalation, human_timeout ('2d', or None), on_timeout, notify_on_waiting."""
-    current = loading.get() or _here("config").journal.config
+    current = loading.get() or _current("config").journal.config
     for name, value in settings.items():
         if not hasattr(current, name):
             raise Invalid(f"config() knows no {name[:40]!a}", hint=f"It knows: {', '.join(vars(current))}.")
         if name == "human_timeout" and value is not None:
             duration(value, name)
         if name == "on_timeout":
-            value = _silence(value)
+            value = _timeout_policy(value)
         if name == "notify_on_waiting":
             value = [value] if isinstance(value, str) else list(value or ())
         setattr(current, name, value)
 
 
-def _silence(word: str) -> str:
+def _timeout_policy(policy: str) -> str:
     from ..core.rules import TIMEOUT_POLICIES
 
-    word = _ON_TIMEOUT.get(word, word)
-    if word not in TIMEOUT_POLICIES:
+    policy = _ON_TIMEOUT.get(policy, policy)
+    if policy not in TIMEOUT_POLICIES:
         names = [*TIMEOUT_POLICIES, *_ON_TIMEOUT]
-        raise Invalid(f"on_timeout cannot be {str(word)[:40]!a}", hint=f"Choose one of: {', '.join(names)}.")
-    return word
+        raise Invalid(f"on_timeout cannot be {str(policy)[:40]!a}", hint=f"Choose one of: {', '.join(names)}.")
+    return policy
 
 
 def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options: Any) -> Signal:
@@ -84,7 +84,7 @@ def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options:
 
     human=False: a question of the agent is returned as its signal instead. timeout, on_timeout: of the agent's questions.
     """
-    here = _here("run")
+    branch = _current("run")
     if not isinstance(agent, str) or not agent.strip():
         raise Invalid("run() needs the name of an agent", hint='Like: run("coder")')
     if isinstance(prompt, Signal):  # the signal of another agent
@@ -95,32 +95,32 @@ def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options:
     unknown = set(options) - {"timeout", "on_timeout", "urgency", "reviewer"}
     if unknown:
         raise Invalid(f"run() takes no {min(unknown)!a}", hint="It takes: human, timeout, on_timeout, urgency, reviewer.")
-    arguments = {"agent": agent, "prompt": None if prompt is None else str(prompt), **_given(human=human, **options)}
-    entry = here.call("run", plain(arguments, "run"), agent)
+    arguments = {"agent": agent, "prompt": None if prompt is None else str(prompt), **_without_none(human=human, **options)}
+    entry = branch.call("run", plain(arguments, "run"), agent)
     if entry.done:
         return Signal(entry.result)
-    asking = here.journal.config.human_escalation if human is None else human
-    call = AgentCall(here, entry, agent, arguments["prompt"], _patience(here, options))
+    asking = branch.journal.config.human_escalation if human is None else human
+    call = AgentCall(branch, entry, agent, arguments["prompt"], _wait_options(branch, options))
     final = dict(run_agent_step(call, human=bool(asking)))
     try:
         signal = recorded(plain(final, "run"))
-        here.journal.complete(entry, signal)
+        branch.journal.complete(entry, signal)
     except Invalid as error:
         signal = {"status": "ERROR", "reason": f"what {agent} said cannot be recorded: {error}"}
-        here.journal.complete(entry, signal)
+        branch.journal.complete(entry, signal)
     return Signal(signal)
 
 
-def _given(**fields: Any) -> dict[str, Any]:
+def _without_none(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _patience(here: Branch, options: dict[str, Any]) -> dict[str, Any]:
+def _wait_options(branch: Branch, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a question: timeout, timeout policy and notifications."""
-    config = here.journal.config
+    config = branch.journal.config
     fields = {"timeout": options.get("timeout", config.human_timeout), "on_timeout": config.on_timeout}
     if options.get("on_timeout") is not None:
-        fields["on_timeout"] = _silence(options["on_timeout"])
+        fields["on_timeout"] = _timeout_policy(options["on_timeout"])
     if config.notify_on_waiting:
         fields["metadata"] = {"notify": config.notify_on_waiting}
     return fields | {name: value for name, value in options.items() if name not in fields}
@@ -131,10 +131,10 @@ def pause(message: str, *, kind: str = "checkpoint", **options: Any) -> Pause:
     if options.get("on_timeout") == "default" or "default" in options:
         hint = "Use ask() for what may go on by itself."
         raise Invalid("pause() takes no default", reason="silence never approves anything", hint=hint)
-    if unknown := options.keys() - ASKED | options.keys() & _CHOICE:
+    if unknown := options.keys() - ASK_OPTIONS | options.keys() & _CHOICE:
         why = "it is answered with yes or no"
         raise Invalid(f"pause() takes no {min(unknown)!a}", reason=why, hint="Use ask() for anything else.")
-    q = _asked("pause", message, kind, options, response_type="approval")
+    q = _question("pause", message, kind, options, response_type="approval")
     text = q["text"]
     if q["status"] == "answered" and q["verdict"] == "approved" and q["value"] is not False:
         return Pause(True, "", text, q["by"])
@@ -147,26 +147,27 @@ _CHOICE = {"options", "response_type", "multi", "allow_other", "default"}
 
 def ask(text: str, options: Iterable[Any] = (), *, kind: str = "input", **fields: Any) -> Answer:
     """Ask a person and wait for the answer. With on_timeout="default", the `default` is the answer after the timeout."""
-    if unknown := fields.keys() - ASKED:
-        raise Invalid(f"ask() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASKED))}.")
-    q = _asked("ask", text, kind, {**fields, **({"options": list(options)} if options else {})})
+    if unknown := fields.keys() - ASK_OPTIONS:
+        raise Invalid(f"ask() takes no {min(unknown)!a}", hint=f"It takes: {', '.join(sorted(ASK_OPTIONS))}.")
+    q = _question("ask", text, kind, {**fields, **({"options": list(options)} if options else {})})
     return Answer(q["value"], q["text"], q["verdict"], q["by"], q["status"], q["type"])
 
 
-def _asked(name: str, text: str, kind: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
+def _question(name: str, text: str, kind: str, options: dict[str, Any], **more: Any) -> dict[str, Any]:
     """Ask, or return the outcome of the question, as plain data."""
-    here = _here(name)
-    entry = here.call(name, plain({"text": str(text), "kind": kind, **options}, name), "_checkpoint" if name == "pause" else None)
-    journal, wanted = here.journal, _type(kind, {**options, **more})
+    branch = _current(name)
+    call = plain({"text": str(text), "kind": kind, **options}, name)
+    entry = branch.call(name, call, "_checkpoint" if name == "pause" else None)
+    journal, response_type = branch.journal, _type(kind, {**options, **more})
     if entry.done:
-        return {"type": wanted, **(entry.result if "verdict" in entry.result else _settled(entry.result, wanted))}
-    asked = journal.questions(entry)
-    if not asked or journal.cut_off(asked[-1]):
+        return {"type": response_type, **(entry.result if "verdict" in entry.result else _signalled(entry.result, response_type))}
+    questions = journal.questions(entry)
+    if not questions or journal.cut_off(questions[-1]):
         journal.host.leave()
-        raise journal.ask(here, entry, str(text), kind, **_patience(here, {**options, **more}))
-    if asked[-1]["status"] == "pending":
-        raise here.suspend("person")
-    return dict(journal.keep(entry, closed(asked[-1])))
+        raise journal.ask(branch, entry, str(text), kind, **_wait_options(branch, {**options, **more}))
+    if questions[-1]["status"] == "pending":
+        raise branch.suspend("person")
+    return dict(journal.keep(entry, outcome_of(questions[-1])))
 
 
 def _type(kind: str, options: dict[str, Any]) -> str:
@@ -177,17 +178,17 @@ def _type(kind: str, options: dict[str, Any]) -> str:
     return str(options.get("response_type") or ("choice" if options.get("options") else own))
 
 
-def _settled(signal: dict[str, Any], wanted: str) -> dict[str, Any]:
+def _signalled(signal: dict[str, Any], response_type: str) -> dict[str, Any]:
     """The outcome of a question that was settled by a signal (CONTINUE or STOP) instead of an answer."""
     from ..core.answers import signalled
 
     text = str(signal.get("message") or signal.get("reason") or signal.get("summary") or "")
     verdict = "rejected" if signalled(signal.get("status", "")) is False else "approved"
-    value = signal.get("value", verdict == "approved" if wanted == "boolean" else text if verdict == "approved" else None)
+    value = signal.get("value", verdict == "approved" if response_type == "boolean" else text if verdict == "approved" else None)
     return {"status": "answered", "verdict": verdict, "value": value, "text": text, "by": str(signal.get("by") or ""), "why": ""}
 
 
-def closed(q: dict[str, Any]) -> dict[str, Any]:
+def outcome_of(q: dict[str, Any]) -> dict[str, Any]:
     """The outcome of a closed question."""
     response = q["response"] or {}
     return {
@@ -198,9 +199,9 @@ def closed(q: dict[str, Any]) -> dict[str, Any]:
 
 def stuck(reason: str = "") -> NoReturn:
     """End the run as stuck, with this reason."""
-    here = _here("stuck")
-    here.check_exit()
-    raise here.journal.leave(Stuck(str(reason)))
+    branch = _current("stuck")
+    branch.check_exit()
+    raise branch.journal.leave(Stuck(str(reason)))
 
 
 def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -209,38 +210,38 @@ def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     After a crash between the call and its record the function is called again. If it raises, StepFailed is raised, and the same
     one on every replay.
     """
-    here = _here("step")
+    branch = _current("step")
     if not callable(function):
         raise Invalid("step() needs a function", hint="Like: step(fetch, url), not step(fetch(url)).")
     name = getattr(function, "__qualname__", type(function).__name__).replace("<locals>.", "").replace("<lambda>", "lambda")
     if inspect.iscoroutinefunction(function):
         raise Invalid(f"step() needs a plain function, and {name} is async", hint="Like: step(lambda: asyncio.run(fetch(url)))")
     call = plain({"function": name, "args": list(args), **({"kwargs": kwargs} if kwargs else {})}, "step")
-    entry = here.call("step", call)
+    entry = branch.call("step", call)
     if entry.done:
         outcome = entry.result
     else:
-        here.journal.flush()
-        outcome = _outcome(here, function, args, kwargs, name)
+        branch.journal.flush()
+        outcome = _outcome(branch, function, args, kwargs, name)
         try:
-            here.journal.complete(entry, outcome)
+            branch.journal.complete(entry, outcome)
         except Invalid as error:  # too large, for example: the function has run, so a failure is recorded
             outcome = failure(Invalid(f"what {name} returned cannot be recorded", reason=str(error)))
-            here.journal.complete(entry, outcome)
+            branch.journal.complete(entry, outcome)
     if "error" in outcome:
         raise StepFailed(**outcome, step=entry.path)
     value: T = outcome["value"]
     return value
 
 
-def _outcome(here: Branch, function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
+def _outcome(branch: Branch, function: Callable[..., Any], args: Any, kwargs: Any, name: str) -> dict[str, Any]:
     outside, waits = current_branch.set(None), no_waiting.set(Misplaced)
     try:
         return {"value": recorded(plain(function(*args, **kwargs), name))}
     except (Misplaced, ScriptExit):
         raise  # nothing is recorded: the next replay calls the function again
     except BaseException as error:  # also an interrupt, unless the worker itself stops
-        if isinstance(error, KeyboardInterrupt) and here.journal.host.stop.is_set():
+        if isinstance(error, KeyboardInterrupt) and branch.journal.host.stop.is_set():
             raise
         return failure(error)
     finally:
@@ -256,58 +257,58 @@ class Misplaced(Usage):
         super().__init__(f"{tool} waits for a person, and a step cannot. Ask before it: {before}")
 
 
-def sleep(length: Any) -> None:
+def sleep(duration_: Any) -> None:
     """Suspend the run for a length of time: seconds, or like '2d'."""
-    here = _here("sleep")
-    micros = duration(length.total_seconds() if isinstance(length, timedelta) else length, "sleep()")
-    entry = here.call("sleep", {"seconds": micros / 1_000_000})
+    branch = _current("sleep")
+    micros = duration(duration_.total_seconds() if isinstance(duration_, timedelta) else duration_, "sleep()")
+    entry = branch.call("sleep", {"seconds": micros / 1_000_000})
     if entry.done:
         return
-    journal = here.journal
+    journal = branch.journal
     if entry.waiting:
-        if here.alone or datetime.fromisoformat(entry.seat["until"]) <= datetime.fromisoformat(journal.desk.now()):
+        if branch.alone or datetime.fromisoformat(entry.seat["until"]) <= datetime.fromisoformat(journal.desk.now()):
             journal.keep(entry, None)
             return
-        raise here.suspend("sleep", entry.seat["until"])
+        raise branch.suspend("sleep", entry.seat["until"])
     until = datetime.fromisoformat(journal.desk.now()) + timedelta(microseconds=micros)
     journal.host.leave()
-    raise journal.sleep(here, entry, until.isoformat())
+    raise journal.sleep(branch, entry, until.isoformat())
 
 
-def _once(name: str, make: Callable[[Branch], Any]) -> Any:
+def _record_once(name: str, make: Callable[[Branch], Any]) -> Any:
     """A value that is not deterministic and costs nothing to compute."""
-    here = _here(name)
-    entry = here.call(name, None)
-    return entry.result if entry.done else here.journal.keep(entry, make(here))
+    branch = _current(name)
+    entry = branch.call(name, None)
+    return entry.result if entry.done else branch.journal.keep(entry, make(branch))
 
 
 def now() -> datetime:
     """The time of the first call, the same on every replay."""
-    return datetime.fromisoformat(_once("now", lambda here: here.journal.desk.now()))
+    return datetime.fromisoformat(_record_once("now", lambda branch: branch.journal.desk.now()))
 
 
 def random() -> float:
     """A random number from 0 to 1, the same on every replay."""
     from random import random as number
 
-    return float(_once("random", lambda here: number()))
+    return float(_record_once("random", lambda branch: number()))
 
 
 def uuid() -> str:
     """A random id, the same on every replay."""
     from uuid import uuid4
 
-    return str(_once("uuid", lambda here: str(uuid4())))
+    return str(_record_once("uuid", lambda branch: str(uuid4())))
 
 
 def log(*words: Any) -> None:
     """Show a line to people who watch the run, once."""
-    here = _here("log")
+    branch = _current("log")
     text = " ".join(map(str, words))
-    entry = here.call("log", {"text": plain(text, "log")})
+    entry = branch.call("log", {"text": plain(text, "log")})
     if not entry.done:
-        here.journal.host.say(text)
-        here.journal.keep(entry, None)
+        branch.journal.host.say(text)
+        branch.journal.keep(entry, None)
 
 
 def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
@@ -315,60 +316,62 @@ def parallel(branches: Iterable[Callable[[], Any]]) -> list[Any]:
 
     A branch that waits does not stop the others. The run goes on when all branches have ended.
     """
-    here, todo = _here("parallel"), list(branches)
-    if not all(callable(branch) for branch in todo):
+    branch, functions = _current("parallel"), list(branches)
+    if not all(callable(branch) for branch in functions):
         raise Invalid("parallel() needs functions", hint='Like: parallel([lambda: run("a"), lambda: run("b")])')
-    entry = here.call("parallel", {"branches": len(todo)})
-    older = here.journal.superseded.old(entry.path, entry.step)
+    entry = branch.call("parallel", {"branches": len(functions)})
+    older = branch.journal.superseded.old(entry.path, entry.step)
     behind = "" if entry.in_place else None
-    forked = [Branch(here.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None, behind) for n in range(len(todo))]
+    forked = [
+        Branch(branch.journal, f"{entry.path}.{n}", f"{older}.{n}" if older else None, behind) for n in range(len(functions))
+    ]
     if entry.step is None:
-        here.journal.write(entry, "running")
-    ends: list[tuple[bool, Any]] = [(False, Halted())] * len(todo)  # of a branch whose thread was stopped by that exception
+        branch.journal.write(entry, "running")
+    ends: list[tuple[bool, Any]] = [(False, Halted())] * len(functions)  # of a branch whose thread was stopped by that exception
 
     def go(number: int) -> None:
         current_branch.set(forked[number])
         forked[number].thread = threading.get_ident()
         try:
-            ends[number] = (True, todo[number]())
+            ends[number] = (True, functions[number]())
             forked[number].ended()
         except BaseException as error:
             ends[number] = (False, error)
 
     if entry.done:
-        for number in range(len(todo)):
+        for number in range(len(functions)):
             copy_context().run(go, number)
     else:
-        with here.journal.host.fork(entry.path, len(todo)):
+        with branch.journal.host.fork(entry.path, len(functions)):
             name = threading.current_thread().name
-            threads = [ScriptThread(partial(go, n), f"{name}/{n}") for n in range(len(todo))]
+            threads = [ScriptThread(partial(go, n), f"{name}/{n}") for n in range(len(functions))]
             for thread in threads:
                 thread.start()
             for number, thread in enumerate(threads):
                 thread.wait()
                 if thread.left is not None:
                     ends[number] = (False, thread.left)
-    return _joined(here, entry, forked, ends)
+    return _join(branch, entry, forked, ends)
 
 
-def _joined(here: Branch, entry: Entry, forked: list[Branch], ends: list[tuple[bool, Any]]) -> list[Any]:
+def _join(branch: Branch, entry: Entry, forked: list[Branch], ends: list[tuple[bool, Any]]) -> list[Any]:
     """The results of the branches. If there are exceptions instead, raise the most severe one."""
     errors = [error for ok, error in ends if not ok]
     left = [each.left for each in forked if each.left is not None] + [e for e in errors if isinstance(e, Suspended)]
-    grave = [e for e in (here.journal.exit, *errors) if e is not None and not isinstance(e, (Exception, Suspended))]
-    if grave:
-        raise grave[0]
+    exits = [e for e in (branch.journal.exit, *errors) if e is not None and not isinstance(e, (Exception, Suspended))]
+    if exits:
+        raise exits[0]
     if left:
         whys = [each.why for each in left]
         why = "person" if "person" in whys else "stop" if "stop" in whys else "sleep"
-        raise here.suspend(why, min((each.until for each in left if each.until), default=None))
+        raise branch.suspend(why, min((each.until for each in left if each.until), default=None))
     if errors:
         if not entry.done:
-            here.journal.complete(entry, None)
+            branch.journal.complete(entry, None)
         raise errors[0]
     if not entry.done:
-        here.journal.host.join(entry.path, len(ends))
-        here.journal.complete(entry, None)
+        branch.journal.host.join(entry.path, len(ends))
+        branch.journal.complete(entry, None)
     return [value for _, value in ends]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .alignment import ASKS, PATIENCE, Doubt
+from .alignment import ASKS, WAIT_OPTIONS, Doubt
 
 LONG = 60
 Step = dict[str, Any]
@@ -17,7 +17,7 @@ _FIRST = {
 _USUAL = {("pause", "kind"): "checkpoint", ("ask", "kind"): "input"}
 
 
-def shown_call(step: Step | None, cut: bool = True) -> str:
+def call_text(step: Step | None, cut: bool = True) -> str:
     if step is None:
         return "the end of the script"
     name, call = step["name"], step["call"] if isinstance(step["call"], dict) else {}
@@ -27,14 +27,14 @@ def shown_call(step: Step | None, cut: bool = True) -> str:
         return f"step({', '.join(words)})"
     first = _FIRST.get(name, ())
     words = [repr(_short(call[field], cut)) for field in first if call.get(field) is not None]
-    more = {field: value for field, value in call.items() if field not in (*first, *PATIENCE) and value is not None}
+    more = {field: value for field, value in call.items() if field not in (*first, *WAIT_OPTIONS) and value is not None}
     words += [f"{field}={_short(value, cut)!r}" for field, value in more.items() if _USUAL.get((name, field)) != value]
     return f"{name}({', '.join(words)})"
 
 
-def in_doubt(doubt: Doubt) -> str:
+def doubt_text(doubt: Doubt) -> str:
     """Why a recorded step cannot be assigned to a call with certainty."""
-    call, places = shown_call(doubt.step), doubt.places
+    call, places = call_text(doubt.step), doubt.places
     several = len(places) > 1
     named = f"Steps {', '.join(places[:-1])} and {places[-1]} are" if several else f"Step {places[0]} is"
     if doubt.step["name"] in ASKS:
@@ -42,12 +42,12 @@ def in_doubt(doubt: Doubt) -> str:
     return f"{named} {call}, {'functions' if several else 'a function'} without a name: it may be another one now."
 
 
-def calls(expected: Step | None, actual: Step | None) -> tuple[str, str]:
+def differing_calls(expected: Step | None, actual: Step | None) -> tuple[str, str]:
     """Both calls, cut so that the difference is visible."""
-    old, new = shown_call(expected), shown_call(actual)
+    old, new = call_text(expected), call_text(actual)
     if old != new:
         return old, new
-    old, new = shown_call(expected, cut=False), shown_call(actual, cut=False)
+    old, new = call_text(expected, cut=False), call_text(actual, cut=False)
     at = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     return _around(old, at), _around(new, at)
 

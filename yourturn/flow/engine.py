@@ -24,9 +24,9 @@ from ..core.errors import ClaimLost, Invalid, YourturnError
 from ..display.run_facts import about_run, response_word, retried
 from ..display.terminal import clock
 from . import script
-from .alignment import SHORT, place, place_in_doubt
+from .alignment import SHORT, first_doubtful, path_key
 from .api import Config
-from .call_text import calls, in_doubt, shown_call
+from .call_text import call_text, differing_calls, doubt_text
 from .error_text import failure
 from .journal import Branch, Entry, Journal, current_branch
 from .results import Diverged, Interrupted, LuaError, Released, Signal, StepFailed, Stuck, Suspended
@@ -219,22 +219,18 @@ class Engine:
             return Ended("lost", str(error))
         raise error
 
-    def close(self, what: str, words: str) -> str:
-        """Called before the run ends as done, failed or stuck. Returns the text of the ending."""
-        return self.host.close(what, words)
-
     def _done(self, value: Any) -> Ended:
         summary = _summary(value) or next(
             (s["result"]["summary"] for s in reversed(list(self.journal.steps.values())) if _has_summary(s["result"])), ""
         )
         if self.journal.acted and self.desk.show(self.key)["awaiting"]:
             return self._park()  # an agent has asked a question and did not wait for the answer
-        summary = self.close("done", summary)
+        summary = self.host.close("done", summary)
         self.desk.complete(self.claim, summary, steps=self.journal.kept(), journal=self.task["journal"])
         return Ended("done", summary or "finished")
 
     def _fail(self, what: str, words: str, failure: str) -> Ended:
-        words = self.close(what, words)
+        words = self.host.close(what, words)
         steps = self.journal.kept()
         self.desk.fail(self.claim, words, failure=failure, steps=steps, journal=self.task["journal"])
         return Ended(what, words)
@@ -243,7 +239,7 @@ class Engine:
 
     def _failed(self, error: BaseException) -> Ended:
         """The script raised an exception. A person decides: it is tried again from the call that failed, or ends."""
-        words, at = f"{self.file}: {script.trouble(error, self.file_name)}", self._failed_at(error)
+        words, at = f"{self.file}: {script.error_line(error, self.file_name)}", self._failed_at(error)
         again = "Try again" + (f", from step {at.partition('.')[0]}" if at else " from where it failed")
         text = f"{self.key} failed{self._times()}. {words}\nHow should it go on?"
         context = {"error": words, **({"step": at} if at else {}), **_failure_context(error)}
@@ -276,10 +272,10 @@ class Engine:
     def _diverged(self, other: Diverged) -> Ended:
         lines, context, at = [self._why()], {"step": other.path}, other.path.partition(".")[0]
         if other.actual is not other.expected:
-            expected, actual = calls(other.expected, other.actual)
+            expected, actual = differing_calls(other.expected, other.actual)
             context |= {"expected": expected, "actual": actual}
             lines.append(f"Step {other.path} was {expected}, and now is {actual}.")
-        lines += [in_doubt(doubt) for doubt in other.doubts[:SHOWN]]
+        lines += [doubt_text(doubt) for doubt in other.doubts[:SHOWN]]
         options = {"continue": f"Go on with the script as it is now, from step {at}; what it calls in another way is done"}
         if other.doubts:
             options["continue"] += ", what is in doubt is asked and done again"
@@ -287,7 +283,8 @@ class Engine:
         options |= {"retry": "Try again, because the script is as it was", **self._back(int(at)), "stop": "Stop the run"}
         metadata: dict[str, Any] = {"program": self.source.digest}
         if other.doubts:
-            metadata |= {"again": sorted({doubt.mark[:SHORT] for doubt in other.doubts}), "from": place(other.doubts[0].first)[0]}
+            metadata["again"] = sorted({doubt.mark[:SHORT] for doubt in other.doubts})
+            metadata["from"] = path_key(other.doubts[0].first)[0]
         return self._ask_recovery(other.path, "\n".join(lines) + " How should it go on?", context, options, metadata=metadata)
 
     def _why(self) -> str:
@@ -312,7 +309,7 @@ class Engine:
         """The options to go back to a step, by their ids."""
         steps = [s for s in self.desk.steps(self.key) if s["index"].isdigit() and not s["spare"]]
         earlier = [s for s in steps if at is None or int(s["index"]) <= at]
-        return {f"from-{s['index']}": f"Go back to step {s['index']}: {shown_call(s)}" for s in earlier[-SHOWN:]}
+        return {f"from-{s['index']}": f"Go back to step {s['index']}: {call_text(s)}" for s in earlier[-SHOWN:]}
 
     def _ask(
         self, reason: str, text: str, context: dict[str, Any], path: str, options: dict[str, str], kept: Any = (), **more: Any
@@ -336,7 +333,7 @@ class Engine:
         if response["verdict"] == "rejected" or _is_no(word):
             return self._stopped(q, "" if _is_no(response["text"]) else response["text"])
         if word in ("continue", "accept-new-code", "go on") and q["reason"] == "code_changed":
-            to = place_in_doubt(self.task["steps"], min(at, metadata.get("from", at)))
+            to = first_doubtful(self.task["steps"], min(at, metadata.get("from", at)))
             task = self.desk.rewind(self.key, to, spare=True, claim=self.claim)
         elif word == "keep" and metadata.get("again"):
             if "actual" not in q["context"]:
@@ -369,7 +366,7 @@ class Engine:
         words, what, kind = text or f"stopped by {q['responded_by']}", "stuck", "stuck"
         if q["reason"] == "run_failed":
             words, what, kind = f"{q['context']['error']}{f' ({text})' if text else ''}", "failed", "error"
-        words = self.close(what, words)
+        words = self.host.close(what, words)
         self.desk.fail(self.claim, words, failure=kind, journal=self.task["journal"])
         return Ended(what, words)
 

@@ -26,7 +26,7 @@ from ..core.errors import Invalid, NotAllowed, YourturnError
 from ..core.journal import call_digest
 from ..core.model import COMPLETED, ENDED, PENDING, RUNNING, WAITING
 from ..display.run_facts import about_run, failed_at, made_again
-from .alignment import ASKS, LOOSE, QUIET, Superseded, doubts, line_of, number, place, same
+from .alignment import ASKS, LOOSE, QUIET, Superseded, branch_of, doubts, last_number, matches, path_key
 from .results import Diverged, Interrupted, Suspended
 from .script_thread import ROUNDS, ScriptThread
 
@@ -51,9 +51,9 @@ class Branch:
         self.cursor = self.next - 1  #: the position in that one
         self.behind = behind  #: the path of the last call there; None: that call is new
 
-    def path(self, number: int | None = None) -> str:
-        number = self.next if number is None else number
-        return f"{self.prefix}.{number}" if self.prefix else str(number)
+    def path(self, last_number: int | None = None) -> str:
+        last_number = self.next if last_number is None else last_number
+        return f"{self.prefix}.{last_number}" if self.prefix else str(last_number)
 
     @property
     def alone(self) -> bool:
@@ -87,10 +87,10 @@ class Branch:
         steps = list(self.journal.steps.items())  # a copy, because other branches add to it
         rest = [
             path for path, step in steps
-            if line_of(path) == self.prefix and number(path) >= self.next and step["name"] not in LOOSE
+            if branch_of(path) == self.prefix and last_number(path) >= self.next and step["name"] not in LOOSE
         ]  # fmt: skip
         if rest and self.left is None and self.journal.exit is None:
-            first = min(rest, key=number)
+            first = min(rest, key=last_number)
             raise self.journal.differs(first, None)
 
     def suspend(self, why: str, until: str | None = None) -> Suspended:
@@ -99,8 +99,8 @@ class Branch:
 
     def advance(self, name: str, old: str) -> None:
         """Note that a call was made, and its path in the older script, if it was there."""
-        if old and line_of(old) == self.older:
-            self.cursor = max(self.cursor, number(old))
+        if old and branch_of(old) == self.older:
+            self.cursor = max(self.cursor, last_number(old))
         if name not in QUIET:
             self.behind = old or None
 
@@ -161,16 +161,16 @@ class Journal:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def find(self, branch: Branch, name: str, call: Any, agent: str | None) -> Entry:
-        place = self._recorded(branch, name, call)
-        if place is None:
+        path_key = self._recorded(branch, name, call)
+        if path_key is None:
             return self._passed(branch, name, call)
-        entry = Entry(branch.path(place), name, call, agent)
-        branch.next = place + 1
+        entry = Entry(branch.path(path_key), name, call, agent)
+        branch.next = path_key + 1
         entry.step = self.steps.get(entry.path)
         if entry.step is not None:
             entry.call = entry.step["call"]  # its timeout and reviewer may have been others
         elif self.host.stop.is_set():
-            branch.next = place
+            branch.next = path_key
             raise branch.suspend("stop")
         else:
             self._take_over(branch, entry)
@@ -195,15 +195,15 @@ class Journal:
 
         Calls of log() and now() may be added and removed without making it a changed script.
         """
-        digest, place = call_digest(name, call), branch.next
-        while (step := self.steps.get(branch.path(place))) is not None and not same(step, name, call, digest):
+        digest, path_key = call_digest(name, call), branch.next
+        while (step := self.steps.get(branch.path(path_key))) is not None and not matches(step, name, call, digest):
             if step["name"] in LOOSE:
-                place += 1
+                path_key += 1
             elif name in LOOSE:
                 return None
             else:
-                raise self.differs(branch.path(place), Entry(branch.path(place), name, call, None).row(RUNNING))
-        return place
+                raise self.differs(branch.path(path_key), Entry(branch.path(path_key), name, call, None).row(RUNNING))
+        return path_key
 
     def _passed(self, branch: Branch, name: str, call: Any) -> Entry:
         """An inserted log() prints nothing, and an inserted now() returns the time of the neighbouring call."""
@@ -219,7 +219,7 @@ class Journal:
             return self.exit
 
     def differs(self, path: str, actual: Step | None) -> BaseException:
-        before = {other: step for other, step in list(self.steps.items()) if place(other) < place(path)}
+        before = {other: step for other, step in list(self.steps.items()) if path_key(other) < path_key(path)}
         return self.leave(Diverged(path, self.steps[path], actual, doubts(before, actual) if self.doubtful else ()))
 
     def sure(self, entry: Entry | None) -> None:

@@ -34,8 +34,8 @@ from .script import BadScript
 MEMORY = 64 * 1024 * 1024
 #: Instructions between two checks for a stop: about a millisecond.
 COUNT = 100_000
-#: Checks while a script is only loaded, before it is stopped: about a second.
-PATIENCE = 100
+#: The number of checks after which a script that is only loaded is stopped: about a second.
+LOAD_CHECKS = 100
 
 #: Calls at the top level of a script that are answered while it is checked.
 CALLS = 100
@@ -59,9 +59,9 @@ def load(body: str, file: str, name: str = "") -> Callable[[str], Any]:
     _try(body, file, name)
 
     def script(prompt: str) -> Any:
-        here = current_branch.get()
-        assert here is not None
-        value = Machine(body, file, here.journal.host.stop.is_set, here).call(0, [name, prompt], here)
+        branch = current_branch.get()
+        assert branch is not None
+        value = Machine(body, file, branch.journal.host.stop.is_set, branch).call(0, [name, prompt], branch)
         return Signal(value) if isinstance(value, dict) else value
 
     return script
@@ -69,8 +69,8 @@ def load(body: str, file: str, name: str = "") -> Callable[[str], Any]:
 
 def _try(body: str, file: str, name: str) -> None:
     """Load the script once and check that it defines the function. Its top-level calls get placeholder results."""
-    looks = itertools.count(1)
-    machine = Machine(body, file, lambda: next(looks) > PATIENCE)
+    checks = itertools.count(1)
+    machine = Machine(body, file, lambda: next(checks) > LOAD_CHECKS)
     segment = machine.segment(0, _values(name), 0)
     calls = 0
     while segment.what == "call" and segment.first != "stuck" and calls < CALLS:
@@ -83,7 +83,7 @@ def _try(body: str, file: str, name: str) -> None:
     if segment.what == "halted":
         raise BadScript(f"{file} does not come to an end while it is loaded", hint="Put what it does into its functions.")
     if segment.what == "error":
-        raise BadScript(f"{file} cannot be loaded", reason=str(machine.trouble(segment.first)))
+        raise BadScript(f"{file} cannot be loaded", reason=str(machine.error(segment.first)))
     if segment.what == "missing":
         raise machine.missing(name)
 
@@ -98,8 +98,8 @@ class Segment(NamedTuple):
 
 
 class Machine:
-    def __init__(self, body: str, file: str, tick: Callable[[], bool], here: Branch | None = None) -> None:
-        self.file, self.here = file, here
+    def __init__(self, body: str, file: str, tick: Callable[[], bool], branch: Branch | None = None) -> None:
+        self.file, self.branch = file, branch
         self.chunk = Path(file).name[-50:]
         self.numbers = itertools.count(1)
         self.lock = threading.Lock()
@@ -112,23 +112,23 @@ class Machine:
         text = f"--{body}" if body.startswith("#") else body
         problem = compile_(text.encode("utf-8", "replace"), f"={self.chunk}".encode())
         if problem is not None:
-            raise BadScript(f"{file} is not Lua", reason=str(self.trouble(_text(problem))))
+            raise BadScript(f"{file} is not Lua", reason=str(self.error(_text(problem))))
 
-    def call(self, function: int, args: list[Any], here: Branch | None) -> Any:
+    def call(self, function: int, args: list[Any], branch: Branch | None) -> Any:
         """Call a function of the script in a Lua thread of its own, and execute its requests."""
         thread = next(self.numbers)
         segment = self.segment(thread, _values(*args), function)
         while segment.what == "call":
-            self._say(segment.printed)
-            segment = self.segment(thread, self._answer(segment.first, segment.text))
-        self._say(segment.printed)
+            self._print(segment.printed)
+            segment = self.segment(thread, self._reply(segment.first, segment.text))
+        self._print(segment.printed)
         if segment.what == "done":
             return json.loads(segment.first)[0]
         if segment.what == "halted":
-            branch = here or self.here
+            branch = branch or self.branch
             assert branch is not None
             raise segment.first if isinstance(segment.first, BaseException) else branch.suspend("stop")
-        raise self.trouble(segment.first) if segment.what == "error" else self.missing(args[0])
+        raise self.error(segment.first) if segment.what == "error" else self.missing(args[0])
 
     def segment(self, thread: int, reply: bytes, function: int | None = None) -> Segment:
         with self.lock:
@@ -143,12 +143,12 @@ class Machine:
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
-    def _answer(self, name: str, text: bytes | None) -> bytes:
+    def _reply(self, name: str, text: bytes | None) -> bytes:
         try:
-            here = current_branch.get()
-            if here is None:
+            branch = current_branch.get()
+            if branch is None:
                 raise Invalid(f"{name}() cannot be called inside a step()", hint="Call it before, or after.")
-            return _values(True, *_results(self._do(name, json.loads(text or b"[]"), here)))
+            return _values(True, *_results(self._execute(name, json.loads(text or b"[]"), branch)))
         except LuaError as error:
             return _values(False, error.raw, 0)
         except YourturnError as error:
@@ -156,26 +156,26 @@ class Machine:
         except Exception as error:
             return _values(False, str(error) or type(error).__name__)
 
-    def _do(self, name: str, args: list[Any], here: Branch) -> Any:
+    def _execute(self, name: str, args: list[Any], branch: Branch) -> Any:
         if name == "step":
             number, called, *args = args
-            return api.step(_Function(self, number, here, called), *args)
+            return api.step(_Function(self, number, branch, called), *args)
         if name == "parallel":
             api.parallel([_ForkedFunction(self, number) for number in args[0]])
             return None
-        by_place, options = _given(name, args)
-        return api.FUNCTIONS[name](*by_place, **options)
+        args, options = _split_options(name, args)
+        return api.FUNCTIONS[name](*args, **options)
 
-    def _say(self, printed: str) -> None:
+    def _print(self, printed: str) -> None:
         """Show what the script printed, unless this is a replay."""
-        here = current_branch.get()
-        if printed and self.here is not None and (here is None or here.path() not in here.journal.steps):
+        branch = current_branch.get()
+        if printed and self.branch is not None and (branch is None or branch.path() not in branch.journal.steps):
             for line in printed.split("\n"):
-                self.here.journal.host.say(line)
+                self.branch.journal.host.say(line)
 
     # --- errors -----------------------------------------------------------------------------------------------------
 
-    def trouble(self, raw: str) -> LuaError:
+    def error(self, raw: str) -> LuaError:
         line = re.match(rf"{re.escape(self.chunk)}:(\d+): ", raw)
         message = f"line {line[1]}: {raw[line.end() :]}" if line else re.sub(r"^sandbox:\d+: ", "", raw)
         message = "an error without words" if message == "nil" else message
@@ -191,11 +191,11 @@ class Machine:
 class _Function:
     """A function of the script, for step()."""
 
-    def __init__(self, machine: Machine, number: int, here: Branch, name: str) -> None:
-        self.machine, self.number, self.here, self.__qualname__ = machine, number, here, name
+    def __init__(self, machine: Machine, number: int, branch: Branch, name: str) -> None:
+        self.machine, self.number, self.branch, self.__qualname__ = machine, number, branch, name
 
     def __call__(self, *args: Any) -> Any:
-        return self.machine.call(self.number, list(args), self.here)
+        return self.machine.call(self.number, list(args), self.branch)
 
 
 class _ForkedFunction:
@@ -211,13 +211,13 @@ class _ForkedFunction:
 # --- arguments ----------------------------------------------------------------------------------------------------------
 
 
-def _given(name: str, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
+def _split_options(name: str, args: list[Any]) -> tuple[list[Any], dict[str, Any]]:
     """Positional arguments, and the options: a table in the last place."""
     while args and args[-1] is None:
         args.pop()
     options = dict(args.pop()) if name in _OPTIONS and args and isinstance(args[-1], dict) else {}
-    most = _OPTIONS.get(name, len(args))
-    if len(args) > most or (name == "run" and any(isinstance(item, (list, dict)) for item in args)):
+    positional = _OPTIONS.get(name, len(args))
+    if len(args) > positional or (name == "run" and any(isinstance(item, (list, dict)) for item in args)):
         raise Invalid(f"{name}() takes its options in one table, at the end", hint="Like: { timeout = 3600 }")
     if name in ("pause", "ask") and not (args and isinstance(args[0], (str, int, float))):
         raise Invalid(f"{name}() needs a text", hint=f'Like: {name}("Deploy?")')
@@ -253,10 +253,10 @@ def _approved(answer: Answer) -> bool:
 
 def _values(*values: Any) -> bytes:
     """Values as Lua source."""
-    return f"return {', '.join(map(_written, values))}".encode("utf-8", "replace")
+    return f"return {', '.join(map(_lua_source, values))}".encode("utf-8", "replace")
 
 
-def _written(value: Any) -> str:
+def _lua_source(value: Any) -> str:
     if value is None:
         return "nil"
     if isinstance(value, bool):
@@ -266,10 +266,10 @@ def _written(value: Any) -> str:
     if isinstance(value, (int, float)):
         return repr(float(value))
     if isinstance(value, str):
-        return f'"{_UNSAFE.sub(lambda found: f"{chr(92)}{ord(found[0]):03}", value)}"'
+        return f'"{_UNSAFE.sub(lambda match: f"{chr(92)}{ord(match[0]):03}", value)}"'
     if isinstance(value, dict):
-        return f"{{{', '.join(f'[{_written(k)}]={_written(v)}' for k, v in value.items() if v is not None)}}}"
-    return f"{{{', '.join(map(_written, value))}}}"
+        return f"{{{', '.join(f'[{_lua_source(k)}]={_lua_source(v)}' for k, v in value.items() if v is not None)}}}"
+    return f"{{{', '.join(map(_lua_source, value))}}}"
 
 
 _UNSAFE = re.compile(r'[\x00-\x1f"\\\x7f]')

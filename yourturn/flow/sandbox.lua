@@ -1,13 +1,13 @@
--- The world of a Lua script: what it can see, and the one door out of it. The other side of the door is lua.py.
+-- Sandbox of a Lua script: its environment, and the one way to Python. The Python side is lua.py.
 --
--- A script runs in a coroutine, in an environment of its own. A durable function yields a request, as text, to whoever resumed
--- the coroutine; if that is the script itself, its resume() hands the request further up, until it is at the door. Python
--- does what was asked, puts the answer, again as text, into the inbox, and resumes. If the run has to wait, it does not: the
--- coroutine is let go, so there is no error that a pcall could catch. No Python object ever comes in, except `tick`, which
--- nothing in here gives away.
+-- A script runs in a coroutine, in an environment of its own. A durable function yields a request, as text, to the caller of
+-- resume(); if that is the script itself, its resume() passes the request up, until it reaches Python. Python executes the
+-- request, puts the answer, again as text, into the inbox, and resumes the coroutine. If the run has to wait, the coroutine is
+-- dropped, so there is no error that a pcall could catch. No Python object enters the sandbox, except `tick`, which the script
+-- cannot reach.
 --
 -- The functions of the libraries are kept in locals first, and methods of strings are not used, because a script may change
--- what it sees. What it sees of the libraries is made in library.lua.
+-- its environment. library.lua fills the environment with the libraries.
 
 local tick, COUNT, library = ...
 
@@ -125,7 +125,7 @@ local function written(...)
   return concat(out)
 end
 
--- --- the door ----------------------------------------------------------------------------------------------------------
+-- --- requests ----------------------------------------------------------------------------------------------------------
 
 local inbox, printed = nil, {}
 local functions, threads, roots = {}, {}, setmetatable({}, WEAK)
@@ -135,11 +135,11 @@ local function read()
   return assert(load(inbox, "=answer", "t", {}))()
 end
 
-local NO_DOOR = "nothing that waits can be called in a metamethod, or in a function that string.gsub or load calls"
-local NOT_HERE = format("return false, %q", NO_DOOR)
+local NO_WAIT = "nothing that waits can be called in a metamethod, or in a function that string.gsub or load calls"
+local NOT_HERE = format("return false, %q", NO_WAIT)
 
 local function request(name, ...)
-  if not isyieldable() then return false, name .. "(): " .. NO_DOOR end
+  if not isyieldable() then return false, name .. "(): " .. NO_WAIT end
   local ok, text = pcall(written, ...)
   if not ok then return false, name .. "(): " .. text_of(text) end
   yield(REQUEST, name, text)

@@ -56,7 +56,7 @@ def split(ref: str) -> tuple[str, str]:
     return (head, name) if colon and name.isidentifier() else (ref, "")
 
 
-def called(ref: str) -> str:
+def actor_name(ref: str) -> str:
     """The actor name of a script: feature.lua, for flows/feature.lua:release."""
     from ..core.fields import actor
 
@@ -160,7 +160,7 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     where = str(source.path or source.file)
     own = os.path.dirname(os.path.realpath(source.path)) if source.path is not None else ""  # noqa: PTH120
     above, package = _package(own) if own else ("", "")
-    folder = script_modules.beside((above, own) if own else ())
+    folder = script_modules.folder_of((above, own) if own else ())
     module = folder.script()
     module.__dict__.update(FUNCTIONS, StepFailed=StepFailed, workflow=workflow, __file__=where)
     module.__package__ = f"{folder.name}.{package}" if package else folder.name
@@ -171,14 +171,14 @@ def _python(ref: str, source: Source) -> Callable[[str], Any]:
     except SyntaxError as error:
         script_modules.unload(module.__name__)
         if error.filename != where:
-            raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from None
+            raise BadScript(f"{source.file} cannot be loaded", reason=error_line(error, where)) from None
         raise BadScript(f"{source.file} is not Python", reason=f"line {error.lineno}: {error.msg}") from None
     except BadScript:
         script_modules.unload(module.__name__)
         raise
     except Exception as error:
         script_modules.unload(module.__name__)
-        raise BadScript(f"{source.file} cannot be loaded", reason=trouble(error, where)) from error
+        raise BadScript(f"{source.file} cannot be loaded", reason=error_line(error, where)) from error
 
 
 @lru_cache(256)
@@ -234,7 +234,7 @@ def _takes_a_prompt(function: Callable[..., Any]) -> bool:
     return True
 
 
-def trouble(error: BaseException, where: str = "") -> str:
+def error_line(error: BaseException, where: str = "") -> str:
     """An exception in one line, with the line number in the script."""
     if isinstance(error, LuaError):
         return str(error)

@@ -79,18 +79,18 @@ class Folder:
             return builtins.__import__(name, globals, locals, fromlist, level)
         if not self._has(top):
             try:
-                found = builtins.__import__(name, globals, locals, fromlist, level)
-                return self._importlib(found) if found is importlib else found
+                module = builtins.__import__(name, globals, locals, fromlist, level)
+                return self._importlib(module) if module is importlib else module
             except ModuleNotFoundError as error:
                 if error.name != top or not any(Path(path, top).is_dir() for path in self.paths):
                     raise
-        found = builtins.__import__(f"{self.name}.{name}", globals, locals, fromlist, 0)
-        return found if fromlist else sys.modules[f"{self.name}.{top}"]
+        module = builtins.__import__(f"{self.name}.{name}", globals, locals, fromlist, 0)
+        return module if fromlist else sys.modules[f"{self.name}.{top}"]
 
-    def _importlib(self, found: ModuleType) -> ModuleType:
+    def _importlib(self, module: ModuleType) -> ModuleType:
         """importlib with an import_module() that finds modules beside the script."""
-        own = ModuleType(found.__name__)
-        own.__dict__.update(vars(found), import_module=self._import_module)
+        own = ModuleType(module.__name__)
+        own.__dict__.update(vars(module), import_module=self._import_module)
         return own
 
     def _import_module(self, name: str, package: str | None = None) -> Any:
@@ -102,21 +102,21 @@ class Folder:
         return any(Path(path, f"{top}.py").is_file() or Path(path, top, "__init__.py").is_file() for path in self.paths)
 
 
-def beside(paths: tuple[str, ...]) -> Folder:
+def folder_of(paths: tuple[str, ...]) -> Folder:
     """The current version of the folder's modules."""
     own = tuple(path for path in dict.fromkeys(paths) if path not in _INSTALLED)
     with _lock:
         if _finder not in sys.meta_path:
             sys.meta_path.insert(0, _finder)
-        known = _folders.get(own)
-        if known is not None and not known.changed():
-            return known
-        if known is not None:
-            known.replaced = True
-            if not known.users:
-                known.drop()
-        found = _folders[own] = Folder(own)
-        return found
+        folder = _folders.get(own)
+        if folder is not None and not folder.changed():
+            return folder
+        if folder is not None:
+            folder.replaced = True
+            if not folder.users:
+                folder.drop()
+        folder = _folders[own] = Folder(own)
+        return folder
 
 
 def unload(module_name: str) -> None:
@@ -146,10 +146,10 @@ def setting(config: Any) -> Iterator[None]:
 
 def _state(file: str) -> tuple[int, int, int]:
     try:
-        found = Path(file).stat()
+        stat = Path(file).stat()
     except OSError:
         return (0, 0, 0)
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
 class _Loader(SourceFileLoader):

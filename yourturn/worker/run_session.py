@@ -36,12 +36,6 @@ if TYPE_CHECKING:
     from .worker import Worker
 
 
-class _Engine(Engine):
-    def close(self, what: str, words: str) -> str:
-        assert isinstance(self.host, RunSession)
-        return self.host.close(what, words)
-
-
 class RunSession:
     """Runs a script; the `Host` of its engine."""
 
@@ -99,7 +93,7 @@ class RunSession:
     # --- the script's thread ------------------------------------------------------------------------------------------
 
     def _run_script(self) -> Ended:
-        engine = _Engine(self.desk, self._claimed, self, script.root(self.worker.root))
+        engine = Engine(self.desk, self._claimed, self, script.root(self.worker.root))
         results: list[Ended | BaseException] = []
         over = threading.Event()
 

@@ -174,10 +174,10 @@ class Worker:
         """The session, and the name of the agent or script."""
         script = claimed["task"]["workflow"]
         if script:
-            from ..flow.script import called
+            from ..flow.script import actor_name
             from .run_session import RunSession
 
-            return RunSession(self, self.desk_of(called(script)), claimed), str(script)
+            return RunSession(self, self.desk_of(actor_name(script)), claimed), str(script)
         from .task_session import TaskSession
 
         role = claimed["task"]["role"]

@@ -294,14 +294,14 @@ INTERRUPTED = """
 import os, signal
 from yourturn.flow import lua
 
-class Patience:
-    def __lt__(self, looks):
-        if looks == 3:
+class Interrupting:
+    def __lt__(self, checks):
+        if checks == 3:
             os.kill(os.getpid(), signal.SIGINT)
         return False
 
-signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever starts the tests in the background ignores it
-lua.PATIENCE = Patience()
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background process ignores it
+lua.LOAD_CHECKS = Interrupting()
 try:
     lua.load("while true do pcall(function() while true do end end) end", "f.lua")
 except KeyboardInterrupt:
