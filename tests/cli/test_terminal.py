@@ -102,6 +102,19 @@ def test_a_no_that_ends_the_task_asks_first(waiting: Turn) -> None:
     assert waiting.state("PROJ-1") == "cancelled"
 
 
+@pytest.mark.parametrize(
+    ("command", "typed"), [(("signal", "PROJ-1", "--status", "STOP"), ""), (("continue", "PROJ-1"), "no\nnot wanted\n")]
+)
+def test_signal_and_continue_ask_before_a_task_is_cancelled(here: Turn, command: tuple[str, ...], typed: str) -> None:
+    here("create", "A")
+    here("flag", "PROJ-1", "Delete them?", "--kind", "input", "--response-type", "approval")
+    code, seen = type_in(here, *command, keys=f"{typed}n\n")
+    assert "This answer cancels PROJ-1. Type PROJ-1 to confirm:" in seen
+    assert code != 0 and here.state("PROJ-1") == "human"
+    type_in(here, *command, keys=f"{typed}PROJ-1\n")
+    assert here.state("PROJ-1") == "cancelled"
+
+
 def test_a_no_that_ends_nothing_does_not_ask(here: Turn) -> None:
     here("create", "Login", "--awaiting", "approval")
     code, seen = type_in(here, "reject", "PROJ-1", "softer")

@@ -56,13 +56,14 @@ def signal_args(p: Any) -> None:
     words = "CONTINUE or STOP (STOP ends a run whose agent asks, like turn stop); for an agent's step any word, like DONE"
     p.add_argument("--status", required=True, metavar="WORD", help=words)
     p.add_argument("--message", default="", metavar="TEXT", help="a text for the agent or the script; - reads standard input")
+    p.add_argument("-y", "--yes", action="store_true", help="do not ask before a task is cancelled")
     parser.keyed(p)
 
 
 def signal(a: Namespace) -> int:
     from ..display.run_facts import about_run, open_questions
     from ..worker.continue_session import location_of
-    from .answers import state_line
+    from .answers import state_line, warn
 
     word, message = a.status.strip().upper(), parser.given(a.message) or ""
     with connect(a) as desk:
@@ -78,6 +79,8 @@ def signal(a: Namespace) -> int:
         elif q is not None and word not in ("CONTINUE", "STOP") and location_of(task, q).accepts_signal:
             _set_result(desk, q, a.status.strip(), message, a.idempotency_key)
         elif (yes := signalled(word)) is not None:
+            if not yes:
+                warn(desk, a, a.what, text=message, verdict="rejected")
             (desk.approve if yes else desk.reject)(a.what, message, key=a.idempotency_key)
         else:
             raise Invalid(

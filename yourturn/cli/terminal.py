@@ -83,14 +83,26 @@ class Terminal:
             try:
                 if q["response_type"] == "approval":
                     judged = self.verdict(q)
-                    return None if judged is None else dict(desk.answer(q["id"], None, judged[1], judged[0]))
+                    return None if judged is None else self._send(desk, q, None, judged[1], judged[0])
                 word = "Your choice" if q["options"] else "Yes or no" if q["response_type"] == "boolean" else "Your answer"
                 typed = self.line(f"{word} (Enter skips): ")
-                return dict(desk.answer(q["id"], typed)) if typed else None
+                return self._send(desk, q, typed) if typed else None
             except Invalid as error:
                 from ..display.terminal import safe
 
                 self.say(*(safe(line) for line in error.lines()))
+
+    def _send(
+        self, desk: Any, q: dict[str, Any], value: str | None, text: str = "", verdict: str | None = None
+    ) -> dict[str, Any] | None:
+        """Answers the question. If that cancels the task, the person has to confirm it."""
+        answer = {"value": value, "text": text, "verdict": verdict}
+        key = q["task"]
+        prompt = f"This answer cancels {key}. Type {key} to confirm: "
+        if desk.lands(q["id"], **answer) == "cancelled" and self.line(prompt).upper() != key:
+            self.say("Nothing was changed.")
+            return None
+        return dict(desk.answer(q["id"], **answer))
 
 
 def open_editor(term: Terminal, folder: Path) -> None:
