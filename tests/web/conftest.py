@@ -209,7 +209,7 @@ class Windows:
             context.set_default_timeout(PATIENCE)
             page = context.new_page()
             page.on("pageerror", lambda error: self.trouble.append(str(error)))
-            page.on("console", self.heard)
+            page.on("console", self.on_console)
         page.set_viewport_size({"width": width, "height": SIZES.get(width, 800)})
         return page
 
