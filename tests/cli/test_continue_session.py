@@ -46,7 +46,7 @@ def test_there_is_a_place_for_its_signal(floor: Floor) -> None:
     assert code == 0 and "coder says: DONE" in seen and floor.steps(key)["2"]["status"] == "DONE"
 
 
-def test_what_the_agent_does_in_there_is_an_agents_word(floor: Floor) -> None:
+def test_command_inside_the_session_acts_as_the_agent(floor: Floor) -> None:
     floor.escalated()
     keys = f"!{TURN} approve 1; echo exit $?\nexit\n\n"
     code, seen = floor.types("continue", "1", keys=keys)

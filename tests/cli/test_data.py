@@ -71,7 +71,7 @@ def test_the_python_of_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     assert capsys.readouterr().out.split() == re.findall(r"# (\d+)$", source, re.M)
 
 
-def test_bad_input_is_told_and_changes_nothing(here: Turn) -> None:
+def test_invalid_input_is_reported_and_changes_nothing(here: Turn) -> None:
     here("create", "Mine")
     before = here("list")
     (here.folder / "bad.jsonl").write_text('{"id": "a"}\nnope\n')

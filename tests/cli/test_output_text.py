@@ -35,7 +35,7 @@ _LOST: dict[str, tuple[tuple[str, ...], str, str]] = {
 
 
 @pytest.mark.parametrize("how", _LOST)
-def test_a_lost_claim_is_told_as_it_was_lost(turn: Turn, how: str) -> None:
+def test_lost_claim_error_says_how_it_was_lost(turn: Turn, how: str) -> None:
     before, why, hint = _LOST[how]
     told(turn, *_TAKEN, *before)
     message, reason, step = turn.text("heartbeat", "PROJ-1", "--worker-id", "w1", exit=4).splitlines()
@@ -116,7 +116,7 @@ def test_what_is_too_large_is_to_be_split(turn: Turn) -> None:
     assert "Next: turn vet PROJ-2" in turn.text("create", "Large", "-c", "large", "--draft")
 
 
-def test_an_empty_list_of_some_is_not_an_empty_desk(turn: Turn) -> None:
+def test_empty_filtered_list_is_not_an_empty_desk(turn: Turn) -> None:
     assert turn.text("list").splitlines() == ["No tasks.", 'Next: turn create "What is to be done"']
     told(turn, "create A")
     for filters in (("--blocked",), ("--state", "done"), ("--search", "zebra"), ("--runs",)):
@@ -278,7 +278,7 @@ def test_a_question_has_one_name(turn: Turn) -> None:
     assert "needs human (input)" in turn.text("list") and ", input, Q1" in turn.text("list", "--awaiting")
 
 
-def test_options_are_told_wherever_a_question_is(turn: Turn) -> None:
+def test_options_are_printed_with_every_question(turn: Turn) -> None:
     told(turn, "create A", "ask 1 'Where to?' --option eu --option 'us=over the ocean'")
     for words in (("show", "1"), ("show", "Q1"), ("list", "--awaiting"), ("status", "1")):
         assert re.search(r"^ +eu$", shown := turn.text(*words), re.M) and re.search(r"^ +us  over the ocean$", shown, re.M), words
@@ -326,7 +326,7 @@ def test_a_program_that_asks_for_leave_leaves_nothing_to_vet(turn: Turn) -> None
     assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it existed only for the question)"
 
 
-def test_an_agent_is_not_told_to_approve_and_a_person_reads_how_sure_it_is(here: Turn) -> None:
+def test_agent_gets_no_hint_to_approve_and_a_person_sees_its_confidence(here: Turn) -> None:
     here("create", "A", "--requires", "approval")
     claim = here.as_agent("claim", "PROJ-1", "--worker-id", "w1")["claim"]["token"]
     here.as_agent("ask", "PROJ-1", "Sure?", "--confidence", "0.75", "--claim", claim)
@@ -336,7 +336,7 @@ def test_an_agent_is_not_told_to_approve_and_a_person_reads_how_sure_it_is(here:
     assert "It is a person's turn now." in said and "approve" not in said
 
 
-def test_what_no_worker_takes_is_counted_as_turn_counts_it(here: Turn) -> None:
+def test_unattended_tasks_are_counted_as_turn_counts_them(here: Turn) -> None:
     here("create", "An epic", "--type", "epic")
     here("create", "Work")
     assert here()["unattended"]["ready"] == 1

@@ -76,7 +76,7 @@ def test_a_verdict_stays_with_its_question(works: Floor) -> None:
     assert [s["call"]["function"] for s in works.desk.steps("PROJ-1") if s["name"] == "step" and not s["spare"]] == ["show"]
 
 
-def test_what_is_in_doubt_is_told_with_the_way_out(works: Floor) -> None:
+def test_step_in_doubt_is_reported_with_the_way_out(works: Floor) -> None:
     script = works.crew.folder / "feature.py"
     script.write_text('def workflow(p):\n    pause("Approve?")\n    pause("Approve?")\n    return "old"\n')
     works.crew.text("run", "feature.py", "x", exit=7)
@@ -111,7 +111,7 @@ def test_changed_code_asked_on_a_terminal(works: Floor) -> None:
     assert code == 0 and works.desk.show(key)["state"] == "ready"
 
 
-def test_resume_reads_what_the_agent_said_since(works: Floor) -> None:
+def test_resume_applies_a_new_signal(works: Floor) -> None:
     key = works.escalated()
     seen = works.crew.text("resume", "1", exit=7)
     assert f"{key} is still waiting (input, Q1): {AUTH}" in seen
@@ -145,7 +145,7 @@ def test_resume_of_a_ready_sleeping_or_claimed_run(works: Floor) -> None:
     assert works.crew("resume", "2")["state"] == "done"
 
 
-def test_a_run_goes_on_here_after_it_was_helped(both: Floor) -> None:
+def test_run_continues_here_after_help(both: Floor) -> None:
     """From its first line to its last, with a session that really asked."""
     floor = both
     asks = {"status": "NEEDS_HUMAN", "reason": AUTH}
@@ -200,7 +200,7 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, out
 
 
-def test_watch_goes_on_when_the_agent_finished_with_a_person(works: Floor) -> None:
+def test_watch_continues_when_the_agent_finished_with_a_person(works: Floor) -> None:
     key = works.escalated()
     with watching(works, "1") as process:
         assert process.stdout is not None and process.stdout.readline() == f"Run {key}: waiting_human\n"

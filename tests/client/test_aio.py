@@ -49,7 +49,7 @@ def test_every_method_can_be_awaited(desk, agent):
 
 @pytest.mark.parametrize("name", ["who", "project", "_say", "nonsense"])
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_what_cannot_be_awaited_says_so(desk, name):
+def test_method_that_cannot_be_awaited_raises(desk, name):
     with pytest.raises(AttributeError, match=name):
         getattr(desk.aio, name)
 
@@ -69,7 +69,7 @@ def test_an_answer_from_another_process_ends_the_wait(desk, agent, address, cloc
     assert (found["responded_by"], found["response"]["value"]) == ("human:bob", "that")
 
 
-def test_an_answer_is_heard_at_once(desk, agent):
+def test_answer_wakes_the_waiter_at_once(desk, agent):
     """The best of some: a busy machine may hold one up, but not all. Looking once a second would make all slow."""
     desk.create("A")
     took = []

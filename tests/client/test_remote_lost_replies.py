@@ -149,7 +149,7 @@ _STAGES = {
 
 
 @pytest.mark.parametrize("words", [("defer", "--until", "2d"), ("park", "--until", "2d")])
-def test_a_date_that_is_counted_from_now_is_the_same_when_it_is_said_again(sqlite_site, tmp_path, words):
+def test_relative_date_is_the_same_in_a_repeated_request(sqlite_site, tmp_path, words):
     site = sqlite_site
     between = Between(site.port)
     try:
@@ -192,7 +192,7 @@ def test_a_token_and_a_link_whose_reply_is_lost_are_good(site, far, between, thr
     assert site.post("/api/desk/create_token", {"args": [f"{name}3"], "fields": {"secret": "yt_short"}}).status == 422
 
 
-def test_a_key_that_is_said_as_null_is_not_said(site, job):
+def test_null_key_is_no_key(site, job):
     """The header gives the request its key, also where the fields say null."""
     for _ in range(2):
         body = {"args": [job, "once"], "fields": {"key": None}}
@@ -204,7 +204,7 @@ def test_a_key_that_is_said_as_null_is_not_said(site, job):
 
 
 @pytest.mark.parametrize("fault", ["lose", "502"])
-def test_a_change_of_which_nothing_is_heard_names_its_key(site, between, through, fault):
+def test_change_without_a_reply_names_its_key(site, between, through, fault):
     title = f"Once {os.urandom(4).hex()}"
     between.then(fault, "create", times=EVERY)
     error = json.loads(through("create", title, "--json", ok=1))["error"]
@@ -225,7 +225,7 @@ _THEN = [
 
 
 @pytest.mark.parametrize(("words", "look"), _THEN)
-def test_a_change_whose_result_cannot_be_shown_is_said_to_be_done(site, between, through, words, look):
+def test_change_whose_result_cannot_be_read_is_reported_as_done(site, between, through, words, look):
     scene = Scene(site.desk).asked()
     words = [{"Q": scene.question, "KEY": scene.key}.get(word, word) for word in words]
     between.then("drop", look, times=EVERY)
@@ -238,7 +238,7 @@ def test_a_change_whose_result_cannot_be_shown_is_said_to_be_done(site, between,
 
 
 @pytest.mark.parametrize("method", ["hand_back", "update"])
-def test_a_command_that_says_one_of_two_verbs_finds_its_key_again(site, between, through, method):
+def test_command_with_two_verbs_repeats_its_key(site, between, through, method):
     """`update --awaiting=null` hands the task back, or only changes it if it does not wait for a person."""
     scene = Scene(site.desk).asked() if method == "hand_back" else Scene(site.desk).task()
     words = ("update", scene.key, "--awaiting=null", "--title", "Said")
@@ -260,7 +260,7 @@ def test_one_answer_for_all_takes_a_key(site, between, through):
     assert [(one["id"], one["status"]) for one in found] == [(name, "answered") for name in asked]
 
 
-def test_a_change_that_never_left_is_not_said_to_be_done(site, between, through, job):
+def test_change_that_was_never_sent_is_not_reported_as_done(site, between, through, job):
     between.then(429, "note", times=EVERY, headers={"Retry-After": "0"})
     error = json.loads(through("note", job, "so", "--json", ok=4))["error"]
     assert error["code"] == "too_many" and "may have been" not in error["hint"]
@@ -294,7 +294,7 @@ def test_what_takes_no_key_is_sent_once(site, between, far):
     assert [line["text"] for line in site.desk.output(scene.key)] == ["Here."]
 
 
-def test_revoking_the_own_token_without_a_reply_says_that_it_may_be_revoked(site, between):
+def test_revoking_the_own_token_without_a_reply_is_maybe_done(site, between):
     name = f"own{os.urandom(4).hex()}"
     token = site.desk.create_token(name, "admin", actor="human:ana")["token"]
     with connect(between.url, env={"YOURTURN_TOKEN": token}) as desk:

@@ -31,14 +31,14 @@ from yourturn.db.dump import TABLES
 # --- which methods only look ------------------------------------------------------------------------------------------------
 
 
-def test_every_method_looks_or_takes_a_key_or_leaves_the_same_twice():
+def test_every_method_reads_or_takes_a_key_or_is_idempotent():
     """One table says which methods look; there is no list beside it that could forget one."""
     for name in methods():
         sorts = [permissions.reads(name), bool(key_name(getattr(Client, name))), name in permissions.SAME_TWICE, name == "write_output"]
         assert sorts.count(True) == 1, f"{name}: looks, key, same twice, at most once: {sorts}"
 
 
-def test_methods_that_look_change_nothing(site):
+def test_reading_methods_change_nothing(site):
     """Each is called, and every row of the database stays as it is."""
     scene = Scene(site.desk).asked_by_holder()
     given = {
@@ -60,7 +60,7 @@ def test_methods_that_look_change_nothing(site):
     assert rows() == before and {"list", "show", "inbox", "history", "wait_for", "check_question", "claim_is_for"} <= set(called)
 
 
-def test_what_is_kept_registered_and_reconciled_twice_is_as_once(site, far, between):
+def test_keep_register_and_reconcile_are_idempotent(site, far, between):
     scene = Scene(site.desk).held()
     between.then("lose", *permissions.SAME_TWICE)
     agent, name = far("agent"), f"w-{scene.key}"
@@ -75,7 +75,7 @@ def test_what_is_kept_registered_and_reconciled_twice_is_as_once(site, far, betw
 
 
 @pytest.mark.parametrize("fault", ["drop", "lose", "cut", 502, 503, 504, "502"])
-def test_a_look_is_looked_at_again(site, between, through, job, fault):
+def test_read_is_repeated_after_a_lost_reply(site, between, through, job, fault):
     between.then(fault, "show", "list", "inbox")
     assert json.loads(through("show", job, "--json"))["key"] == job
     assert through("list") and through("inbox", "--json")
@@ -201,7 +201,7 @@ def test_the_open_question_of_a_call_is_named_when_the_server_is_gone(site, betw
     assert site.desk.show(error.value.question)["status"] == "pending"
 
 
-def test_trouble_that_does_not_pass_is_told_at_once(site, between, far):
+def test_permanent_error_is_raised_at_once(site, between, far):
     desk = far()
     between.then(404, "list")
     with pytest.raises(StoreTrouble, match=r"Not a Yourturn server \(HTTP 404\)"):

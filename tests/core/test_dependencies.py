@@ -41,7 +41,7 @@ def test_a_chain_moves_one_link_at_a_time(bench):
     assert states(bench, b, c) == ["ready", "blocked"]
 
 
-def test_a_claim_names_what_is_in_the_way(bench):
+def test_dependency_added_during_work_blocks_after_release(bench):
     key = bench.working()
     needs = [bench.add_need(key), bench.add_need(key)]
     assert state(bench.desk, key) == "working", "who works already goes on"
@@ -126,7 +126,7 @@ def test_words_do_not_answer_a_failed_dependency(bench):
 
 
 @pytest.mark.parametrize("how", ["reopen", "cancel", "dep_remove", "close"])
-def test_a_question_about_a_failed_dependency_closes_itself_when_its_cause_is_gone(bench, how):
+def test_question_about_failed_dependency_closes_when_its_cause_is_gone(bench, how):
     failed = bench.failed()
     key = bench.ready(depends_on=[failed])
     {
@@ -186,7 +186,7 @@ def test_two_failed_dependencies_are_two_questions_one_after_the_other(bench):
     assert [q["metadata"]["failed"] for q in bench.desk.show(key)["questions"]] == needs
 
 
-def test_a_task_that_comes_to_wait_for_a_failure_is_not_left_alone(bench):
+def test_new_dependency_on_a_failed_task_asks_a_person(bench):
     failed = bench.failed()
     assert bench.desk.show(bench.ready(depends_on=[failed]))["state"] == "human"
     key = bench.ready()
@@ -222,7 +222,7 @@ def test_a_parent_waits_for_its_children_and_then_has_work_left(bench):
 
 
 @pytest.mark.parametrize("review", ["auto", "ask"])
-def test_a_container_completes_by_itself_and_so_does_what_contains_it(bench, review):
+def test_container_completes_with_its_children_and_so_does_its_parent(bench, review):
     bench.desk.set("review", review)
     top = bench.ready(type="epic")
     epic = bench.ready(type="epic", parent=top)
@@ -238,7 +238,7 @@ def test_a_container_completes_by_itself_and_so_does_what_contains_it(bench, rev
     assert ("blocked", "parent", "review") in moves(bench.desk, epic)
 
 
-def test_a_task_that_waits_for_a_child_and_its_container_is_freed_in_any_order(bench):
+def test_task_that_waits_for_child_and_container_is_freed_in_any_order(bench):
     bench.desk.set("review", "auto")
     waits = bench.ready()
     epic = bench.ready(type="epic")

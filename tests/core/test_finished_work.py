@@ -49,7 +49,7 @@ def test_to_reject_a_question_of_yes_and_no_is_its_no(bench, value):
 
 
 @pytest.mark.parametrize("way", ["withdraw", "hand_back", "replace", "agent"])
-def test_nothing_but_a_verdict_takes_the_question_about_finished_work_away(bench, way):
+def test_only_a_verdict_closes_the_question_about_finished_work(bench, way):
     key = bench.review()
     asked = finished(bench, key)["id"]
     if way == "withdraw":
@@ -114,7 +114,7 @@ def test_what_is_not_work_is_never_offered(bench, fields):
     assert everything(bench.desk) == before
 
 
-def test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other(bench):
+def test_only_a_ready_task_marked_too_large_waits_to_be_split(bench):
     key = bench.ready()
     with pytest.raises(Precondition, match="it is not too large"):
         bench.desk.as_(SYSTEM).do("unvet", task=number(bench.desk, key))
@@ -129,7 +129,7 @@ def test_a_ready_task_that_is_called_too_large_waits_to_be_split_and_no_other(be
 
 
 @pytest.mark.parametrize("beside", [False, True])
-def test_of_a_container_that_is_sent_back_a_person_says_what_is_missing(bench, beside):
+def test_rejected_container_asks_a_person_what_is_missing(bench, beside):
     key = bench.ready(type="epic")
     bench.desk.decompose(key, ["Part"])
     bench.desk.close("PROJ-2")

@@ -12,7 +12,7 @@ from .states import everything, state
 
 
 @pytest.mark.parametrize("text", [" ", "\n", "  \t"])
-def test_blank_words_are_no_yes(bench, text):
+def test_blank_text_is_not_a_yes(bench, text):
     for kind in ("permission", "approval", "checkpoint", "work", "input"):
         asked = bench.desk.ask(bench.ready(), "May I?", kind, response_type="boolean" if kind == "input" else None)
         before = everything(bench.desk)
@@ -53,7 +53,7 @@ def test_no_word_names_two_options(bench):
     assert bench.desk.answer(asked, "b")["response"]["value"] == "stop"
 
 
-def test_odd_shapes_are_refused_or_taken(bench):
+def test_unusual_argument_shapes_are_refused_or_accepted(bench):
     key = bench.working()
     bench.agent.update(key, seat={}, claim=bench.claims[key])
     assert bench.desk.show(key)["seat"] == {}

@@ -113,7 +113,7 @@ def test_a_kind_can_have_a_time_of_its_own(bench):
     )
 
 
-def test_what_the_agent_says_itself_counts_before(bench):
+def test_agents_own_values_win_over_the_settings(bench):
     bench.desk.set("signal_timeout", "3d")
     _, (own,) = flagged(bench, timeout="1h", on_timeout="escalate")
     assert own["on_timeout"] == "escalate" and own["timeout_at"] < flagged(bench)[1][0]["timeout_at"]

@@ -19,7 +19,7 @@ def hinted(task):
 
 @pytest.mark.parametrize("run", [False, True], ids=["task", "run"])
 @pytest.mark.parametrize("state", STATES)
-def test_what_is_hinted_at_can_be_said_by_a_person(bench, state, run):
+def test_hinted_verbs_are_allowed_for_a_person(bench, state, run):
     key = bench.into(state, workflow="feature.py" if run else None)
     task = bench.desk.show(key)
     verb = hinted(task)

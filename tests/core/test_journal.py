@@ -79,7 +79,7 @@ def test_another_call_in_its_place_is_refused(bench):
     assert shown(bench.desk, key) == {"1": "completed"}, "01 is 1"
 
 
-def test_one_word_of_many_that_is_refused_leaves_none(bench):
+def test_one_refused_step_of_many_refuses_all(bench):
     key = bench.running(said("1"))
     with pytest.raises(Precondition):
         bench.agent.record(bench.claims[key], [said("2"), said("1")])
@@ -191,7 +191,7 @@ def test_a_path_that_is_none_is_refused(bench, path, dialect):
     "steps", ["1", [1], [{}], [{"path": "1"}], [{**said("1"), "more": 1}], [{**said("1"), "status": "failed"}]], ids=str
 )
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_words_that_are_no_steps_are_refused(bench, steps, dialect):
+def test_invalid_steps_are_refused(bench, steps, dialect):
     key = bench.running()
     with pytest.raises(Invalid, match="steps"):
         bench.agent.do("step", task=case(bench.desk, key).task.id, steps=steps, claim=bench.claims[key]["token"])
@@ -238,7 +238,7 @@ def test_a_step_with_a_working_agent_is_not_settled_by_others(bench):
     assert shown(bench.desk, key) == {"1": "completed", "2": "completed"}, "it was killed there: nobody is"
 
 
-def test_an_answer_with_a_signal_settles_the_step_that_asked_and_nothing_else(bench):
+def test_answer_with_a_signal_settles_only_the_step_that_asked(bench):
     key, question = asking(bench, steps=[said("2", "waiting"), said("3", "waiting")])
     other, elsewhere = asking(bench)
     found = bench.desk.answer(question, "so", signal=DONE)
@@ -289,7 +289,7 @@ def test_a_signal_is_for_a_question_of_a_step(bench):
 @pytest.mark.parametrize(
     ("word", "kind"), [("NEEDS_HUMAN", "input"), ("APPROVAL_NEEDED", "approval"), ("ESCALATE", "escalation")]
 )
-def test_a_signal_that_asks_takes_the_questions_place(bench, clock, word, kind):
+def test_signal_that_asks_replaces_the_question(bench, clock, word, kind):
     key, question = asking(bench, timeout="2h", on_timeout="stuck", reviewer="ben", metadata={"notify": ["slack"]})
     clock.advance(hours=1)
     bench.desk.answer(question, "we talked", signal={"status": word, "reason": "And then?", "context": {"tried": "both"}})
@@ -307,7 +307,7 @@ def test_a_signal_that_asks_takes_the_questions_place(bench, clock, word, kind):
     assert bench.desk.show(key)["state"] == "ready" and shown(bench.desk, key)["2"] == "completed"
 
 
-def test_a_signal_says_what_was_chosen_and_allows_nothing(bench):
+def test_signal_answers_a_choice_without_a_value(bench):
     key, question = asking(bench, options=["a", "b"])
     with pytest.raises(Invalid, match="takes one of"):
         bench.desk.answer(question)
@@ -364,7 +364,7 @@ def test_the_answer_comes_after_the_waiting_lease(bench, clock):
     assert bench.desk.steps(key)[1]["result"] == DONE and bench.desk.show(key)["state"] == "ready"
 
 
-def test_what_is_owed_first_does_not_make_a_step_new(bench, clock):
+def test_due_move_before_a_step_does_not_make_it_new(bench, clock):
     """A reminder that is due is paid before the holder's word; the step it speaks of is still known."""
     key, _ = asking(bench, hold=True, timeout="10m", on_timeout="remind")
     began = bench.desk.steps(key)[1]["started_at"]
@@ -471,7 +471,7 @@ def test_spares_are_those_of_the_last_time_and_no_steps(bench):
     assert [len(bench.desk.steps(key, n)) for n in range(4)] == [5, 7, 3, 1]
 
 
-def test_rewind_without_a_step_goes_on_where_it_was(bench):
+def test_rewind_without_a_step_continues_at_the_same_step(bench):
     key, question = asking(bench)
     found = bench.desk.rewind(key)
     assert (found["state"], found["journal"]) == ("ready", 0)
@@ -516,7 +516,7 @@ def _container(bench):
     return epic
 
 
-def test_a_container_that_waits_goes_back_without_its_review(bench):
+def test_rewound_container_without_open_children_returns_to_review(bench):
     key = _container(bench)
     bench.ask(key)
     assert bench.desk.rewind(key, 1)["state"] == "review", "back to its parts, which have ended: so to review again"
@@ -536,7 +536,7 @@ def test_while_it_is_claimed_only_the_holder_rewinds(bench):
     assert bench.agent.complete(bench.claims[key], journal=1)["state"] == "done"
 
 
-def test_an_agent_takes_back_no_run_that_waits(bench):
+def test_agent_cannot_rewind_a_run(bench):
     key, _ = asking(bench)
     failed = bench.failed(workflow=SCRIPT)
     for run in (key, failed, bench.run()):
@@ -544,7 +544,7 @@ def test_an_agent_takes_back_no_run_that_waits(bench):
             bench.agent.rewind(run, 1)
 
 
-def test_a_waiting_run_that_goes_back_withdraws_what_it_asked(bench):
+def test_rewinding_a_waiting_run_withdraws_its_questions(bench):
     key, question = asking(bench, hold=True)
     aside = bench.agent.ask(key, "By the way?", claim=bench.claims[key], blocking=False, default="a")["id"]
     bench.desk.rewind(key, "2")
@@ -559,7 +559,7 @@ def test_a_waiting_run_that_goes_back_withdraws_what_it_asked(bench):
     assert bench.desk.inbox() == []
 
 
-def test_a_gate_that_is_reserved_is_not_gone_round_by_going_back(bench):
+def test_rewinding_does_not_bypass_a_reserved_gate(bench):
     bench.desk.set("approvals", "approvers")
     eve = bench.desk.as_(EVE)
     gated, question = asking(bench, kind="approval")
@@ -571,7 +571,7 @@ def test_a_gate_that_is_reserved_is_not_gone_round_by_going_back(bench):
     assert eve.rewind(free, 1)["state"] == "ready", "who could have answered may take it back"
 
 
-def test_only_an_admin_takes_a_failed_run_back(bench):
+def test_only_an_admin_rewinds_a_failed_run(bench):
     key = bench.failed(workflow=SCRIPT)
     for who in (EVE, Who("human:ann", "approver")):
         with pytest.raises(NotAllowed):
@@ -579,7 +579,7 @@ def test_only_an_admin_takes_a_failed_run_back(bench):
     assert bench.desk.rewind(key, 1)["state"] == "ready"
 
 
-def test_a_failed_run_that_is_rewound_tells_its_dependants_and_may_fail_again(bench):
+def test_rewinding_a_failed_run_updates_dependants_and_it_may_fail_again(bench):
     key = bench.run()
     waits = bench.ready(depends_on=[key])
     for _ in range(2):

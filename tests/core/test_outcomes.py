@@ -41,7 +41,7 @@ def test_the_published_table():
 
 @pytest.mark.parametrize("by", ["key", "question"])
 @pytest.mark.parametrize("word", VERDICTS)
-def test_every_verdict_lands_where_the_table_says(bench, word, by):
+def test_every_verdict_leads_to_the_state_of_the_table(bench, word, by):
     for kind in KINDS:
         key, question = ask(bench, kind)
         outcome = OUTCOMES[kind, word]
@@ -68,7 +68,7 @@ def test_in_a_workflow_every_verdict_goes_back_to_the_script(bench):
             assert verdict(bench.desk, key, word)["state"] == "ready", (kind, word)
 
 
-def test_approval_and_boolean_words_are_verdicts_only_where_the_kind_asks_for_one(bench):
+def test_yes_and_no_words_are_verdicts_only_if_the_kind_asks_for_one(bench):
     _, question = ask(bench, "checkpoint")
     assert bench.desk.answer(question, "no", text="too soon")["response"]["verdict"] == "rejected"
     _, question = ask(bench, "input", response_type="boolean")
@@ -84,7 +84,7 @@ def test_no_by_value_on_work_is_refused_like_a_rejection(bench):
     assert everything(bench.desk) == before and state(bench.desk, key) == "human"
 
 
-def test_a_rejections_words_become_a_note_and_blank_ones_do_not(bench):
+def test_text_of_a_rejection_becomes_a_note_unless_blank(bench):
     for kind in ("approval", "input", "permission"):
         key, _ = ask(bench, kind)
         notes = bench.desk.reject(key, "softer, please")["notes"]
@@ -96,14 +96,14 @@ def test_a_rejections_words_become_a_note_and_blank_ones_do_not(bench):
     assert (task["state"], [n["text"] for n in task["notes"]]) == ("ready", ["not yet"])
 
 
-def test_a_rejected_input_cancels_the_task_and_says_why(bench):
+def test_rejected_input_cancels_the_task_with_the_reason(bench):
     key, question = ask(bench, "escalation")
     assert bench.desk.reject(key, "drop it")["reason"] == "drop it"
     key, question = ask(bench, "input")
     assert bench.desk.reject(key)["reason"] == f"{question} was rejected"
 
 
-def test_approval_after_complete_ends_the_task_and_rejection_keeps_its_gate(bench):
+def test_approval_after_complete_ends_the_task_rejection_keeps_its_gate(bench):
     key = bench.review(requires="content")
     assert bench.desk.show(key)["awaiting"] == "content"
     task = bench.desk.reject(key, "warmer")
@@ -117,7 +117,7 @@ def test_approval_after_complete_ends_the_task_and_rejection_keeps_its_gate(benc
 # --- the first answer wins ------------------------------------------------------------------------------------------
 
 
-def test_the_second_answer_is_told_the_first_with_author_and_time(bench):
+def test_second_answer_is_refused_with_author_and_time_of_the_first(bench):
     key, question = ask(bench)
     bench.desk.answer(question, "Use JWT")
     bench.clock.advance(hours=1)
@@ -145,14 +145,14 @@ def test_the_second_answer_is_told_the_first_with_author_and_time(bench):
         ),
     ],
 )  # fmt: skip
-def test_the_second_answer_is_told_the_first_as_its_person_saw_it(bench, asked, given, told):
+def test_second_answer_is_refused_with_the_label_of_the_first(bench, asked, given, told):
     _, question = ask(bench, **asked)
     bench.desk.answer(question, **given)
     with pytest.raises(AlreadyClosed, match=re.escape(f"Cannot answer {question}: {told}")):
         bench.desk.answer(question, "late")
 
 
-def test_a_late_answer_is_told_of_a_rejection_a_timeout_and_a_cancellation(bench):
+def test_late_answer_names_the_rejection_timeout_or_cancellation(bench):
     _, question = ask(bench, "approval")
     bench.desk.reject(question, "softer")
     with pytest.raises(AlreadyClosed, match=r"human:ana rejected it “softer” at 2026"):
@@ -168,7 +168,7 @@ def test_a_late_answer_is_told_of_a_rejection_a_timeout_and_a_cancellation(bench
 
 
 @pytest.mark.parametrize("verb", ["answer", "approve", "reject", "withdraw", "assign"])
-def test_nothing_can_be_said_about_a_closed_question(bench, verb):
+def test_closed_question_refuses_every_verb(bench, verb):
     key, question = ask(bench)
     bench.desk.answer(question, "done with it")
     before = everything(bench.desk)
@@ -178,7 +178,7 @@ def test_nothing_can_be_said_about_a_closed_question(bench, verb):
     assert everything(bench.desk) == before
 
 
-def test_a_late_answer_can_be_kept_and_start_the_task_again(bench):
+def test_late_answer_becomes_a_note_and_reopens_the_task(bench):
     key, question = ask(bench, timeout="10m", on_timeout="fail")
     bench.clock.advance(minutes=11)
     assert state(bench.desk, key) == "failed"
@@ -191,7 +191,7 @@ def test_a_late_answer_can_be_kept_and_start_the_task_again(bench):
     assert verbs(bench.desk, key)[-2:] == ["reopen", "answer"]
 
 
-def test_a_late_answer_to_a_task_that_goes_on_is_only_a_note(bench):
+def test_late_answer_to_an_open_task_is_only_a_note(bench):
     key, question = ask(bench)
     bench.desk.answer(question, "one")
     bench.desk.answer(question, "two", restart=True)

@@ -33,7 +33,7 @@ def refused(bench: Bench, why: str, move) -> None:
     assert everything(bench.desk) == before
 
 
-def test_the_first_use_binds_it_and_the_same_call_may_say_so_again(bench):
+def test_first_use_binds_the_permission_and_may_be_repeated(bench):
     key, asked = given(bench)
     assert use(bench, key, asked)["used_by"] == "s1/c1"
     events = bench.desk.history(key)
@@ -121,7 +121,7 @@ def test_a_claim_that_is_shown_is_checked(bench):
     assert everything(bench.desk) == before
 
 
-def test_a_permission_without_an_action_is_bound_to_its_words(bench):
+def test_permission_without_an_action_is_bound_to_its_text(bench):
     key, asked = bench.waiting("working", kind="permission")
     bench.desk.approve(asked)
     refused(bench, "allows something else", lambda: use(bench, key, asked, action="What then?"))
@@ -179,7 +179,7 @@ def test_an_agent_edits_nothing(bench):
 
 
 @pytest.mark.parametrize("kind", ["input", "escalation", "permission", "recovery"])
-def test_the_holder_takes_back_what_it_asked(bench, kind):
+def test_holder_withdraws_its_question(bench, kind):
     key, asked = bench.waiting("working", kind=kind)
     with pytest.raises(NotAllowed, match="only people"):
         bench.agent.withdraw(asked, "superseded")
@@ -202,7 +202,7 @@ def test_a_verdict_cannot_be_withdrawn(bench, kind):
         rival.withdraw(own, claim=bench.claims[list(bench.claims)[-1]])
 
 
-def test_approvers_gates_are_not_in_the_way_of_what_an_agent_takes_back(bench):
+def test_approvers_gate_does_not_stop_an_agents_withdrawal(bench):
     bench.desk.set("approvals", "approvers")
     key, asked = bench.waiting("working", kind="permission", action=PUSH)
     assert bench.agent.withdraw(asked, claim=bench.claims[key])["status"] == "cancelled"

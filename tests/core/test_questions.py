@@ -50,7 +50,7 @@ def test_any_back_beats_done_in_whichever_order(bench, answers, lands):
         assert state(bench.desk, key) == ("human" if i == 0 else lands)
 
 
-def test_an_earlier_stay_with_people_says_nothing_about_this_one(bench):
+def test_earlier_wait_for_a_person_does_not_count(bench):
     key = bench.ready()
     bench.desk.answer(bench.ask(key), "back to work")
     bench.desk.approve(bench.ask(key, kind="approval"))
@@ -111,7 +111,7 @@ def test_a_key_stands_for_the_one_open_question(bench):
     assert everything(bench.desk) == before
 
 
-def test_the_answer_that_a_key_stood_for_comes_back_even_if_it_closed_others(bench):
+def test_repeated_key_returns_the_answer_even_if_it_closed_other_questions(bench):
     key = bench.ready()
     bench.ask(key, blocking=False, default="x")
     gate = bench.ask(key)
@@ -137,7 +137,7 @@ def test_a_question_by_the_holder_keeps_the_claim(bench):
     assert bench.agent.complete(bench.claims[key])["state"] == "review"
 
 
-def test_the_workers_name_or_the_claimant_is_proof_for_direct_database_users(bench):
+def test_worker_name_is_proof_for_direct_database_users(bench):
     key = bench.ready()
     bench.desk.claim(key, "me")
     bench.desk.ask(key, "?")
@@ -178,7 +178,7 @@ def test_a_non_blocking_question_of_another_actor_drops_nothing(bench):
     assert (state(bench.desk, key), row(bench.desk, key).holder) == ("working", "w1")
 
 
-def test_a_lease_that_expires_with_a_person_drops_the_claim_and_nothing_else(bench):
+def test_lease_that_expires_during_a_question_drops_only_the_claim(bench):
     key = bench.working()
     question = bench.ask(key, kind="approval")
     before = bench.desk.show(key)
@@ -286,7 +286,7 @@ def test_a_permission_is_bound_to_the_exact_action(bench):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_only_information_takes_a_default_and_no_default_approves(bench, kind):
+def test_only_information_questions_have_a_default(bench, kind):
     key = bench.ready()
     if KINDS[kind].default:
         assert bench.agent.ask(key, "?", kind=kind, default="x")["default"] == "x"
@@ -326,7 +326,7 @@ def test_a_timeout_stays_within_the_limits_of_the_workspace(bench):
         bench.desk.set("min_timeout", "30d", "PROJ"), bench.desk.set("max_timeout", "1d", "PROJ")
 
 
-def test_a_flag_always_holds_the_task_up_and_needs_words(bench):
+def test_flag_always_blocks_the_task_and_needs_a_text(bench):
     key = bench.ready()
     before = everything(bench.desk)
     with pytest.raises(Invalid, match="takes no 'blocking'"):

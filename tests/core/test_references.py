@@ -81,7 +81,7 @@ def test_a_name_means_one_thing_or_is_refused_with_all_its_readings(desk, seed):
     assert everything(desk) == before and all(seen.values()), seen
 
 
-def test_an_old_number_is_never_taken_for_another_task(desk, tmp_path):
+def test_old_number_never_names_another_task(desk, tmp_path):
     """Bare digits: a number here, and another task's old id in the same project."""
     desk.import_(folder(tmp_path, tick("2"), tick("1", title="Herd dashboard"), tick("77")))
     one, two = desk.show("ticks:1"), desk.show("ticks:2")

@@ -40,7 +40,7 @@ def cell(state: str, verb: str) -> Any:
     return TRANSITIONS.get((state, ALIASES.get((verb, state), verb)))
 
 
-def test_every_verb_of_the_table_can_be_said():
+def test_every_verb_of_the_table_has_an_action():
     said = {verb for _, verb in TRANSITIONS}
     assert said == {*ALL_VERBS, *BIRTHS} - {"approve", "reject"}
 
@@ -127,7 +127,7 @@ def test_illegal_moves_say_what_is_valid_and_change_nothing(bench):
         ("blocked", "ask, flag, cancel (human), close (human), defer (human)"),
     ],
 )
-def test_what_is_valid_is_said_in_these_words(state, valid):
+def test_error_lists_the_valid_verbs(state, valid):
     assert ", ".join(valid_from(state)) == valid
 
 
@@ -211,7 +211,7 @@ def test_a_refused_actor_changes_nothing(bench):
 NEVER = """vet answer approve reject accept resolve hand_back cancel close defer wake reopen assign dep_remove"""
 
 
-def test_an_agent_never_says_a_persons_verb_in_any_state(bench):
+def test_agent_is_refused_a_persons_verb_in_every_state(bench):
     said = []
     for state in STATES:
         for verb in NEVER.split():
@@ -234,7 +234,7 @@ def test_an_agent_raises_no_limit_and_removes_no_gate(bench):
     assert everything(bench.desk) == before
 
 
-def test_a_viewer_says_nothing_at_all(bench):
+def test_viewer_is_refused_every_verb(bench):
     viewer = bench.desk.as_(who("viewer"))
     before = everything(bench.desk)
     with pytest.raises(NotAllowed):

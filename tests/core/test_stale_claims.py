@@ -93,7 +93,7 @@ def test_a_late_write_is_refused_and_leaves_no_trace(bench, situation):
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda s: s.__name__)
-def test_so_is_one_to_a_run(bench, situation, monkeypatch):
+def test_late_write_to_a_run_is_refused_and_leaves_no_trace(bench, situation, monkeypatch):
     monkeypatch.setattr(bench, "working", partial(bench.working, workflow=SCRIPT))
     test_a_late_write_is_refused_and_leaves_no_trace(bench, situation)
 
@@ -108,7 +108,7 @@ def test_the_same_name_with_a_new_epoch_is_no_proof_for_the_old_token(bench):
 
 
 @pytest.mark.parametrize("proof", ["token", "worker", "person"])
-def test_the_law_alone_refuses_an_expired_lease_even_where_no_debt_was_paid(bench, proof):
+def test_rules_refuse_an_expired_lease_before_the_due_move_is_applied(bench, proof):
     key = bench.ready()
     speaker = bench.desk if proof == "person" else bench.agent
     claim = speaker.claim(key, "w1")["claim"]

@@ -163,7 +163,7 @@ def test_a_desk_with_work_is_replaced_only_by_force_and_is_kept(desk, clock, new
         well(old)
 
 
-def test_an_empty_desk_gives_way(desk, clock, new_db, dialect, tmp_path):
+def test_empty_desk_is_replaced_without_force(desk, clock, new_db, dialect, tmp_path):
     fill(desk, clock)
     desk.backup(str(tmp_path / "b"))
     target = new_db(dialect)

@@ -108,7 +108,7 @@ def test_the_design_is_in_the_brief(desk, tmp_path):
 # --- when a question was asked ----------------------------------------------------------------------------------------
 
 
-def test_a_question_without_a_note_was_asked_when_the_task_was_last_changed(desk, tmp_path):
+def test_question_without_a_note_is_dated_by_the_last_change_of_its_task(desk, tmp_path):
     desk.import_(folder(tmp_path, tick("a01", awaiting="input", updated_at=LATER), tick("a02", manual=True, updated_at=LATER)))
     note = "2026-02-03 10:00 - Which one?"
     desk.import_(folder(tmp_path, tick("a03", awaiting="input", updated_at=LATER, notes=note), name="noted"))
@@ -181,7 +181,7 @@ def test_what_has_ended_waits_for_nothing(desk):
     assert [t["blocked_by"] for t in desk.list()] == [[], [], []] and sound(desk)
 
 
-def test_children_are_told_from_what_was_asked_for(desk, agent):
+def test_children_and_dependencies_are_separate_lists(desk, agent):
     first = desk.create("A")["key"]
     epic = desk.create("E", type="epic", depends_on=[first])["key"]
     child = desk.create("K", parent=epic)["key"]

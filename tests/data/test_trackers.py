@@ -498,7 +498,7 @@ def test_several_lines_are_no_tick(desk, tmp_path):
     assert desk.import_(str(source))["imported"] == 1 and desk.show("bd-1")["extra"]["source"] == "beads"
 
 
-def test_a_preferred_order_is_told_and_kept_and_blocks_nothing(desk, tmp_path):
+def test_preferred_order_is_reported_stored_and_blocks_nothing(desk, tmp_path):
     """ticks: "soft ordering: prefer after these ticks, but do not block on them"."""
     found = desk.import_(folder(tmp_path, tick("one"), tick("two", after=["one", "gone"]), tick("old", "closed", after=["one"])))
     assert [(w["id"], w["what"].partition(",")[0]) for w in found["warnings"]] == [("two", "should come after one")]

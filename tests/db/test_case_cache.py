@@ -133,7 +133,7 @@ def test_an_ended_neighbour_is_one(desk, other, task):
         desk.close(task)
 
 
-def test_only_tasks_that_stand_alone_are_remembered(desk, task):
+def test_only_tasks_without_relations_are_cached(desk, task):
     second = desk.create("B", depends_on=[task])["key"]
     assert desk.desk.store.case_cache.recall(desk._task(second), desk.desk.workspace, None) is None
 
@@ -147,7 +147,7 @@ def test_not_for_long_and_not_for_others(desk, task, monkeypatch):
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
-def test_a_commit_that_is_not_confirmed_is_not_said_again(desk, task, address, dialect):
+def test_unconfirmed_commit_is_not_repeated(desk, task, address, dialect):
     """The move may have been committed: a process that has the task in its cache gets `maybe_done` like any other."""
     with raw(address) as run:
         run("CREATE SEQUENCE tried")

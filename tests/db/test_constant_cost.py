@@ -273,7 +273,7 @@ def too_late(desk, key):
         desk.answer(key, "too late")
 
 
-def test_late_answers_and_repeated_moves_cost_the_same_after_many_questions(desk, agent, address, clock, dialect):
+def test_late_answers_and_repeated_moves_have_constant_cost(desk, agent, address, clock, dialect):
     def work(key):
         clock.advance(minutes=1)  # what was closed at the moment of the move belongs to its reply
         moves = {
@@ -367,7 +367,7 @@ def test_a_run_s_reply_has_the_steps_that_the_move_wrote(desk, agent):
     assert desk.note(key, "Hm")["steps"] == []
 
 
-def test_said_again_it_answers_with_what_it_made_the_first_time(desk, agent, clock):
+def test_repeated_move_returns_the_result_of_the_first(desk, agent, clock):
     key = begun(desk, agent)
     claim = agent.claim(key, "w1")["claim"]
     moves = [
@@ -399,7 +399,7 @@ def test_lists_have_open_questions_and_no_notes(desk, agent):
     assert desk.list(whole=True) == [desk.show(task["key"]) for task in desk.list()]
 
 
-def test_said_again_it_names_the_tasks_that_it_moved_the_first_time(desk, agent, clock):
+def test_repeated_move_names_the_follow_ups_of_the_first(desk, agent, clock):
     first, second = desk.create("A"), desk.create("B")
     for needed in (first, second, second):
         desk.create("Waits", depends_on=[needed])

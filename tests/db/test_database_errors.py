@@ -144,7 +144,7 @@ def test_a_locked_table(dialect, address, open_desk):
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
-def test_a_look_that_deadlocks_is_told_to_try_again(dialect, address, desk, open_desk):
+def test_read_that_deadlocks_may_be_retried(dialect, address, desk, open_desk):
     """Another session locks one table after the other; a read holds one and waits for the other. (SQLite's reads never wait.)"""
     desk.create("A")
     other_desk = open_desk("human:bob")  # one that does not remember the task

@@ -80,7 +80,7 @@ def test_restoring_passes_all_points(desk, agent, dialect, new_db, monkeypatch, 
         assert set(RESTORING) <= {event["action"] for event in new.history()}
 
 
-def test_a_look_passes_none(desk, address, monkeypatch, tmp_path):
+def test_read_passes_no_failpoint(desk, address, monkeypatch, tmp_path):
     desk.create("A")
     monkeypatch.setenv("YOURTURN_FAULT", f"record:{tmp_path / 'diary'}")
     with connect(address, as_="human:ana", env={}) as faulty:
@@ -91,7 +91,7 @@ def test_a_look_passes_none(desk, address, monkeypatch, tmp_path):
     assert not (tmp_path / "diary").exists()
 
 
-def test_a_refused_change_never_comes_to_its_commit(desk, address, monkeypatch, tmp_path):
+def test_refused_change_never_reaches_its_commit(desk, address, monkeypatch, tmp_path):
     desk.create("A")
     monkeypatch.setenv("YOURTURN_FAULT", f"record:{tmp_path / 'diary'}")
     with connect(address, as_="human:ana", env={}) as faulty, pytest.raises(Exception, match="Cannot wake"):

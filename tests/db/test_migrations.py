@@ -99,7 +99,7 @@ def test_an_old_program_refuses_what_a_newer_one_upgraded(new_db, dialect):
     assert contents(address) == before
 
 
-def test_an_upgraded_desk_shows_what_is_owed_since_schema_6(new_db, dialect):
+def test_upgraded_desk_shows_due_questions_of_schema_6(new_db, dialect):
     """A ready task that is too large is not shown as work, and a question whose cause is gone closes itself."""
     address = new_db(dialect)
     old_desk(address, 5)

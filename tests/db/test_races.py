@@ -275,7 +275,7 @@ def test_a_person_settles_a_step_while_its_holder_writes_it(desk, other, agent):
     _well(desk)
 
 
-def test_two_people_take_a_run_back(desk, other):
+def test_two_people_rewind_a_run(desk, other):
     desk.create("A", workflow="a.py")
     claim = desk.claim("PROJ-1", "w1")["claim"]
     desk.record(claim, [{"path": "1", "name": "run", "status": "completed"}])

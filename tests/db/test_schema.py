@@ -229,7 +229,7 @@ def test_the_database_refuses_wrong_rows(desk, agent, address):
         run("UPDATE tasks SET title = 'A right row is accepted' WHERE key = 'PROJ-1'")
 
 
-def test_names_are_free_again_once_gone(desk, address):
+def test_name_of_a_removed_row_can_be_used_again(desk, address):
     desk.set_user("bob")
     desk.remove_user("bob")
     desk.set_user("bob", "admin")

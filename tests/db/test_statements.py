@@ -59,7 +59,7 @@ def test_a_move_is_few_statements_and_one_commit(agent, dialect):
 
 
 @pytest.mark.parametrize("dialect", ["sqlite"])
-def test_a_step_costs_one_look_and_one_write_more(desk, agent, dialect):
+def test_step_costs_one_more_read_and_one_more_write(desk, agent, dialect):
     """And a move without steps costs nothing more, also that of a run."""
     said_of = {}
     for what, fields in (("plain", {}), ("run", {"workflow": "f.py"})):

@@ -81,7 +81,7 @@ def test_an_idle_watcher_costs_almost_nothing(open_desk, dialect):
     assert cpu / wall < 0.05
 
 
-def test_a_watch_starts_where_it_is_told(desk):
+def test_watch_starts_at_its_cursor(desk):
     desk.create("A")
     start = desk.desk.cursor()
     desk.note("PROJ-1", "missed?")
@@ -113,7 +113,7 @@ def test_wait_for_gives_up(agent, desk):
 
 
 @pytest.mark.parametrize("dialect", ["postgres"])
-def test_without_a_notification_the_watcher_looks_by_itself(open_desk, address, dialect):
+def test_watcher_polls_without_a_notification(open_desk, address, dialect):
     desk, other = open_desk(), open_desk()
     desk.create("A")
     watcher = Watcher(other, count=1)

@@ -32,7 +32,7 @@ def test_last_output_is_kept_until_the_next_claim(desk, agent):
     assert said(desk) == ["working", "goodbye", "mine"]
 
 
-def test_a_lease_that_is_over_says_nothing_more(desk, agent, clock):
+def test_expired_lease_writes_no_output(desk, agent, clock):
     desk.create("A")
     claim = agent.claim_next("w1", lease="1m")["claim"]
     clock.advance(minutes=2)

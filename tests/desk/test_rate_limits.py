@@ -57,7 +57,7 @@ def test_a_workspace(desk, agent, open_desk):
     desk.ask(desk.create("A")["key"], "By a person")
 
 
-def test_what_is_refused_or_said_again_costs_nothing(desk, agent):
+def test_refused_and_repeated_moves_do_not_count(desk, agent):
     desk.set("question_rate", 2)
     key = desk.create("A")["key"]
     for _ in range(3):

@@ -51,7 +51,7 @@ def test_a_password_has_a_length(desk, password):
         desk.set_password("ben", password)
 
 
-def test_an_unknown_name_takes_as_long(desk, ben, monkeypatch):
+def test_login_of_an_unknown_name_takes_as_long(desk, ben, monkeypatch):
     tried = []
     real = passwords.proves
     monkeypatch.setattr(passwords, "proves", lambda p, s: tried.append(s) or real(p, s))
@@ -285,7 +285,7 @@ def test_a_secret_is_shown_once_also_with_a_key(desk):
 # --- secrets ----------------------------------------------------------------------------------------------------------
 
 
-def test_no_secret_is_stored_nor_told(desk, ben, address):
+def test_no_secret_is_stored_or_printed(desk, ben, address):
     link = desk.create_link("ben")["link"]
     first, second = desk.use_link(link), desk.login("ben", PASSWORD)
     ben.set_preferences(theme="dark")
@@ -344,7 +344,7 @@ def test_tries_to_log_in_are_counted(desk, ben, clock, monkeypatch):
 # --- as it was seen ---------------------------------------------------------------------------------------------------
 
 
-def test_what_is_said_holds_for_the_version_that_was_seen(desk):
+def test_move_at_a_version_is_refused_after_a_change(desk):
     task = desk.create("A")
     seen = desk.at_version(task["version"])
     desk.note("PROJ-1", "something changes")

@@ -32,7 +32,7 @@ def names(desk, running=True):
     return [w["name"] for w in desk.workers() if w["running"] == running]
 
 
-def test_a_worker_is_there_while_it_renews_and_gone_when_it_does_not(desk, agent, clock):
+def test_worker_is_listed_while_it_renews(desk, agent, clock):
     desk.create("A")
     assert desk.workers() == [] and desk.unattended()["start"] == "turn work"
     agent.register_worker("w1", host="box", agents=["coder"], runs=True, parallel=3)

@@ -128,7 +128,7 @@ def test_a_large_body(line):
     assert line.reply()[0] == 201
 
 
-def test_an_announced_size_above_the_limit_is_refused_before_the_body_is_sent(line):
+def test_content_length_above_the_limit_is_refused_before_the_body(line):
     sent = line.encode("POST", "/api/tasks").replace(b"Content-Length: 0", b"Content-Length: 2000000")
     line.socket.sendall(sent + b"x" * 32_000)
     assert line.reply()[0] == 413

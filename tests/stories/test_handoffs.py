@@ -50,7 +50,7 @@ def test_hand_off_and_verdict(turn: Turn, kind: str, said: str, yes: str, no: st
         assert turn("approve", "PROJ-1")["state"] == yes
 
 
-def test_every_kind_of_this_table_is_told() -> None:
+def test_table_of_handoffs_covers_every_kind() -> None:
     assert {row[0] for row in HANDOFFS} | {"permission", "recovery"} == set(KINDS)
 
 
@@ -127,7 +127,7 @@ def test_a_process_with_an_agents_name_is_an_agent(turn: Turn) -> None:
     assert turn("respond", "PROJ-1", "x", env={"YOURTURN_TOKEN": boss})["responded_by"] == "human:boss"
 
 
-def test_a_viewer_only_looks(turn: Turn) -> None:
+def test_viewer_only_reads(turn: Turn) -> None:
     turn("create", "Deploy")
     eyes = {"YOURTURN_TOKEN": turn("token", "create", "eyes", "--role", "viewer")["token"]}
     before = turn("show", "PROJ-1")

@@ -118,7 +118,7 @@ def test_not_awaiting(here: Turn) -> None:
     assert error["hint"].startswith("Valid from 'ready': claim")
 
 
-def test_too_late_names_the_winner_and_keeps_the_words(here: Turn) -> None:
+def test_late_answer_names_the_winner_and_becomes_a_note(here: Turn) -> None:
     here("create", "Login")
     here("flag", "PROJ-1", ASKED, "--kind", "input")
     here("respond", "PROJ-1", "JWT", "--as", "human:ben")
@@ -142,7 +142,7 @@ def test_answers_for_all(here: Turn) -> None:
     assert [(q["task"], q["response"]["value"]) for q in answered] == [("PROJ-1", "two"), ("PROJ-2", "two")]
 
 
-def test_answers_kept_for_later(here: Turn) -> None:
+def test_answer_templates(here: Turn) -> None:
     here("create", "Login")
     here("flag", "PROJ-1", ASKED, "--kind", "input")
     assert "config.toml" in here("respond", "PROJ-1", "--template", "usual", exit=3)["hint"]

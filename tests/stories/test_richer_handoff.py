@@ -63,7 +63,7 @@ def test_a_tag_and_a_signal_file_say_it_too(crew: Crew) -> None:
     assert (two["text"], two["response_type"], two["context"]) == ("JWT?", "boolean", {"text": "Phones first."})
 
 
-def test_what_the_desk_cannot_ask_reaches_a_person_with_the_exact_words(crew: Crew) -> None:
+def test_handoff_the_desk_cannot_ask_reaches_a_person_verbatim(crew: Crew) -> None:
     """The fields are fine each, but not together, or not in this project."""
     keys = crew.tasks("Too long", "No choice", "Not open")
     crew.says(keys[0], result(status="needs_input", question=PORT, timeout="9d"))
@@ -80,7 +80,7 @@ def test_what_the_desk_cannot_ask_reaches_a_person_with_the_exact_words(crew: Cr
         assert asked in found["context"]["final_message"]
 
 
-def test_a_protocol_error_shows_what_was_said_and_not_python(crew: Crew) -> None:
+def test_protocol_error_shows_the_message_without_a_traceback(crew: Crew) -> None:
     keys = crew.tasks("Two ends", "Unknown", "A word of its own", "In a file")
     both = "It works, I think.\n<promise>COMPLETE</promise>\n<promise>EJECT: no key</promise>"
     crew.says(keys[0], both)
@@ -108,7 +108,7 @@ def test_a_tag_without_words_asks_with_the_last_message(crew: Crew) -> None:
     assert crew.waiting(bare, "input")["text"] == "Information is needed: Nothing else"
 
 
-def test_details_and_issues_reach_the_reviewer_the_next_session_and_the_commit(crew: Crew) -> None:
+def test_details_and_issues_reach_reviewer_next_session_and_commit(crew: Crew) -> None:
     crew.repository()
     signed, free, failed = crew.tasks("Log in", requires="approval") + crew.tasks("Log out", "Give up")
     said = {"summary": "It works", "details": "JWT, see auth.py.", "issues": ["one flaky test", "no rate limit"], "testsRun": 12}

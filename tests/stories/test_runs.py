@@ -133,7 +133,7 @@ def test_exit_codes_and_json(alone: Flows) -> None:
     assert (made["state"], made["title"], made["priority"], made["labels"]) == ("ready", "Ahead", 1, ["x"])
 
 
-def test_what_cannot_be_run_is_said_before_anything_is_written_down(alone: Flows) -> None:
+def test_script_that_cannot_run_is_refused_before_a_run_is_created(alone: Flows) -> None:
     (alone.folder / "broken.py").write_text("def workflow(prompt:\n")
     (alone.folder / "empty.py").write_text("x = 1\n")
     assert "no script nowhere.py" in alone("run", "nowhere.py", exit=3)["message"]
@@ -217,7 +217,7 @@ KILLED = ["claim_next:after-commit", "step:before-commit", "step:after-commit", 
     ("dialect", "fault"),
     [*(("sqlite", fault) for fault in KILLED), ("sqlite", "flag:after-commit"), ("postgres", "flag:after-commit")],
 )
-def test_a_worker_is_killed_at_its_writes_and_another_goes_on(flows: Flows, fault: str) -> None:
+def test_worker_killed_at_its_writes_is_replaced_by_another(flows: Flows, fault: str) -> None:
     """Before the agent, around its start, and while its question is written down: it is asked once, and answered once."""
     flows.plays_as("coder", """\
 if grep -q "JWT it is" "$CREW"/told/coder.*; then signal '{"status": "DONE", "summary": "JWT"}'
@@ -264,7 +264,7 @@ def test_killed_during_the_agent_its_session_goes_on(flows: Flows) -> None:
     assert flows.state("PROJ-1") == "done"
 
 
-def test_a_script_that_never_comes_to_a_call_does_not_keep_the_worker(alone: Flows) -> None:
+def test_script_without_a_call_does_not_block_the_worker(alone: Flows) -> None:
     (alone.folder / "loop.py").write_text(
         f"def workflow(prompt):\n    open({str(alone.place / 'at')!r}, 'w')\n    while True: pass\n"
     )

@@ -1,6 +1,6 @@
 """The shortest story: a task is claimed, a question is asked and answered, the work is accepted."""
 
-def test_ask_answer_go_on(desk, agent, clock):
+def test_ask_answer_complete(desk, agent, clock):
     desk.create("Add login")
     got = agent.claim_next("w1")
     q = agent.ask("PROJ-1", "JWT or sessions?", options=["jwt", "sessions"], claim=got["claim"])

@@ -211,7 +211,7 @@ def test_names_words_and_pages(here: Turn) -> None:
     assert seen == ["Q4", "Q1", "Q2", "Q3"]  # the escalation is the most urgent
 
 
-def test_a_removed_person_can_only_look(here: Turn) -> None:
+def test_removed_person_can_only_read(here: Turn) -> None:
     here("create", "Login", "--awaiting", "input")
     here("user", "add", "ben", "--role", "admin")
     token = here("token", "create", "ben", "--role", "admin")["token"]

@@ -107,7 +107,7 @@ def _office(desk):
         assert strict.examine(desk) == []
 
 
-def test_moves_that_are_owed_are_no_damage(desk, agent, clock):
+def test_due_moves_are_not_reported_as_damage(desk, agent, clock):
     _life(desk, agent, clock)
     agent.heartbeat("PROJ-7", worker="w3")
     assert strict.examine(desk) == []

@@ -54,7 +54,7 @@ def untouched(site: Site, asked: str) -> bool:
 # --- the words ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_words_are_these():
+def test_list_of_yes_and_no_words():
     """As published; a word that is added or lost is noticed."""
     assert YES == ("yes", "y", "true", "approve", "approved", "accept", "allow", "ok", "1")
     assert NO == ("no", "n", "false", "reject", "rejected", "deny", "denied", "decline", "0")
@@ -192,7 +192,7 @@ def test_the_two_verbs_of_people_say_yes_and_no_to_every_form(sqlite_site, verb)
             assert closed(sqlite_site, asked) == wanted, (kind, form)
 
 
-def test_the_buttons_of_a_page_say_what_the_table_says(sqlite_site, tmp_path):
+def test_buttons_of_a_page_have_the_labels_of_the_table(sqlite_site, tmp_path):
     """Each button of each form, pressed: what is recorded is the row of the table that it was drawn from."""
     for (kind, form), ways in ANSWERS.items():
         for one in ways:
@@ -224,7 +224,7 @@ def test_a_form_without_a_button_is_neither_yes_nor_no(sqlite_site, tmp_path):
         assert reply.startswith("422") and untouched(sqlite_site, scene.question), (kind, form)
 
 
-def test_an_answer_that_cancels_says_so_before(sqlite_site):
+def test_answer_that_cancels_is_announced_before(sqlite_site):
     for kind, form in ANSWERS:
         asked = ask(sqlite_site, kind, form)
         ways = sqlite_site.get(f"/api/questions/{asked}/answers").json["answers"]
