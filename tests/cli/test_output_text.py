@@ -104,6 +104,14 @@ def test_a_late_answer_by_the_same_person_is_reported_as_a_note(turn: Turn) -> N
     assert turn("show", "PROJ-1")["notes"][-1]["text"] == "Late answer to Q1 (Which?): sessions"
 
 
+def test_a_late_answer_that_does_not_fit_is_told_how_to_keep_words(turn: Turn) -> None:
+    told(turn, "create A", "flag PROJ-1 'Delete?' --kind input --response-type boolean", "respond Q1 no")
+    said = turn.text("respond", "Q1", "banana", "--restart", exit=6)
+    assert "still open" not in said and 'turn answer Q1 --text "…" --restart' in said
+    turn("answer", "Q1", "--text", "banana", "--restart")
+    assert turn("show", "PROJ-1")["notes"][-1]["text"] == "Late answer to Q1 (Delete?): banana"
+
+
 def test_waiting_for_what_has_failed_is_a_persons_turn(turn: Turn) -> None:
     told(turn, "create A", "fail PROJ-1 broken", "create B", "create C")
     said = turn.text("dep", "add", "PROJ-2", "PROJ-1")

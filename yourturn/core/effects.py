@@ -135,7 +135,11 @@ def late_answer(d: Draft) -> None:
     assert q is not None
     words = str(d.args.get("text") or "").strip()
     if d.args.get("value") is not None or d.args.get("verdict"):
-        verdict, response = fit(q, d.args)
+        try:
+            verdict, response = fit(q, d.args)
+        except Invalid as error:
+            hint = f'Or keep words only: turn answer {q.name} --text "…" --restart'
+            raise Invalid(error.message, reason=error.reason, hint=hint) from None
         words = _answer_in_words(verdict, response)
     if not words:
         raise Invalid(f"A late answer to {q.name} needs words to be kept")
