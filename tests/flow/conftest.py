@@ -1,4 +1,4 @@
-"""Workflows on a stage, on both databases; afterwards the strict doctor has nothing to say."""
+"""Fixtures: workflows on a `Stage`, on both databases; the strict checks run after each test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An agent that needs a person, inside one call of the script: whatever people do, it is one step."""
+"""`run()`: an agent that needs a person, as one step of the script."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ASKING = [kind for kind, row in KINDS.items() if row.signals]
 
 @pytest.mark.parametrize("verdict", ["approved", "rejected"])
 @pytest.mark.parametrize("kind", ASKING)
-def test_what_an_answer_means_to_the_script(stage, kind, verdict):
+def test_answer_returned_to_the_script(stage, kind, verdict):
     """As the table says: what ends work ends the call, what cancels is REJECTED, else the agent goes on."""
     seen = []
     comes_to = OUTCOMES[kind, verdict]
@@ -36,14 +36,14 @@ def test_what_an_answer_means_to_the_script(stage, kind, verdict):
     assert s.steps[0]["session_id"] == "coder-1"
 
 
-def test_as_often_as_it_takes(stage):
+def test_agent_asks_repeatedly_in_one_step(stage):
     lines = [needs_human("one?"), asks("two?"), crashes(), needs_human("three?", "checkpoint"), done("built")]
     s = stage(lambda prompt: run("coder"), {"coder": lines}, ["1", "2", approve("3")]).play("Add login")
     assert s.state == "done" and s.summary == "built" and len(s.steps) == 1
     assert [c.answer for c in s.calls] == [None, "1", "2", "2", "3"] and {c.session for c in s.calls} == {"coder-1"}
 
 
-def test_a_question_by_tool_goes_back_to_the_agent_whatever_the_verdict(stage):
+def test_answer_to_a_tool_question_goes_to_the_agent(stage):
     s = stage(lambda prompt: run("coder"), {"coder": [asks("which?", ["a", "b"]), done("did b")]}).run()
     assert s.waiting.options == ["a", "b"] and s.waiting.agent == "coder" and s.steps[0]["status"] == "waiting"
     assert s.answer("b").summary == "did b"
@@ -52,7 +52,7 @@ def test_a_question_by_tool_goes_back_to_the_agent_whatever_the_verdict(stage):
 
 
 @pytest.mark.parametrize("kind", ASKING)
-def test_without_a_person_the_script_hears_it(stage, kind):
+def test_question_without_human_is_returned_as_signal(stage, kind):
     seen = []
     s = stage(lambda prompt: seen.append(run("loner", human=False)), {"loner": [needs_human("How?", kind)]}).run()
     word = "NEEDS_HUMAN" if kind in ("input", "escalation") else KINDS[kind].signals[0]
@@ -60,7 +60,7 @@ def test_without_a_person_the_script_hears_it(stage, kind):
     assert s.steps[0]["result"]["status"] == word and s.task["questions"] == []
 
 
-def test_escalation_is_switched_off_for_all_but_one(stage):
+def test_config_disables_human_escalation(stage):
     def work(prompt):
         config(human_escalation=False)
         assert run("a").status == "NEEDS_HUMAN"
@@ -72,7 +72,7 @@ def test_escalation_is_switched_off_for_all_but_one(stage):
     assert s.state == "done" and len(s.task["questions"]) == 1
 
 
-def test_an_unclear_result_goes_to_a_person(stage):
+def test_unclear_result_asks_a_person(stage):
     broken = {"status": "DONE", "summary": 17}
     s = stage(lambda prompt: run("coder"), {"coder": [broken, done("clear now")]}).run()
     assert s.waiting.kind == "escalation" and s.waiting.question["reason"] == "protocol_error"
@@ -85,14 +85,14 @@ def test_an_unclear_result_goes_to_a_person(stage):
 # --- settled by a person ------------------------------------------------------------------------------------------------
 
 
-def test_a_person_settles_the_call_with_a_signal(stage):
+def test_signal_of_a_person_ends_the_call(stage):
     seen = []
     s = stage(lambda prompt: seen.append(run("coder")), {"coder": [needs_human("How?")]}).run()
     s.signal("NEEDS_REVIEW", "settled in its session", files=2)
     assert seen[0] == {"status": "NEEDS_REVIEW", "message": "settled in its session", "files": 2} and len(s.calls) == 1
 
 
-def test_a_handed_back_call_goes_on_without_an_answer(stage):
+def test_hand_back_continues_without_an_answer(stage):
     """The agent's session is told that there is none; a pause() without an answer is not a yes."""
     seen = []
     s = stage(lambda prompt: run("coder"), {"coder": [needs_human("How?"), done("my way")]}).run().hand_back()
@@ -111,7 +111,7 @@ def test_a_withdrawn_question(stage):
     assert s.state == "done" and not seen[-1] and seen[-1].reason == "never mind"
 
 
-def test_stopped_by_command(stage):
+def test_stop_ends_the_run(stage):
     s = stage(lambda prompt: run("coder"), {"coder": [needs_human("How?")]}).run().stop("another approach")
     assert (s.state, s.failure, s.reason, s.waiting) == ("failed", "stuck", "another approach", None)
 
@@ -140,13 +140,13 @@ def test_an_agent_cannot_end_the_run(stage):
 
 
 @pytest.mark.parametrize("waits", [lambda: pause("ok?"), lambda: run("coder"), lambda: ask("which?")])
-def test_silence_ends_it_as_stuck(stage, waits):
+def test_timeout_ends_the_run_as_stuck(stage, waits):
     agents = {"coder": [needs_human("How?")]}
     s = stage(lambda prompt: waits() and None, agents, [silence()], strict=False).play()
     assert (s.state, s.failure) == ("failed", "stuck") and s.task["questions"][0]["status"] == "timeout"
 
 
-def test_a_late_answer_revives_nothing_by_itself(stage):
+def test_late_answer_does_not_resume_the_run(stage):
     s = stage(lambda prompt: pause("ok?")).run().advance(days=2)
     assert s.state == "failed"
     with pytest.raises(AlreadyClosed):
@@ -167,7 +167,7 @@ def test_notify_again(stage, how):
     assert len(reminded) == 2 and all(e["data"]["on_timeout"] == "remind" for e in reminded)
 
 
-def test_a_silent_person_gives_the_agent_the_default(stage):
+def test_timeout_gives_the_agent_the_default(stage):
     def work(prompt):
         return run("coder", timeout="1h", on_timeout="default")
 
@@ -178,7 +178,7 @@ def test_a_silent_person_gives_the_agent_the_default(stage):
     assert s.play().summary == "took a" and (s.calls[-1].answer, s.calls[-1].verdict) == ("a", None)
 
 
-def test_silence_never_approves_a_pause(stage):
+def test_timeout_never_approves_a_pause(stage):
     from yourturn.core.errors import Invalid
 
     def work(prompt):
@@ -196,6 +196,6 @@ def test_pause_of_another_kind(stage, kind, word):
     assert s.state == "done" and bool(seen[-1]) is (word.how == "approve") and seen[-1].message == word.text
 
 
-def test_a_status_of_its_own_never_asks(stage):
+def test_custom_status_asks_no_question(stage):
     s = stage(lambda prompt: run("r"), {"r": said("CHANGES_REQUESTED", "rename it")}).run()
     assert s.state == "done" and s.task["questions"] == [] and s.summary == "rename it"

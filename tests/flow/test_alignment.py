@@ -1,4 +1,4 @@
-"""After a change of the script: old and new calls are aligned in order, and no answer gets to another question."""
+"""Alignment after a change of the script: calls are matched in order, and no answer is moved to another question."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def asked(s):
     return [q["text"] for q in s.task["questions"] if q["reason"] is None]
 
 
-def test_the_yes_of_one_checkpoint_does_not_approve_another(stage):
+def test_approval_is_not_moved_to_another_checkpoint(stage):
     def old(prompt):
         pause("Approve?")
         pause("Approve?")
@@ -43,7 +43,7 @@ def test_the_yes_of_one_checkpoint_does_not_approve_another(stage):
     assert s.reject("no").summary == "ended" and DONE == ["plan"]
 
 
-def test_nor_does_it_where_the_first_checkpoint_is_gone(stage):
+def test_approval_is_not_moved_if_the_first_checkpoint_is_deleted(stage):
     """The answer that was kept may be the other one's: from there on it is asked again."""
 
     def old(prompt):
@@ -63,7 +63,7 @@ def test_nor_does_it_where_the_first_checkpoint_is_gone(stage):
     assert s.waiting.text == "Approve?" and DONE == ["plan"]
 
 
-def test_one_answer_and_two_places_for_it(stage):
+def test_answer_with_two_possible_places_is_asked_again(stage):
     def old(prompt):
         step(do, "architecture")
         pause("Approve?")
@@ -87,7 +87,7 @@ def test_one_answer_and_two_places_for_it(stage):
     assert DONE == ["architecture", "build", "plan"]
 
 
-def test_results_come_in_order_and_not_from_anywhere(stage):
+def test_results_are_reused_in_order(stage):
     seen = []
 
     def old(prompt):
@@ -106,7 +106,7 @@ def test_results_come_in_order_and_not_from_anywhere(stage):
     assert s.state == "done" and seen[-1] == "tick 3" and DONE == ["tick", "half", "tick"]
 
 
-def test_swapped_deeds_are_not_done_again(stage):
+def test_swapped_effects_are_not_repeated(stage):
     def old(prompt):
         step(do, "a")
         step(do, "b")
@@ -143,7 +143,7 @@ def test_branches_are_aligned_with_their_own(stage):
 # --- what is the same call ----------------------------------------------------------------------------------------------
 
 
-def test_words_and_time_make_no_other_script(stage):
+def test_log_and_now_do_not_change_a_script(stage):
     times = []
 
     def old(prompt):
@@ -168,12 +168,12 @@ def test_words_and_time_make_no_other_script(stage):
     s = stage(old).run()
     s.clock.advance(hours=1)
     s.edit(new).approve()
-    assert s.summary == "True" and DONE == ["a", "b"] and len(s.task["questions"]) == 1, "nobody was asked about the script"
+    assert s.summary == "True" and DONE == ["a", "b"] and len(s.task["questions"]) == 1, "no question about the script was asked"
     assert times[-1] == times[0], "the same time, though it stands elsewhere"
     assert s.said == ["begins"], "what is passed already says nothing"
 
 
-def test_a_time_that_a_changed_script_asks_for_is_the_same_on_every_replay(stage):
+def test_inserted_now_is_the_same_on_every_replay(stage):
     seen = []
 
     def old(prompt):
@@ -196,7 +196,7 @@ def test_a_time_that_a_changed_script_asks_for_is_the_same_on_every_replay(stage
 
 
 @pytest.mark.parametrize("more", [{"timeout": "2d"}, {"urgency": "high"}, {"reviewer": "ana"}, {"on_timeout": "remind"}])
-def test_patience_and_routing_make_no_other_call(stage, more):
+def test_wait_options_do_not_change_a_call(stage, more):
     def old(prompt):
         run("coder")
         ask("Which?")
@@ -214,7 +214,7 @@ def test_patience_and_routing_make_no_other_call(stage, more):
     assert s.waiting.text == "Deploy?" and s.waiting.kind == "checkpoint"
 
 
-def test_chance_is_another_call(stage):
+def test_random_is_a_call_of_its_own(stage):
     s = stage(lambda p: pause("Go on?")).run()
     s.edit(lambda p: (random(), pause("Go on?"))).approve()
     assert s.waiting.kind == "recovery"
@@ -239,7 +239,7 @@ def test_the_question_shows_what_differs(stage, old, new, words):
     assert words in s.waiting.text and s.waiting.question["context"]["expected"] != s.waiting.question["context"]["actual"]
 
 
-def test_a_word_that_is_not_understood_is_told_so(stage):
+def test_unknown_answer_is_reported_and_asked_again(stage):
     s = stage("def workflow(prompt):\n    step(str, 1)\n    pause('Go on?')\n").run()
     s.edit("def workflow(prompt):\n    step(str, 2)\n    pause('Go on?')\n").approve()
     s.answer("yes, please go on with the new code")

@@ -1,4 +1,4 @@
-"""What an answer is worth in an `if`: a no is never true."""
+"""The truth of an answer in an `if`: a no is never true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WIPED: list[int] = []
     (lambda s: s.reject("never"), False), (lambda s: s.hand_back(), False), (lambda s: s.signal("STOP", "never"), False),
     (lambda s: s.signal("CONTINUE"), True),
 ], ids=["no", "yes", "False", "rejected", "handed back", "STOP", "CONTINUE"])  # fmt: skip
-def test_a_boolean_is_its_value(stage, say, truth):
+def test_truth_of_a_boolean_answer(stage, say, truth):
     seen = []
 
     def work(prompt):
@@ -25,7 +25,7 @@ def test_a_boolean_is_its_value(stage, say, truth):
     assert s.approve().state == "done" and seen == [truth, truth], "also on replay"
 
 
-def test_a_no_deletes_nothing(stage):
+def test_no_is_false(stage):
     def work(prompt):
         if ask("Delete the database?", response_type="boolean"):
             return step(WIPED.append, 1)
@@ -36,7 +36,7 @@ def test_a_no_deletes_nothing(stage):
 
 @pytest.mark.parametrize(("word", "truth"), [("approve", True), ("reject", False)])
 @pytest.mark.parametrize("how", [{"kind": "approval"}, {"response_type": "approval"}])
-def test_an_approval_is_its_verdict(stage, how, word, truth):
+def test_truth_of_an_approval(stage, how, word, truth):
     seen = []
     s = stage(lambda prompt: seen.append(bool(ask("Ship?", **how)))).run()
     (s.approve if word == "approve" else s.reject)("so be it")
@@ -51,7 +51,7 @@ def test_an_approval_is_its_verdict(stage, how, word, truth):
     ({"options": ["a", "b"]}, lambda s: s.answer("b"), "b"), ({"response_type": "number"}, lambda s: s.answer("0"), "0"),
     ({}, lambda s: s.reject(), ""),
 ])  # fmt: skip
-def test_an_answer_as_text_is_what_the_person_said(stage, fields, say, words):
+def test_text_of_an_answer(stage, fields, say, words):
     seen = []
 
     def work(prompt):
@@ -72,7 +72,7 @@ def test_a_boolean_answer_still_equals_its_value(stage):
     ({"options": ["yes", "no"]}, "no", "choice"), ({"options": ["yes", "no"]}, "yes", "choice"), ({}, "no", "text"),
     ({"response_type": "number"}, "0", "number"),
 ])  # fmt: skip
-def test_other_answers_have_no_truth(stage, fields, answer, type):
+def test_other_answers_raise_on_truth(stage, fields, answer, type):
     """A run that takes one for a yes fails with the line and the remedy, and does not go on."""
 
     def work(prompt):
@@ -82,7 +82,7 @@ def test_other_answers_have_no_truth(stage, fields, answer, type):
     assert s.state == "human" and f"an answer of type {type} is neither true nor false: compare its .value" in s.waiting.text
 
 
-def test_a_refused_answer_has_no_truth_either(stage):
+def test_rejected_choice_raises_on_truth(stage):
     seen = []
 
     def work(prompt):
@@ -100,13 +100,13 @@ def test_a_pause_is_answered_with_yes_or_no(stage, fields):
     assert "pause() takes no " in s.waiting.text and s.waiting.kind == "recovery"
 
 
-def test_a_pause_has_no_silent_yes(stage):
+def test_pause_takes_no_default(stage):
     s = stage(lambda prompt: pause("Ship?", on_timeout="default")).run()
     assert "pause() takes no default" in s.waiting.text
 
 
 @pytest.mark.parametrize(("word", "goes_on"), [("no", False), ("yes", True)])
-def test_a_pause_of_a_kind_that_takes_words_is_a_verdict_all_the_same(stage, word, goes_on):
+def test_pause_of_any_kind_is_a_verdict(stage, word, goes_on):
     seen = []
     s = stage(lambda prompt: seen.append(bool(pause("Ship?", kind="input")))).run().answer(word)
     assert s.state == "done" and seen == [goes_on]

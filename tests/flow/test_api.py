@@ -1,4 +1,4 @@
-"""What each function does, once and again: every stage replays the script from its first line whenever it goes on."""
+"""The functions of a script; each stage replays the script from its first line whenever it continues."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_run_returns_the_signal(stage):
     assert s.state == "done" and s.summary == "all good"
 
 
-def test_the_prompt_is_a_number_too(stage):
+def test_prompt_can_be_a_number(stage):
     s = stage(lambda prompt: run("coder", 42), {"coder": "built"}).run()
     assert s.calls[0].prompt == "42" and s.summary == "built"
 
@@ -52,7 +52,7 @@ def test_the_prompt_is_a_number_too(stage):
     lambda: ask("which?", kind="nonsense"), lambda: pause(""), lambda: log("\x00"),
     lambda: ask("which?", options=["a"], default="b"),
 ])  # fmt: skip
-def test_bad_arguments_are_the_scripts_own(stage, call):
+def test_invalid_arguments_can_be_caught(stage, call):
     """It may catch them; what it had done before is kept all the same."""
     times = []
 
@@ -69,7 +69,7 @@ def test_bad_arguments_are_the_scripts_own(stage, call):
     assert s.state == "done" and times[0] == times[1] < times[2]
 
 
-def test_bad_arguments_end_a_run_that_does_not_catch_them(stage):
+def test_uncaught_invalid_arguments_fail_the_run(stage):
     s = stage('def workflow(prompt):\n    run("")\n').run()
     assert s.waiting.text.startswith("PROJ-1 failed. workflow.py: line 2: Invalid: run() needs the name of an agent\n")
     s.answer("stop")
@@ -77,7 +77,7 @@ def test_bad_arguments_end_a_run_that_does_not_catch_them(stage):
     assert s.reason == "workflow.py: line 2: Invalid: run() needs the name of an agent"
 
 
-def test_the_summary_is_the_last_word(stage):
+def test_summary_of_a_run(stage):
     def work(prompt):
         run("a")
         run("b")
@@ -92,7 +92,7 @@ def test_the_summary_is_the_last_word(stage):
 # --- pause and ask ----------------------------------------------------------------------------------------------------
 
 
-def test_pause_lets_go(stage):
+def test_pause_releases_the_claim(stage):
     seen = []
 
     def work(prompt):
@@ -107,7 +107,7 @@ def test_pause_lets_go(stage):
     assert ok and ok.continue_ is True and (ok.reason, ok.message, ok.by) == ("", "go ahead", "human:ana")
 
 
-def test_pause_is_stopped(stage):
+def test_rejected_pause(stage):
     def work(prompt):
         ok = pause("Deploy?")
         assert not ok and ok.continue_ is False and ok.message == "not on a Friday"
@@ -125,7 +125,7 @@ def test_pause_is_settled_by_a_signal(stage, word, goes_on):
     assert seen[-1].reason == ("" if goes_on else "so be it")
 
 
-def test_ask_returns_words(stage):
+def test_ask_returns_text(stage):
     seen = []
     s = stage(lambda prompt: seen.append(ask("Which name?"))).run()
     assert (s.waiting.kind, s.waiting.text, s.steps[0]["name"]) == ("input", "Which name?", "ask")
@@ -155,7 +155,7 @@ def test_a_rejected_question_has_no_value(stage):
     assert s.state == "done" and (seen[-1].value, seen[-1].verdict, str(seen[-1])) == (None, "rejected", "none of them")
 
 
-def test_silence_answers_with_the_default(stage):
+def test_timeout_answers_with_the_default(stage):
     seen = []
 
     def work(prompt):
@@ -167,7 +167,7 @@ def test_silence_answers_with_the_default(stage):
     assert s.state == "done" and seen[-1] == "b" and (seen[-1].verdict, seen[-1].status) == (None, "timeout")
 
 
-def test_silence_without_a_default_ends_the_run_and_never_resumes_it(stage):
+def test_timeout_without_a_default_ends_the_run(stage):
     seen = []
     s = stage(lambda prompt: seen.append(ask("Which?")), person=[silence()]).play()
     assert (s.state, s.failure) == ("failed", "stuck") and seen == [] and "no answer to Q1 in time" in s.reason
@@ -205,7 +205,7 @@ def test_step_is_called_once(stage):
     assert s.steps[0]["call"] == call
 
 
-def test_a_tuple_is_a_list_from_the_beginning(stage):
+def test_tuple_result_is_a_list(stage):
     seen = []
 
     def work(prompt):
@@ -216,7 +216,7 @@ def test_a_tuple_is_a_list_from_the_beginning(stage):
     assert seen == [[1, [2, 3]], [1, [2, 3]]]
 
 
-def test_a_step_that_raises_does_so_every_time(stage):
+def test_failed_step_raises_on_every_replay(stage):
     called, seen = [], []
 
     def divide(a, b):
@@ -234,7 +234,7 @@ def test_a_step_that_raises_does_so_every_time(stage):
     assert called == [1] and seen == ["ZeroDivisionError: division by zero"] * 2
 
 
-def test_a_step_that_raises_ends_a_run_that_does_not_catch_it(stage):
+def test_uncaught_step_failure_fails_the_run(stage):
     s = stage("def workflow(prompt):\n    step(int, 'x')\n").run().answer("stop")
     assert s.reason == "workflow.py: line 2: StepFailed: ValueError: invalid literal for int() with base 10: 'x'"
 
@@ -263,7 +263,7 @@ def test_steps_do_not_nest(stage):
     assert stage(work).run().state == "done"
 
 
-def test_what_waits_for_a_person_is_refused_in_a_step(stage, desk):
+def test_waiting_for_a_person_is_refused_in_a_step(stage, desk):
     """No question and no step is recorded: the corrected script continues from there."""
     ran = []
 
@@ -296,7 +296,7 @@ def test_what_waits_for_a_person_is_refused_in_a_step(stage, desk):
     assert s.approve().state == "done" and ran == ["1.0"]
 
 
-def test_what_happened_before_a_step_is_written_first(stage):
+def test_buffered_steps_are_written_before_an_effect(stage):
     """A step may be seen outside, so whatever it was given must not change any more."""
     times, fetched = [], []
 
@@ -314,7 +314,7 @@ def test_what_happened_before_a_step_is_written_first(stage):
 # --- time, chance, words ----------------------------------------------------------------------------------------------
 
 
-def test_time_and_chance_are_the_same_on_replay(stage):
+def test_now_random_and_uuid_are_the_same_on_replay(stage):
     seen = []
 
     def work(prompt):
@@ -331,7 +331,7 @@ def test_time_and_chance_are_the_same_on_replay(stage):
     assert first[0] < second[0] and first[1] != second[1] and first[2] != second[2] and 0 <= first[1] < 1 and len(first[2]) == 36
 
 
-def test_many_of_them_do_not_wait_for_one_commit(stage):
+def test_full_buffer_is_written(stage):
     def work(prompt):
         for number in range(250):
             log(number)
@@ -344,7 +344,7 @@ def test_many_of_them_do_not_wait_for_one_commit(stage):
     assert seen == [[200, 100]] and len(s.steps) == 250
 
 
-def test_log_is_said_once(stage):
+def test_log_is_shown_once(stage):
     def work(prompt):
         log("begins", 1)
         pause("go on?")
@@ -378,7 +378,7 @@ def test_a_person_wakes_a_sleeping_run(stage):
     assert s.proceed().state == "done"
 
 
-def test_config_decides_how_the_run_waits(stage):
+def test_config_sets_the_wait_options(stage):
     def work(prompt):
         config(human_timeout=3600, on_timeout="stuck", notify_on_waiting=["desktop", "slack"])
         pause("one?")
@@ -395,7 +395,7 @@ def test_config_decides_how_the_run_waits(stage):
     assert s.approve().state == "done"
 
 
-def test_a_day_unless_the_script_says_otherwise(stage):
+def test_default_timeout_is_a_day(stage):
     s = stage(lambda prompt: pause("Deploy?")).run()
     assert s.advance(hours=23, minutes=59).state == "human"
     assert s.advance(minutes=1).state == "failed"
@@ -416,6 +416,6 @@ def test_stuck_with_and_without_return(stage):
 
 
 @pytest.mark.parametrize("call", [lambda: pause("Deploy?", seat={"folder": "x"}), lambda: ask("Which?", hold=True)])
-def test_a_script_says_of_a_question_only_what_is_its_own(stage, call):
+def test_question_options_that_a_script_may_not_set(stage, call):
     s = stage(lambda prompt: call(), {}).run("x")
     assert "takes no" in s.waiting.text and s.answer("no").state == "failed"

@@ -1,4 +1,4 @@
-"""After a change of the script: no verdict and no result gets to another call, however the script writes it down."""
+"""Doubtful steps after a change of the script: no verdict and no result is assigned to another call."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ def said(s):
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_question_that_is_written_once_has_two_places(stage, way):
+def test_question_in_a_loop_is_doubtful(stage, way):
     s = stage(WAYS[way] + OLD).run().approve("the plan is fine")
     s.edit(WAYS[way] + NEW).approve("release ok")
     assert s.waiting.kind == "recovery"
     s.answer("continue")
-    assert s.waiting.text == "Approve?" and DONE == ["plan", "show migration"], "nobody approved a migration"
+    assert s.waiting.text == "Approve?" and DONE == ["plan", "show migration"], "no migration was approved"
     s.reject("no migration")
     assert s.state == "done" and DONE == ["plan", "show migration"]
     assert said(s) == ["no migration", "the plan is fine", "release ok"]
@@ -81,13 +81,13 @@ def test_a_question_that_is_asked_in_a_module(stage, tmp_path):
     assert s.waiting.text == "Approve?" and DONE == ["plan", "show migration"]
 
 
-def test_in_lua_too(stage):
+def test_doubtful_question_in_lua(stage):
     s = stage(LUA_OLD, file="flow.lua").run().approve("the plan is fine")
     s.edit(LUA_NEW).approve("release ok").answer("continue")
     assert s.waiting.text == "Approve?" and functions(s) == ["show"]
 
 
-def test_one_question_behind_another_deed_is_asked_again(stage):
+def test_question_after_another_effect_is_asked_again(stage):
     def old(prompt):
         step(do, "docs")
         pause("Approve?")
@@ -135,7 +135,7 @@ def shifted(prompt):
         step(do, "deploy")
 
 
-def test_a_gate_is_deleted_and_another_one_added(stage):
+def test_deleted_and_added_checkpoint_is_doubtful(stage):
     s = stage(two).run().approve("architecture")
     s.edit(shifted).approve("tests")
     assert s.waiting.kind == "recovery" and DONE == []
@@ -151,14 +151,14 @@ def test_a_gate_is_deleted_and_another_one_added(stage):
     assert s.reject("do not deploy").state == "done" and DONE == []
 
 
-def test_a_person_can_say_that_every_answer_belongs_where_it_is(stage):
+def test_keep_confirms_all_answers(stage):
     s = stage(two).run().approve("architecture")
     s.edit(shifted).approve("tests").answer("keep")
     assert s.state == "done" and DONE == ["deploy"] and s.task["journal"] == 0
     assert [q["reason"] for q in s.task["questions"]].count("code_changed") == 1
 
 
-def test_what_was_kept_is_not_kept_after_another_change(stage):
+def test_keep_covers_only_one_change(stage):
     s = stage(two).run().approve("architecture")
     s.edit(shifted).approve("tests")
 
@@ -171,13 +171,13 @@ def test_what_was_kept_is_not_kept_after_another_change(stage):
     assert s.waiting.kind == "recovery" and DONE == []
 
 
-def test_retry_with_the_old_script_asks_nothing_more(stage):
+def test_retry_with_the_old_script_asks_no_further_question(stage):
     s = stage(two).run().approve("architecture")
     s.edit(shifted).approve("tests").edit(two).answer("retry")
     assert s.state == "done" and len(s.task["questions"]) == 3
 
 
-def test_a_gate_is_written_before_the_one_that_was_answered(stage):
+def test_checkpoint_inserted_before_an_answered_one(stage):
     def old(prompt):
         pause("Approve?")  # the tests
         pause("Release?")
@@ -195,7 +195,7 @@ def test_a_gate_is_written_before_the_one_that_was_answered(stage):
 
 
 @pytest.mark.parametrize("words", ["", "said"])
-def test_a_gate_is_written_before_the_one_that_waits(stage, words):
+def test_checkpoint_inserted_before_an_open_one(stage, words):
     def old(prompt):
         step(do, "plan")
         pause("Approve?")  # the plan
@@ -234,7 +234,7 @@ def test_the_same_question_once_more(stage):
     assert "Steps 2 and 3 are all pause('Approve?')" in s.waiting.text
 
 
-def test_two_answers_behind_the_same_call_are_asked_again(stage):
+def test_two_equal_questions_after_the_same_call_are_asked_again(stage):
     def old(prompt):
         step(do, "a")
         pause("Approve?")
@@ -252,7 +252,7 @@ def test_two_answers_behind_the_same_call_are_asked_again(stage):
     assert s.waiting.text == "Approve?" and s.waiting.step == "3"
 
 
-def test_it_is_noticed_before_a_branch_does_anything(stage):
+def test_doubt_is_reported_before_a_branch_has_effects(stage):
     def new(prompt):
         pause("Approve?")
         if pause("Approve?"):
@@ -263,7 +263,7 @@ def test_it_is_noticed_before_a_branch_does_anything(stage):
     assert s.waiting.kind == "recovery" and DONE == []
 
 
-def test_the_same_question_behind_other_deeds_is_another_one(stage):
+def test_equal_questions_after_different_effects_are_distinct(stage):
     def old(prompt):
         for what in ("plan", "build"):
             step(do, what)
@@ -297,7 +297,7 @@ def lines(*calls, end=""):
 PLAN, CHARGE = 'x = step(lambda: do("plan"))', 'x = step(lambda: do("CHARGE"))'
 
 
-def test_the_result_of_a_lambda_is_not_taken_for_another_ones(stage):
+def test_result_of_a_lambda_is_not_reused_for_another(stage):
     s = stage(lines(PLAN)).run()
     s.edit(lines(CHARGE, PLAN, end="return x")).approve()
     assert "Step 1 is step(workflow.lambda), a function without a name: it may be another one now." in s.waiting.text
@@ -306,13 +306,13 @@ def test_the_result_of_a_lambda_is_not_taken_for_another_ones(stage):
     assert s.approve().summary == "plan"
 
 
-def test_nor_out_of_its_place(stage):
+def test_result_of_a_lambda_is_reused_only_in_place(stage):
     s = stage(lines('step(do, "a")', PLAN)).run()
     s.edit(lines('step(do, "b")', CHARGE, end="return x")).approve().answer("continue").approve()
     assert s.summary == "CHARGE" and DONE == ["a", "plan", "b", "CHARGE"]
 
 
-def test_nor_where_all_the_calls_fit(stage):
+def test_lambda_is_doubtful_even_if_all_calls_match(stage):
     s = stage(lines(PLAN)).run()
     s.edit(lines(CHARGE, end="return x")).approve()
     assert s.waiting.kind == "recovery" and DONE == ["plan"]
@@ -320,7 +320,7 @@ def test_nor_where_all_the_calls_fit(stage):
 
 
 @pytest.mark.parametrize("word", ["keep", "continue"])
-def test_swapped_lambdas_are_noticed(stage, word):
+def test_swapped_lambdas_are_doubtful(stage, word):
     a, b, end = 'a = step(lambda: do("alice"))', 'b = step(lambda: do("bob"))', 'return f"{a} {b}"'
     s = stage(lines(a, b, end=end)).run()
     s.edit(lines(b, a, end=end)).approve()
@@ -332,13 +332,13 @@ def test_swapped_lambdas_are_noticed(stage, word):
         assert s.summary == "bob alice" and DONE == ["alice", "bob"], "as the person said"
 
 
-def test_what_is_partial_has_no_name_either(stage):
+def test_partial_is_anonymous(stage):
     s = stage(lines('step(partial(do, "plan"))')).run()
     s.edit(lines('step(partial(do, "CHARGE"))')).approve()
     assert s.waiting.kind == "recovery" and "Step 1 is step(partial)" in s.waiting.text
 
 
-def test_in_lua_they_have_no_name_either(stage):
+def test_anonymous_functions_in_lua(stage):
     body = 'function workflow(prompt)\n  local x = step(function() return "%s" end)\n  pause("Go on?")\n  return x\nend\n'
     s = stage(body % "plan", file="flow.lua").run()
     s.edit(body % "CHARGE").approve()
@@ -346,7 +346,7 @@ def test_in_lua_they_have_no_name_either(stage):
     assert s.answer("continue").approve().summary == "CHARGE"
 
 
-def test_a_divergence_behind_a_lambda_keeps_it_if_a_person_says_so(stage):
+def test_keep_after_a_lambda(stage):
     s = stage(lines(PLAN)).run()
     s.edit(lines(PLAN, 'step(do, "more")')).approve()
     assert "Step 2 was pause('Go on?'), and now is step(do, 'more').\nStep 1 is step(workflow.lambda)" in s.waiting.text

@@ -1,4 +1,4 @@
-"""Code that changed under a waiting run: what fits goes on silently, else a person is asked; no answer is lost."""
+"""Changed scripts of waiting runs: compatible changes continue, others ask a person; no answer is lost."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def told(s):
     return [c.agent for c in s.calls]
 
 
-def test_a_compatible_change_goes_on_silently(stage):
+def test_compatible_change_asks_no_question(stage):
     new = BODY.replace('return run("deployer"', 'log("now with tests")\n    run("tester")\n    return run("deployer"')
     s = stage(BODY, agents(tester=[done("green")])).run("Add login")
     assert s.desk.program(s.key)["body"] == BODY
@@ -43,7 +43,7 @@ def test_a_compatible_change_is_recorded_before_it_waits_again(stage):
     assert s.edit(None).approve().state == "done"
 
 
-def test_a_change_that_only_was_looked_at_is_not_recorded(stage):
+def test_unexecuted_change_is_not_recorded(stage):
     new = BODY.replace('run("coder")', 'run("other")')
     s = stage(BODY, agents()).run().edit(new).approve("go")
     assert s.waiting.kind == "recovery" and s.desk.program(s.key)["body"] == BODY
@@ -74,7 +74,7 @@ def test_an_incompatible_change_asks_and_shows_both_calls(stage):
 
 
 @pytest.mark.parametrize("word", ["continue", "accept-new-code", "Continue"])
-def test_continue_takes_over_what_is_called_again(stage, word):
+def test_continue_reuses_equal_calls(stage, word):
     s = changed(stage, INSERTED, {"tester": [done("green")]}).answer(word)
     assert s.state == "done" and told(s) == ["architect", "coder", "tester", "deployer"], "coder was not run again"
     assert s.calls[-1].prompt == "go ahead", "the kept answer was used"
@@ -85,7 +85,7 @@ def test_continue_takes_over_what_is_called_again(stage, word):
 
 
 @pytest.mark.parametrize("calls", [["coder", "coder", "?"], ["coder", "?", "coder"]], ids=["at once", "after a wait"])
-def test_a_spare_is_taken_once(stage, calls):
+def test_superseded_step_is_reused_once(stage, calls):
     lines = [f"    run({name!r})\n" if name != "?" else '    pause("Sure?")\n' for name in ["tester", *calls]]
     new, agents_ = (
         BODY.replace('    run("coder")\n', "".join(lines)),
@@ -98,7 +98,7 @@ def test_a_spare_is_taken_once(stage, calls):
     assert s.approve().state == "done" and told(s)[3:] == ["coder", "deployer"]
 
 
-def test_a_waiting_agent_is_taken_over_with_its_session_and_its_answer(stage):
+def test_waiting_agent_is_reused_with_session_and_answer(stage):
     body = 'def workflow(prompt):\n    run("a")\n    return run("coder").summary\n'
     s = stage(body, {"a": [done()], "b": [done()], "coder": [needs_human("JWT?"), done("built")]}).run()
     s.edit(body.replace('run("a")', 'run("b")')).answer("JWT")
@@ -108,7 +108,7 @@ def test_a_waiting_agent_is_taken_over_with_its_session_and_its_answer(stage):
     assert s.calls[-1].session == "coder-1" and s.calls[-1].answer == "JWT" and s.calls[-1].resumed
 
 
-def test_a_parallel_is_taken_over_branch_by_branch(stage):
+def test_parallel_is_reused_branch_by_branch(stage):
     old = 'def workflow(prompt):\n    parallel([lambda: run("a"), lambda: run("b")])\n    return pause("Deploy?").message'
     new = old.replace("    parallel", '    run("tester")\n    parallel').replace('run("b")', 'run("b", "more")')
     s = stage(old, {"a": [done()], "b": [done(), needs_human("Which?"), done()], "tester": [done()]}).run()
@@ -120,7 +120,7 @@ def test_a_parallel_is_taken_over_branch_by_branch(stage):
     assert s.answer("this").summary == "go"
 
 
-def test_changed_twice(stage):
+def test_script_changed_twice(stage):
     """What was taken over once can be taken over again, with the questions that it had in between."""
     body = 'def workflow(prompt):\n    run("a")\n    return run("coder").summary\n'
     lines = {"a": [done()], "b": [done()], "c": [done()], "coder": [needs_human("JWT?"), needs_human("HS256?"), done("built")]}
@@ -135,13 +135,13 @@ def test_changed_twice(stage):
 
 
 @pytest.mark.parametrize("word", ["from-2", "from 2", "2", "step 2", "back to step 2", "From 2"])
-def test_back_to_a_step_forgets_what_came_after(stage, word):
+def test_rewind_to_a_step_drops_later_steps(stage, word):
     s = changed(stage, INSERTED, {"tester": [done()], "coder": [done("built"), done("rebuilt")]}).answer(word)
     assert s.waiting.text == "Deploy?" and told(s) == ["architect", "coder", "tester", "coder"], "asked again: nothing was kept"
     assert s.approve("again").state == "done" and s.calls[-1].prompt == "again"
 
 
-def test_back_to_the_beginning(stage):
+def test_rewind_to_the_first_step(stage):
     lines = {"tester": [done()], "coder": [done(), done()], "architect": [done(), done()]}
     s = changed(stage, INSERTED, lines).answer("from-1")
     assert s.waiting.text == "Deploy?" and told(s)[2:] == ["architect", "tester", "coder"]
@@ -179,7 +179,7 @@ def test_the_script_ends_earlier(stage):
     assert s.answer("continue").state == "done"
 
 
-def test_the_script_got_longer_after_it_had_ended(stage):
+def test_longer_script_after_the_end(stage):
     s = stage('def workflow(prompt):\n    run("a")\n', {"a": [done()], "b": [done()]}, strict=False).run()
     assert s.state == "done"
     with pytest.raises(Exception, match="Cannot"):
@@ -193,7 +193,7 @@ def test_other_arguments_are_another_call(stage):
     ).waiting.text  # fmt: skip
 
 
-def test_a_long_call_is_shown_in_short(stage):
+def test_long_call_is_cut(stage):
     new = BODY.replace("prompt)\n    run", "'x' * 1000)\n    run")
     s = changed(stage, new, strict=False)
     assert len(s.waiting.text) < 300
@@ -202,7 +202,7 @@ def test_a_long_call_is_shown_in_short(stage):
 # --- not the same twice -------------------------------------------------------------------------------------------------
 
 
-def test_a_script_that_is_not_the_same_twice_is_told_how(stage):
+def test_non_deterministic_script_gets_a_hint(stage):
     counter = itertools.count()
 
     def work(prompt):
@@ -216,7 +216,7 @@ def test_a_script_that_is_not_the_same_twice_is_told_how(stage):
     )  # fmt: skip
 
 
-def test_the_helpers_make_it_the_same(stage):
+def test_now_random_and_uuid_make_a_script_deterministic(stage):
     counter = itertools.count()
 
     def work(prompt):
@@ -226,7 +226,7 @@ def test_the_helpers_make_it_the_same(stage):
     assert stage(work, {"coder": "ok"}).run().approve().state == "done"
 
 
-def test_a_swallowed_divergence_goes_no_further(stage):
+def test_caught_divergence_stops_at_the_next_call(stage):
     counter = itertools.count()
 
     def work(prompt):
@@ -250,7 +250,7 @@ def test_a_swallowed_divergence_goes_no_further(stage):
     ("x = 1\n", "workflow.py has no def workflow(prompt)"),
     ("async def workflow(prompt):\n    pass\n", "workflow in workflow.py is async or a generator"),
 ])  # fmt: skip
-def test_a_script_that_cannot_be_run_waits_for_its_mending(stage, broken, words):
+def test_unloadable_script_asks_for_recovery(stage, broken, words):
     s = stage(BODY, agents()).run().edit(broken).approve("go")
     assert s.waiting.kind == "recovery" and s.waiting.text.startswith(words) and s.waiting.options == ["retry", "stop"]
     assert s.answer("retry").waiting.kind == "recovery"
@@ -258,12 +258,12 @@ def test_a_script_that_cannot_be_run_waits_for_its_mending(stage, broken, words)
     assert s.state == "done" and s.calls[-1].prompt == "go" and told(s) == ["architect", "coder", "deployer"]
 
 
-def test_the_recorded_source_runs_where_the_file_is_not(stage):
+def test_recorded_source_is_used_without_a_file(stage):
     s = stage(BODY, agents()).run().edit(None).approve("go")
     assert s.state == "done" and s.summary == "out" and told(s) == ["architect", "coder", "deployer"]
 
 
-def test_neither_file_nor_record(stage):
+def test_missing_file_and_missing_record(stage):
     s = stage(BODY, agents(), strict=False)
     s.run(program=None)
     assert s.desk.program(s.key)["body"] == BODY, "recorded with the first call that is made for real"
@@ -296,7 +296,7 @@ def test_reopening_starts_a_new_journal(stage):
     assert len({c.session for c in s.calls if c.agent == "coder"}) == 2
 
 
-def test_chance_is_taken_over_where_it_stood(stage):
+def test_random_is_reused_only_in_place(stage):
     """A new uuid() before the old one must not take its value, or what was done with it would be done again."""
     sent = []
 

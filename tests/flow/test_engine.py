@@ -25,7 +25,7 @@ class Host:
 
     def __init__(self, turns=None):
         self.stop = threading.Event()
-        self.turns = turns or (lambda call: (_ for _ in ()).throw(AssertionError("nobody should be called")))
+        self.turns = turns or (lambda call: (_ for _ in ()).throw(AssertionError("no agent should be called")))
         self.left = 0
 
     def leave(self):
@@ -91,7 +91,7 @@ def test_stop_parks_without_costing_a_try(desk, take, given):
     assert claim()[0].go().what == "done" and effects == [1, 2]
 
 
-def test_stop_keeps_what_was_free(desk, take, given):
+def test_stop_writes_the_buffer(desk, take, given):
     """What the script has seen already stays so, also if nothing else was written."""
     key, claim = take('def workflow(prompt):\n    x = random()\n    stopping()\n    return str(x) + str(step(len, ""))\n')
     engine, host = claim()
@@ -228,7 +228,7 @@ def release(prompt):
 
 @pytest.mark.parametrize("after", [False, True])
 @pytest.mark.parametrize("at", range(1, 9))
-def test_killed_at_every_step(stage, at, after):
+def test_crash_at_every_step(stage, at, after):
     """As without a kill: the same end, the same questions, the same journal."""
     lines = {"architect": [done("drawn")], "coder": [needs_human("JWT?"), done("built")]}
     s = stage(release, lines, ["yes", "Zoe", "JWT"]).crash_at(at, after=after).play("Add login")
@@ -241,7 +241,7 @@ def test_killed_at_every_step(stage, at, after):
 # --- speed --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_thousand_steps_replay_in_a_moment():
+def test_replay_of_a_thousand_steps_is_fast():
     """Measured: 10 to 20 ms. The bound is for a machine that does ten other things; what matters is that nothing is written."""
     counter = itertools.count()
 

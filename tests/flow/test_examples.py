@@ -1,4 +1,4 @@
-"""Workflows as people write them, through every branch."""
+"""Complete workflows, through every branch."""
 
 from __future__ import annotations
 
@@ -107,11 +107,11 @@ def alone(prompt):
     return result.summary
 
 
-def test_it_manages(stage):
+def test_loop_succeeds(stage):
     assert stage(alone, {"robot": [done("swept")]}).run("Sweep").summary == "swept"
 
 
-def test_it_does_not_manage(stage):
+def test_loop_fails(stage):
     s = stage(alone, {"robot": [needs_human("Where is the broom?")]}).run("Sweep")
     assert (s.state, s.failure, s.reason) == ("failed", "stuck", "it should have managed: Where is the broom?")
     assert s.task["questions"] == []
@@ -187,7 +187,7 @@ def patient(prompt):
     return pause("Still there?") and "yes"
 
 
-def test_an_hour(stage):
+def test_timeout_of_an_hour(stage):
     s = stage(impatient).run()
     assert s.advance(minutes=59).state == "human" and s.advance(minutes=1).state == "failed" and s.failure == "stuck"
     s = stage(patient).run().advance(hours=30)

@@ -1,4 +1,4 @@
-"""What went wrong is written down once, is told to a person, and ends."""
+"""Failures: recorded once, reported to a person, and tried again or ended."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def test_another_thread_is_not_the_script(stage):
 
 
 @pytest.mark.parametrize("how", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_an_interrupt_in_a_step_is_its_failure(stage, how):
+def test_interrupt_in_a_step_is_a_recorded_failure(stage, how):
     def interrupted():
         DONE.append("once")
         raise how
@@ -169,7 +169,7 @@ def branch(prompt):
 
 
 @pytest.mark.parametrize("script", [loop, nested, branch])
-def test_a_loop_that_swallows_the_way_out_ends(stage, script):
+def test_loop_that_catches_the_suspension_is_abandoned(stage, script):
     before = threading.active_count()
     s = stage(script).run()
     assert s.state == "human" and s.waiting.text == "ok?" and s.task["claim"] is None
@@ -193,13 +193,13 @@ def gives_up_in_a_branch(prompt):
 
 
 @pytest.mark.parametrize("script", [gives_up, gives_up_in_a_branch])
-def test_a_loop_that_swallows_the_end_ends(stage, script):
+def test_loop_that_catches_stuck_is_abandoned(stage, script):
     s = stage(script).run()
     assert (s.state, s.failure, s.reason) == ("failed", "stuck", "no way")
     assert s.notes == [f"{script.__name__}.py {SWALLOWED}"]
 
 
-def test_what_is_swallowed_is_counted(stage):
+def test_caught_exceptions_are_counted(stage):
     rounds = []
 
     def work(prompt):
@@ -244,7 +244,7 @@ def test_a_failed_run_asks_and_tries_again_from_the_call_that_failed(stage):
     assert s.summary == "fetched" and DONE == ["before", "there", "there"], "what was done before is not done again"
 
 
-def test_it_says_when_it_fails_again(stage):
+def test_repeated_failure_is_counted(stage):
     def work(prompt):
         step(do, "again")
         raise OSError("disk full")
@@ -254,19 +254,19 @@ def test_it_says_when_it_fails_again(stage):
 
 
 @pytest.mark.parametrize("say", [lambda s: s.answer("stop"), lambda s: s.answer("no"), lambda s: s.reject("not worth it")])
-def test_no_ends_it_with_its_reason(stage, say):
+def test_no_ends_the_run_with_its_reason(stage, say):
     s = say(stage(fetching).run())
     assert (s.state, s.failure) == ("failed", "error") and "ConnectionError: no route to there" in s.reason
     assert s.reason.endswith(")") == ("not worth it" in s.reason)
 
 
-def test_a_stopped_one_can_be_resumed_after_all(stage):
+def test_stopped_run_can_be_resumed(stage):
     s = stage("def workflow(prompt):\n    step(len, 'a')\n    oops()\n").run().answer("stop")
     s.edit("def workflow(prompt):\n    step(len, 'a')\n    return 'mended'\n").rewind()
     assert s.summary == "mended"
 
 
-def test_a_mended_script_goes_on_where_it_failed(stage):
+def test_fixed_script_continues_where_it_failed(stage):
     s = stage("def workflow(prompt):\n    step(len, 'a')\n    oops()\n").run()
     assert s.edit("def workflow(prompt):\n    step(len, 'a')\n    return 'mended'\n").answer("retry").summary == "mended"
 
@@ -329,7 +329,7 @@ def test_a_failure_keeps_its_type_its_place_and_how_it_came_there(stage):
     assert s.error == told["traceback"]
 
 
-def test_it_is_bounded(stage):
+def test_error_text_is_bounded(stage):
     def endless(n):
         return endless(n + 1)
 
@@ -337,7 +337,7 @@ def test_it_is_bounded(stage):
     assert len(s.steps[0]["result"]["traceback"]) < 10_000 and len(s.error) < 20_000
 
 
-def test_a_caught_failure_says_all_that(stage):
+def test_caught_failure_has_type_place_and_traceback(stage):
     seen = []
 
     def work(prompt):
@@ -351,12 +351,12 @@ def test_a_caught_failure_says_all_that(stage):
     assert seen[0] == seen[1] and seen[0][:4] == ("ConnectionError: no route to here", "ConnectionError", "1", True)
 
 
-def test_what_another_agent_said_can_be_a_prompt(stage):
+def test_signal_can_be_a_prompt(stage):
     s = stage(lambda prompt: run("reviewer", run("coder")), {"coder": [done("built it")], "reviewer": [done("fine")]}).run()
     assert s.calls[-1].prompt == "built it" and s.state == "done"
 
 
-def test_a_failed_step_carries_no_tick(stage):
+def test_failed_step_has_no_check_mark(stage):
     from yourturn.display import runs
 
     def work(prompt):

@@ -1,4 +1,4 @@
-"""Side by side: each branch has its own line of calls, and none waits for another's person."""
+"""`parallel()`: each branch has its own sequence of calls, and none waits for another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_results_in_their_order(stage):
     assert s.summary == "A 3 None" and indexes(s) == ["1", "1.0.0", "1.1.0"]
 
 
-def test_really_side_by_side(stage):
+def test_branches_run_in_parallel(stage):
     meeting = threading.Barrier(3, timeout=20)
 
     def agent(told):
@@ -36,7 +36,7 @@ def test_really_side_by_side(stage):
     assert s.state == "done" and len({c.session for c in s.calls}) >= 1
 
 
-def test_nothing_to_do_and_nonsense(stage):
+def test_empty_and_invalid_parallel(stage):
     assert stage(lambda prompt: str(parallel([]))).run().summary == "[]"
 
     def work(prompt):
@@ -88,7 +88,7 @@ def test_nested(stage):
     assert indexes(s) == ["1", "1.0.0", "1.0.0.0.0", "1.0.0.1.0", "1.1.0"]
 
 
-def test_the_calls_of_a_branch_are_numbered_by_themselves(stage):
+def test_calls_of_a_branch_have_their_own_numbers(stage):
     seen = []
 
     def branch():
@@ -139,7 +139,7 @@ def test_stuck_in_a_branch_ends_the_run_and_its_questions(stage):
     assert all(q["status"] == "cancelled" for q in s.task["questions"])
 
 
-def test_a_swallowed_stuck_in_a_branch(stage):
+def test_caught_stuck_in_a_branch(stage):
     def branch():
         with suppress(BaseException):
             stuck("cannot be done")
@@ -148,7 +148,7 @@ def test_a_swallowed_stuck_in_a_branch(stage):
     assert (s.failure, s.reason, s.steps[0]["status"]) == ("stuck", "cannot be done", "running")
 
 
-def test_a_swallowed_pause_in_a_branch_still_waits(stage):
+def test_caught_pause_in_a_branch_still_waits(stage):
     def branch():
         with suppress(BaseException):
             pause("ok?")
@@ -159,7 +159,7 @@ def test_a_swallowed_pause_in_a_branch_still_waits(stage):
     assert s.approve().summary == "['over', 'a']"
 
 
-def test_a_sleeping_branch_wakes_after_the_people(stage):
+def test_sleeping_branch_continues_after_the_answers(stage):
     def work(prompt):
         parallel([lambda: sleep("2d"), lambda: pause("ok?", timeout="9d")])
         return now().isoformat()[:10]
@@ -172,7 +172,7 @@ def test_a_sleeping_branch_wakes_after_the_people(stage):
     assert s.advance(days=1).state == "done"
 
 
-def test_the_first_sleeper_wakes_first(stage):
+def test_earliest_sleep_wakes_the_run(stage):
     woken = []
 
     def branch(days):
@@ -184,7 +184,7 @@ def test_the_first_sleeper_wakes_first(stage):
     assert s.advance(days=2).state == "done" and woken == [1, 3]
 
 
-def test_a_crash_in_a_branch_gives_the_whole_run_back(stage):
+def test_crash_in_a_branch_releases_the_run(stage):
     s = stage(lambda prompt: str([x.summary for x in parallel([lambda: run("a"), lambda: run("b")])]),
               {"a": [done("a")], "b": [crashes(), done("b")]}).run()  # fmt: skip
     assert s.summary == "['a', 'b']" and sorted(c.agent for c in s.calls) in (["a", "b", "b"], ["a", "a", "b", "b"])
@@ -192,7 +192,7 @@ def test_a_crash_in_a_branch_gives_the_whole_run_back(stage):
 
 @pytest.mark.parametrize("step_", ["1", "1.0.0", "1.1.0", "2"])
 @pytest.mark.parametrize("after", [False, True])
-def test_killed_anywhere(stage, step_, after):
+def test_crash_at_any_step_of_a_branch(stage, step_, after):
     def work(prompt):
         ok, built = parallel([lambda: pause("ok?"), lambda: run("coder").summary])
         return f"{bool(ok)} {built} {step(len, 'abc')}"
@@ -201,7 +201,7 @@ def test_killed_anywhere(stage, step_, after):
     assert s.summary == "True built 3" and len(s.task["questions"]) == 1
 
 
-def test_a_branch_that_changed(stage):
+def test_changed_branch(stage):
     body = 'def workflow(prompt):\n    parallel([lambda: pause("ok?"), lambda: run("a")])\n    run("b")\n'
     s = stage(body, {"a": [done()], "b": [done()], "c": [done()]}).run()
     s.edit(body.replace('run("a")', 'run("c")')).approve()
@@ -211,7 +211,7 @@ def test_a_branch_that_changed(stage):
     assert s.state == "done" and [c.agent for c in s.calls] == ["a", "c", "b"], "the person's answer was taken over"
 
 
-def test_a_branch_more(stage):
+def test_added_branch(stage):
     body = 'def workflow(prompt):\n    parallel([lambda: pause("ok?"), lambda: run("a")])\n'
     s = stage(body, {"a": [done()]}).run().edit(body.replace("[lambda", "[lambda: None, lambda")).approve()
     assert "Step 1 was parallel(2), and now is parallel(3)" in s.waiting.text

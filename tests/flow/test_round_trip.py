@@ -1,4 +1,4 @@
-"""The round trip of a workflow: few commits and statements, and the moves that share a commit are made together or not at all."""
+"""The round trip of a workflow: few commits and statements; moves that share a commit are atomic."""
 
 from __future__ import annotations
 

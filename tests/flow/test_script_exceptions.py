@@ -1,4 +1,4 @@
-"""How a script is left: what it may catch, what it must not, and what happens when it does."""
+"""Exceptions that end or suspend a script: what a script may catch, and the effect if it catches the others."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_except_exception_does_not_catch_a_wait(stage, first):
 
 @pytest.mark.parametrize("catch", ["except BaseException:", "except:", "finally:"])
 @pytest.mark.parametrize("first", ["pause('ok?')", "run('asker')", "sleep('1d')"])
-def test_a_swallowed_wait_is_noticed(stage, first, catch):
+def test_caught_suspension_is_detected(stage, first, catch):
     """It gets no further than the next durable call, waits properly, and goes on properly."""
     agents = {"coder": [done()], "deployer": [done()]} | ({"asker": [needs_human("how?"), done()]} if "asker" in first else {})
     s = stage(script(first, catch, "return 'early'" if catch == "finally:" else "pass"), agents, strict=catch != "finally:").run()
@@ -54,7 +54,7 @@ def test_a_swallowed_wait_is_noticed(stage, first, catch):
     assert s.notes == [note()]
 
 
-def test_a_swallow_to_the_end_is_noted_once(stage):
+def test_caught_suspension_is_noted_once(stage):
     def work(prompt):
         for _ in range(3):
             with suppress(BaseException):
@@ -68,7 +68,7 @@ def test_a_swallow_to_the_end_is_noted_once(stage):
     assert s.approve().approve().state == "done" and len(s.notes) == 1 and s.summary == "ended"
 
 
-def test_another_exception_in_its_place_is_a_swallow_too(stage):
+def test_replaced_suspension_is_detected(stage):
     def work(prompt):
         try:
             pause("ok?")
@@ -173,7 +173,7 @@ def test_an_interrupt_of_the_scripts_own_is_a_failure(stage):
     assert s.answer("retry").summary == "went on" and s.task["retry_count"] == 0
 
 
-def test_recursion_fails_with_words(stage):
+def test_recursion_error_fails_the_run(stage):
     s = stage("def workflow(prompt):\n    workflow(prompt)\n").run().answer("stop")
     assert s.failure == "error" and "RecursionError" in s.reason and "line 2" in s.reason
 

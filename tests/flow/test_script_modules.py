@@ -1,4 +1,4 @@
-"""The modules beside a script are its own, and as they are now; what Python developers write loads."""
+"""Modules beside a script: separate for each folder, and reloaded after a change."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_a_helper_that_was_not_changed_is_loaded_once(stage, tmp_path):
     assert (tmp_path / "log").read_text() == "x"
 
 
-def test_nothing_is_left_behind(stage, tmp_path):
+def test_modules_are_removed(stage, tmp_path):
     before = {name for name in sys.modules if name.startswith(PREFIX)}
     folder = lay(tmp_path / "a", main=MAIN, helpers="WHO = 'v1'\n")
     for number in range(5):
@@ -80,7 +80,7 @@ def test_a_script_in_a_package(stage, tmp_path):
     assert stage(tmp_path / "flows" / "main.py").run().summary == "xx"
 
 
-def test_a_mistake_in_a_helper_says_where(tmp_path):
+def test_error_in_a_helper_names_its_line(tmp_path):
     lay(tmp_path, main=MAIN, helpers="def broken(:\n")
     with pytest.raises(Invalid) as error:
         script.must_read("main.py", tmp_path)
@@ -152,7 +152,7 @@ def test_a_workflow_takes_the_prompt(tmp_path):
 # --- which module is meant ----------------------------------------------------------------------------------------------
 
 
-def test_what_lies_beside_comes_before_what_is_installed(stage, tmp_path):
+def test_modules_beside_the_script_precede_installed_ones(stage, tmp_path):
     """As for any Python script; only the standard library cannot be replaced."""
     body = "import json, pydantic\n\ndef workflow(prompt):\n    return pydantic.WHO + json.dumps(1)\n"
     folder = lay(tmp_path / "a", main=body, pydantic="WHO = 'beside'\n", json="dumps = None\n")
@@ -160,7 +160,7 @@ def test_what_lies_beside_comes_before_what_is_installed(stage, tmp_path):
 
 
 @pytest.mark.parametrize("line", ["import importlib", "import importlib.util", "from importlib import import_module"])
-def test_import_module_finds_what_lies_beside(stage, tmp_path, line):
+def test_import_module_finds_modules_beside_the_script(stage, tmp_path, line):
     call = "import_module" if line.startswith("from") else "importlib.import_module"
     body = f"{line}\n\ndef workflow(prompt):\n    return {call}('helpers.deep').WHO + {call}('json').dumps(1)\n"
     for name in ("a", "b"):
@@ -170,7 +170,7 @@ def test_import_module_finds_what_lies_beside(stage, tmp_path, line):
     assert "helpers" not in sys.modules
 
 
-def test_a_changed_helper_is_not_taken_for_chance(stage, tmp_path):
+def test_changed_helper_is_named_in_the_question(stage, tmp_path):
     body = "from helpers import WHO\n\ndef workflow(prompt):\n    step(str, WHO)\n    pause('Go on?')\n"
     folder = lay(tmp_path / "a", main=body, helpers="WHO = 'v1'\n")
     s = stage(folder / "main.py").run()
@@ -202,7 +202,7 @@ def test_config_beside_the_functions_is_the_runs(stage, tmp_path):
     assert s.state == "human" and s.waiting.text == "Go on?"
 
 
-def test_a_mistake_in_it_is_told_before_the_run_begins(tmp_path):
+def test_invalid_config_is_reported_before_the_run(tmp_path):
     lay(tmp_path, main="config(patience=1)\n" + TOP)
     with pytest.raises(Invalid, match=r"main.py cannot be loaded: line 1: Invalid: config\(\) knows no 'patience'"):
         script.must_read("main.py", tmp_path)

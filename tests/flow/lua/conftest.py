@@ -1,4 +1,4 @@
-"""A small stage for Lua scripts: a desk, a worker, and agents that say what the test wrote down for them."""
+"""Fixtures for Lua scripts: a desk, a worker, and scripted agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Lua script is shut in, is the same on every replay, and can be stopped wherever it is."""
+"""The Lua sandbox: isolation, determinism, and interruption."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_table_can_be_emptied_while_it_is_walked():
     shut_in(f"for _, v in pairs({own}) do assert(v == 5) end")
 
 
-def test_chance_comes_from_the_journal(sqlite):
+def test_random_comes_from_the_journal(sqlite):
     lines = 'local a = math.random() .. " " .. math.random(100) .. " " .. math.random(5, 6) pause("x") return a'
     sqlite.body(lines)
     first = [s["result"] for s in sqlite.desk.steps(sqlite.key) if s["name"] == "random"]
@@ -101,7 +101,7 @@ def test_chance_comes_from_the_journal(sqlite):
         ("pairs(nil)", "table expected, got nil"),
     ],
 )
-def test_what_is_not_the_same_twice_is_refused_with_its_line(lines, words):
+def test_non_deterministic_functions_are_refused(lines, words):
     with pytest.raises(BadScript) as error:
         shut_in(f"local x = 1\n{lines}")
     assert error.value.reason.startswith("line 2: ") and words in error.value.reason
@@ -128,11 +128,11 @@ GONE = ["os", "io", "package", "require", "dofile", "loadfile", "debug", "collec
 
 
 @pytest.mark.parametrize("name", GONE)
-def test_what_is_not_there(name):
+def test_removed_functions(name):
     shut_in(f"assert({name} == nil and _G.{name} == nil and _ENV.{name} == nil and load('return {name}')() == nil)")
 
 
-def test_everything_that_is_there():
+def test_available_functions():
     shut_in("""
       local known = {}
       for name in ([[_G _VERSION ask assert config coroutine error getmetatable ipairs load log math next now pairs parallel
@@ -179,7 +179,7 @@ def test_no_bytecode():
     assert "binary" in error.value.reason
 
 
-def test_changing_what_it_sees_harms_only_itself(sqlite):
+def test_changed_environment_affects_only_the_script(sqlite):
     lines = """
       string.format, string.gsub, table.concat, table.unpack, math.type, utf8.len = nil
       getmetatable("").__index = nil
@@ -224,7 +224,7 @@ def test_another_coroutine_cannot_be_answered_for(sqlite):
         "for i = 1, 1 << 40 do print(('x'):rep(1000)) end",
     ],
 )
-def test_bombs(sqlite, monkeypatch, lines):
+def test_memory_and_cpu_bombs_are_stopped(sqlite, monkeypatch, lines):
     """Whatever a script fills, it fails by itself; and if it catches that, it can go on."""
     monkeypatch.setattr(lua, "MEMORY", 8 * 1024 * 1024)
     ended = sqlite.body(lines)
@@ -233,7 +233,7 @@ def test_bombs(sqlite, monkeypatch, lines):
     assert sqlite.body(f'pcall(function() {lines} end) run("a")').what in ("done", "failed")
 
 
-def test_tables_that_were_walked_are_let_go(sqlite):
+def test_iterated_tables_are_collected(sqlite):
     assert sqlite.body("for i = 1, 200000 do next({ i, tostring(i) }) end return 'walked'") == Ended("done", "walked")
 
 
@@ -315,7 +315,7 @@ def test_an_interrupt_reaches_a_script_that_loads():
     assert (done.stdout, done.stderr, done.returncode) == ("interrupted\n", "", 0)
 
 
-def test_a_worker_that_is_told_to_go_leaves_a_script_without_end(tmp_path):
+def test_stopping_worker_abandons_an_endless_script(tmp_path):
     env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "USER": "ana"}
     subprocess.run([TURN, "init"], cwd=tmp_path, env=env, capture_output=True, check=True)
     loop = "while true do pcall(function() while true do end end) end"

@@ -146,7 +146,7 @@ def test_what_a_script_gets_back(sqlite):
     assert sqlite.go() == Ended("done", "übers Ende 😀")
 
 
-def test_days_pass(stage):
+def test_sleep_in_lua(stage):
     assert stage.body('sleep("2d") log("awake", 1, {}) return run("a")').what == "asleep"
     stage.clock.advance(days=2)
     assert stage.go().what == "done"
@@ -216,7 +216,7 @@ SWALLOWERS = {
 
 
 @pytest.mark.parametrize("name", SWALLOWERS)
-def test_no_pcall_swallows_a_pause(sqlite, name):
+def test_pcall_does_not_catch_a_pause(sqlite, name):
     assert sqlite.body(f'{SWALLOWERS[name]} run("after")').what == "waiting"
     assert sqlite.agents == [] and sqlite.steps == ["1 pause waiting"]
     sqlite.desk.approve(sqlite.key)
@@ -225,7 +225,7 @@ def test_no_pcall_swallows_a_pause(sqlite, name):
 
 
 @pytest.mark.parametrize(("call", "what"), [("stuck, 'enough'", "stuck"), ("sleep, '1d'", "asleep")])
-def test_no_pcall_swallows_another_way_out(sqlite, call, what):
+def test_pcall_does_not_catch_other_exits(sqlite, call, what):
     assert sqlite.body(f'pcall({call}) run("after")').what == what
     assert sqlite.agents == []
 
@@ -254,12 +254,12 @@ NOWHERE = "nothing that waits can be called in a metamethod, or in a function th
         'assert(load(function() pause("x") end))',
     ],
 )
-def test_where_nothing_can_wait(sqlite, lines):
+def test_waiting_in_a_metamethod_is_refused(sqlite, lines):
     ended = sqlite.body(lines)
     assert ended.what == "failed" and NOWHERE in ended.words
 
 
-def test_errors_can_be_caught_and_say_what(sqlite):
+def test_errors_can_be_caught(sqlite):
     lines = """
       local function words(...) local ok, said = pcall(...) assert(not ok) print(said) end
       words(function() run("") end)
@@ -363,7 +363,7 @@ def test_comments_and_other_files_do_not_matter(stage):
     assert stage.go().what == "done"
 
 
-def test_a_script_that_broke_is_asked_about(sqlite):
+def test_broken_script_asks_for_recovery(sqlite):
     sqlite.begin(GATE)
     sqlite.desk.approve(sqlite.key)
     sqlite.write(GATE + "end")
@@ -375,7 +375,7 @@ def test_a_script_that_broke_is_asked_about(sqlite):
     assert sqlite.go().what == "done"
 
 
-def test_a_failed_run_is_taken_up_where_it_failed(sqlite):
+def test_failed_run_continues_where_it_failed(sqlite):
     assert sqlite.body('run("a")\nerror("oh")').what == "failed"
     sqlite.write('function workflow() run("a") return run("b") end')
     sqlite.desk.answer(sqlite.key, "retry")
@@ -418,7 +418,7 @@ def test_an_error_fails_the_run_with_its_line(sqlite, lines, words):
         ("while true do pcall(error) end", "feature.lua does not come to an end while it is loaded", ""),
     ],
 )
-def test_a_bad_script_says_what_and_where(body, message, reason):
+def test_invalid_script_names_its_line(body, message, reason):
     with pytest.raises(BadScript) as error:
         lua.load(body, "feature.lua")
     assert (error.value.message, error.value.reason) == (message, reason)
@@ -455,11 +455,11 @@ def test_a_script_without_its_function_calls_no_agent(sqlite, script):
     'while true do run("planner") end', 'stuck("no")', 'error(run("planner").summary.x.y)',
     'local n = run("planner")\nfunction workflow(p) end',
 ])  # fmt: skip
-def test_what_only_a_run_can_tell_is_left_to_it(script):
+def test_errors_after_placeholders_are_left_to_the_run(script):
     assert lua.load(script, "f.lua")
 
 
-def test_numbers_go_through_unharmed(sqlite):
+def test_numbers_are_exact(sqlite):
     lines = """
       local function same(a, b, c, d, e) return { a, b, c, d, e } end
       local got = step(same, 3, 3.0, 0.1, -9223372036854775807, 1e300)
