@@ -66,7 +66,7 @@ def test_the_command_has_an_option_for_every_field(turn, command):
 
 
 def test_the_form_of_a_new_task_takes_every_field_and_shows_the_plain_ones():
-    form = (Path(board.__file__).parent / "templates" / "new.html").read_text()
+    form = (Path(board.__file__).parent / "templates" / "new_task.html").read_text()
     assert NEW.keys() <= set(board.FIELDS)
     assert board.PLAIN.keys() == {name for name, field in TASK_FIELDS.items() if field.label}
     assert "for name, label in plain.items()" in form
