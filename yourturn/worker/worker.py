@@ -172,6 +172,7 @@ class Worker:
 
     def _session(self, claimed: dict[str, Any]) -> tuple[Session, str]:
         """The session, and the name of the agent or script."""
+        # late: each of them loads what the other does not need, and takes 30 ms
         script = claimed["task"]["workflow"]
         if script:
             from ..flow.script import actor_name

@@ -26,6 +26,7 @@ session is stored in a file, so that a resumed session goes on after its questio
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import signal
@@ -34,6 +35,9 @@ import sys
 import time
 from pathlib import Path
 from typing import Any, NoReturn
+
+from ..claude.hook_question import step_of
+from .base import turn_command
 
 
 class ScriptedSession:
@@ -86,8 +90,6 @@ class ScriptedSession:
         time.sleep(float(value))
 
     def do_turn(self, value: Any, step: dict[str, Any]) -> None:
-        from .base import turn_command
-
         self._command([*turn_command(), *map(self.text, value)], step)
 
     def do_run(self, value: Any, step: dict[str, Any]) -> None:
@@ -101,7 +103,6 @@ class ScriptedSession:
     def do_ask(self, value: Any, step: dict[str, Any]) -> None:
         # late: most scripts ask nothing, and opening the desk loads 60 modules
         from ...config import connect
-        from ..claude.hook_question import step_of
 
         fields = {name: value for name, value in step.items() if name not in ("ask", "wait")}
         wait = float(step.get("wait", os.environ.get("YOURTURN_ASK_WAIT", "45")))
@@ -182,8 +183,6 @@ def steps_for(script: Any) -> list[dict[str, Any]]:
 
 
 def main(words: list[str]) -> None:
-    import argparse
-
     parser = argparse.ArgumentParser(prog="actor")
     parser.add_argument("script")
     parser.add_argument("--session", required=True)
