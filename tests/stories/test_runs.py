@@ -282,7 +282,7 @@ def test_worktrees_of_branches_are_listed_and_cleaned_with_their_run(alone: Flow
         alone.plays_as(name, f'echo {name} > same.txt; signal \'{{"status": "DONE"}}\'')
     (alone.folder / "both.py").write_text('def workflow(prompt):\n    parallel([lambda: run("a"), lambda: run("b")])\n')
     shown = alone.go("both.py", exit=7)
-    assert "step 1.0.0: a begins" in shown and "does not fit together" in shown
+    assert "step 1.0.0: a begins" in shown and "cannot be merged" in shown
     listed = alone("worktree", "list")
     assert [(row["task"], Path(row["folder"]).name) for row in listed] == [
         ("PROJ-1", "PROJ-1"), ("PROJ-1", "PROJ-1.1.0"), ("PROJ-1", "PROJ-1.1.1"),

@@ -46,7 +46,7 @@ def test_seven_scenes_with_a_worker_that_never_waits(crew: Crew) -> None:
         wanted = {key: STATES[OUTCOMES[row[0], verdict]] for key, (row, verdict) in zip(keys, rows, strict=True)}
         crew.until(lambda: crew.states(*keys) == wanted)
         told = crew.ended(process)
-    assert (told["ended"], told["ended_code"]) == ("it was told to stop", "stopped")
+    assert (told["ended"], told["ended_code"]) == ("it was stopped", "stopped")
     for key, ((kind, _, yes, no), verdict) in zip(keys, rows, strict=True):
         again = OUTCOMES[kind, verdict] == "back"
         assert crew.turns(key) == (2 if again else 1), (kind, verdict)

@@ -217,7 +217,7 @@ def test_on_a_narrow_terminal(here: Turn) -> None:
     assert any("日本語 and red" in line for line in live)
     assert max(map(cells, live)) < 40, max(live, key=cells)
     left = _screen(seen)
-    assert left[-1] == "Ended: nothing is left to take. 2 done."
+    assert left[-1] == "Ended: no task is left to take. 2 done."
     assert len(left) == 6, left
     assert not any(line[:1] in "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" for line in left if line)
 

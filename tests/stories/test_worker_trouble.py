@@ -35,11 +35,11 @@ def test_faulty_agents_do_not_disturb_others(crew: Crew) -> None:
     for key in (killed, hang, stubborn):
         crew.desk.update(key, max_retries=1)
     told = crew.work("--parallel", "4", "--turns", "2", agent=False)
-    assert told["ended"] == "nothing is left to take"
+    assert told["ended"] == "no task is left to take"
     assert crew.states(*good, loud, child) == dict.fromkeys((*good, loud, child), "done")
     asked = crew.waiting(crash, "escalation")
     assert "exit code 3" in asked["text"] and "out of cheese" in asked["text"]
-    for key, words in ((killed, "SIGKILL"), (hang, "said nothing"), (stubborn, "said nothing")):
+    for key, words in ((killed, "SIGKILL"), (hang, "printed nothing"), (stubborn, "printed nothing")):
         asked = crew.waiting(key, "escalation")
         assert asked["reason"] == "retry_exhausted"
         assert words in asked["text"]
@@ -97,7 +97,7 @@ def test_no_signal_is_no_outcome(crew: Crew) -> None:
     assert (told["results"][0]["outcome"], told["spent"]["iterations"]) == ("waiting", 3)
     asked = crew.waiting(key, "escalation")
     assert asked["reason"] == "decision_needed"
-    assert asked["text"].startswith("exec had 3 turns without saying how it ended.")
+    assert asked["text"].startswith("exec had 3 turns without a signal.")
     assert "I looked around." in asked["text"]
     for way in ("`<promise>COMPLETE</promise>`", "`turn complete`", f"turn brief {key}", "docs/agents.md"):
         assert way in asked["text"]
@@ -111,7 +111,7 @@ def test_no_signal_is_no_outcome(crew: Crew) -> None:
 def test_terminal_explains_signals_after_the_first_turn(crew: Crew) -> None:
     key = crew.tasks("Say hello")[0]
     told = crew.text("work", "--exec", "echo hello", "--drain", "--turns", "3")
-    (said,) = [line for line in told.splitlines() if "without a signal" in line]
+    (said,) = [line for line in told.splitlines() if "ended a turn without a signal" in line]
     assert f"{key}  exec ended a turn without a signal; it gets 2 more." in said
     assert "To end a turn it has to print `<promise>COMPLETE</promise>`, or run `turn complete`." in said
     assert told.index(said) < told.index("waits for a person")
@@ -249,7 +249,7 @@ def test_invalid_command_lines_are_refused(here: Turn) -> None:
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\nspeed = 3', 6, "unknown setting"),
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\ntimeout = "soon"', 6, "[agents.coder] timeout must be a length"),
         ('[agents.coder]\nadapter = "command"\nargv = ["true"]\nsilence = "0s"', 6, "[agents.coder] silence is not a time"),
-        ('[agents.coder]\nadapter = "claude"\nargv = ["true"]\ngate = ["Bash("]', 6, "that is no pattern"),
+        ('[agents.coder]\nadapter = "claude"\nargv = ["true"]\ngate = ["Bash("]', 6, "it is not a pattern"),
         ("[agents.coder", 6, "cannot be read"),
     ]:
         path.write_text(text)
@@ -265,9 +265,9 @@ def test_output_of_the_worker(crew: Crew) -> None:
         f"{keys[0]}  exec begins: A", f"{keys[0]}  done: finished", f"{keys[1]}  exec begins: B",
         f"{keys[1]}  waits for a person (input): Which",
     ]  # fmt: skip
-    assert lines[5:] == ["Ended: nothing is left to take. 1 done, 1 waiting.", "Next: turn inbox"]
+    assert lines[5:] == ["Ended: no task is left to take. 1 done, 1 waiting.", "Next: turn inbox"]
     assert crew.work() == {
-        "ended": "nothing is left to take",
+        "ended": "no task is left to take",
         "ended_code": "drained",
         "results": [],
         "spent": {"tasks": 0, "iterations": 0, "tokens": 0, "cost": 0.0},
@@ -280,7 +280,7 @@ def test_last_retry_points_to_the_inbox(crew: Crew) -> None:
         crew.says(one, "$ kill -9 $$")
     lines = crew.text(*crew._line((), True, "--drain")).splitlines()
     assert any(line.endswith("; a person is asked") for line in lines)
-    assert lines[-2:] == ["Ended: nothing is left to take. 1 waiting, 1 released, 1 done.", "Next: turn inbox"]
+    assert lines[-2:] == ["Ended: no task is left to take. 1 waiting, 1 released, 1 done.", "Next: turn inbox"]
 
 
 def test_missing_function_costs_no_retries(crew: Crew) -> None:
@@ -314,7 +314,7 @@ def test_stopped_task_continues_in_the_same_session(crew: Crew, number: int) -> 
     with crew.worker(agent=False) as process:
         crew.until(pid.exists)
         told = crew.ended(process, number)
-    assert told["ended"] == "it was told to stop"
+    assert told["ended"] == "it was stopped"
     assert [row["outcome"] for row in told["results"]] == ["stopped"]
     crew.until(lambda: not Path(f"/proc/{pid.read_text().strip()}").exists())
     task = crew.desk.show(key)
@@ -352,5 +352,5 @@ def test_signal_during_the_stop_counts(crew: Crew) -> None:
     with crew.worker() as process:
         (crew.place / "pid").write_text(str(process.pid))
         told = crew.ended(process, None)
-    assert (told["ended"], told["results"][0]["outcome"]) == ("it was told to stop", "done")
+    assert (told["ended"], told["results"][0]["outcome"]) == ("it was stopped", "done")
     assert crew.state(key) == "done"

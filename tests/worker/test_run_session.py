@@ -277,7 +277,7 @@ def test_step_without_a_signal_asks_a_person(lone: Flow) -> None:
     lone.plays_as("coder", "echo 'I looked around.'", "echo Hm", f"echo '{DONE}'")
     key = lone.begin('run("coder")')
     assert lone.go_on(turns=2)[0] == "waiting"
-    assert "coder had 2 turns without saying how it ended." in lone.question(key)["text"]
+    assert "coder had 2 turns without a signal." in lone.question(key)["text"]
     lone.desk.respond(key, "Just finish")
     assert lone.go_on()[0] == "done" and "Just finish" in lone.told("coder", 3)
 
@@ -489,7 +489,7 @@ def test_hanging_script_is_abandoned(lone: Flow, monkeypatch: pytest.MonkeyPatch
         worker.stop()
     assert time.monotonic() - began < 5
     ((_, result),) = worker.results
-    assert result.what == "stopped" and ("left behind" in result.words) == behind
+    assert result.what == "stopped" and ("abandoned" in result.words) == behind
     task = lone.show(key)
     assert (task["state"], task["claim"], task["retry_count"]) == ("ready", None, 0)
     (lone.root / "flow.py").write_text(f'def workflow(prompt):\n    run("coder")\n    {mended}\n')

@@ -181,7 +181,7 @@ class Engine:
 
     def _suspended(self, left: Suspended) -> Ended:
         ended = self._park(left.until if left.why == "sleep" else None)
-        return Ended("stopped", "it goes on where it was, next time") if left.why == "stop" else ended
+        return Ended("stopped", "it continues there next time") if left.why == "stop" else ended
 
     def _park(self, until: str | None = None) -> Ended:
         """Give the claim back, unless the call that suspended the run has done so."""

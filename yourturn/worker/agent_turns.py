@@ -161,9 +161,9 @@ class AgentTurns:
 
     def _without_a_signal(self, silent: int, message: str, trouble: str) -> str:
         times = "a turn" if silent == 1 else f"{silent} turns"
-        parts = [f"{self.agent.name} had {times} without saying how it ended."]
+        parts = [f"{self.agent.name} had {times} without a signal."]
         parts += [trouble] if trouble else []
-        parts += [f"It last said:\n{message.strip()[-2000:]}"] if message.strip() else []
+        parts += [f"Its last message:\n{message.strip()[-2000:]}"] if message.strip() else []
         return "\n\n".join([*parts, self._signal_help()])
 
     def _signal_help(self) -> str:
@@ -300,7 +300,7 @@ class AgentTurns:
         text, name = outcome.text.strip(), self.agent.name
         succeeded = ending.what not in ("failed", "stopped")
         if outcome.what == "broken":
-            words = f"{name} ended its turn in a way that cannot be understood: {text or 'no words'}"
+            words = f"{name} ended its turn with an invalid signal: {text or 'no words'}"
             return TurnResult("broken", words, "escalation", "protocol_error", outcome.context)
         if outcome.what == "ask":
             return TurnResult("ask", text, outcome.kind, outcome.reason, outcome.context, outcome.fields)

@@ -61,10 +61,10 @@ class ClaimHolder:
     def _ask_for_help(self, error: Exception) -> SessionResult:
         text = error_text(error)
         try:
-            question = f"The worker could not go on with {self.key}.\n{text}"
+            question = f"The worker could not continue with {self.key}.\n{text}"
             self.desk.flag(self.key, question, "blocked_external", claim=self.claim)
         except YourturnError as trouble:
-            return SessionResult("lost", f"{text.splitlines()[0]}; reporting that failed: {trouble}")
+            return SessionResult("lost", f"{text.splitlines()[0]}; asking a person failed: {trouble}")
         return SessionResult("waiting", text.splitlines()[0])
 
     def prepare_folder(self, patch: dict[str, Any] | None) -> worktrees.Workplace:
@@ -84,7 +84,7 @@ class ClaimHolder:
         except ClaimLost:
             raise
         except YourturnError as trouble:  # for example too large; the folder still has it
-            self.worker.progress.report(self.key, f"only this machine can go on with it: {trouble}")
+            self.worker.progress.report(self.key, f"only this machine can continue it: {trouble}")
 
 
 def error_text(error: Exception) -> str:

@@ -74,7 +74,7 @@ class RunSession:
             task = self.desk.show(self.key)
             if place is not None:
                 self.worker.deliver(self.key, place, task)
-            more = "" if task["ended_at"] else " (a person looks at it before it counts)"
+            more = "" if task["ended_at"] else " (a person reviews it before it counts)"
             return SessionResult("done", f"{ended.words}{more}")
         if (ended.what == "waiting" or ended.person) and place is not None:
             self.worker.deliver_later(self.key, place)
@@ -107,10 +107,10 @@ class RunSession:
 
         threading.Thread(target=go, name=self.key, daemon=True).start()
         if not script_interrupt.wait(over, self.stop, self.key):
-            return self._park(f"{self.script} did not come to its next call, and was left behind")
+            return self._park(f"{self.script} reached no next call in time, and was abandoned")
         ended = results[0]
         if isinstance(ended, Halted):  # the interruption hit the engine, because the script had just ended
-            return self._park("it goes on where it was, next time")
+            return self._park("it continues there next time")
         if isinstance(ended, Exception):
             raise ended
         if isinstance(ended, BaseException):
@@ -184,7 +184,7 @@ class RunSession:
         entry = Entry(path, "parallel", {"branches": number}, None)
         questions = branch.journal.questions(entry)
         if questions and (questions[-1]["response"] or {}).get("verdict") == "rejected":
-            raise Stuck(questions[-1]["response"]["text"] or "what was done side by side does not fit together")
+            raise Stuck(questions[-1]["response"]["text"] or "the branches cannot be merged")
         try:
             with self._lock:
                 conflict = self._merge(path, [f"{path}.{n}" for n in range(number)])

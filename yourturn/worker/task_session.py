@@ -72,7 +72,7 @@ class TaskSession:
                 return self._release(result.text)
             case "stopped":
                 self._park(result)
-                return SessionResult("stopped", "it goes on where it was, next time")
+                return SessionResult("stopped", "it continues there next time")
             case "waiting":
                 self._park(result)
                 self.worker.deliver_later(self.key, self.place)
@@ -114,7 +114,7 @@ class TaskSession:
     def _finished(self, words: str) -> SessionResult:
         if self.task["awaiting"]:
             return self._waiting()
-        return SessionResult("done", words if self.task["ended_at"] else f"{words} (a person looks at it before it counts)")
+        return SessionResult("done", words if self.task["ended_at"] else f"{words} (a person reviews it before it counts)")
 
     def _waiting(self) -> SessionResult:
         return SessionResult("waiting", f"waits for a person ({self.task['awaiting']}): {first_question(self.task)}")

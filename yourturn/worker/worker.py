@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from .claim_holder import ClaimHolder, Session, SessionResult
 
 LEASE, HEARTBEAT_INTERVAL, OUTPUT_INTERVAL = "90s", 30.0, 0.3
-_NOTHING_LEFT = "nothing is left to take"
+_NOTHING_LEFT = "no task is left to take"
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Worker:
             self._recover_undelivered()
             while True:
                 spent = self.budget.over()
-                over = self.trouble or spent or ("it was told to stop" if self._stop.is_set() else "")
+                over = self.trouble or spent or ("it was stopped" if self._stop.is_set() else "")
                 if self.budget.late():
                     self.stop()
                 self._remove_ended_sessions()
@@ -167,7 +167,7 @@ class Worker:
         task = self.desk.show(str(self.only))
         if task["claim"] and self._other_holder != task["claim"]["worker"]:
             self._other_holder = task["claim"]["worker"]
-            self.progress.report(task["key"], f"{self._other_holder} works on it; it goes on here when that one leaves it")
+            self.progress.report(task["key"], f"{self._other_holder} works on it; this worker continues when the claim ends")
         return bool(task["claim"])
 
     def _session(self, claimed: dict[str, Any]) -> tuple[Session, str]:

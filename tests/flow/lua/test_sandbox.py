@@ -327,4 +327,4 @@ def test_stopping_worker_abandons_an_endless_script(tmp_path):
         process.send_signal(signal.SIGTERM)
         said = process.communicate(timeout=60)[0]
     assert process.returncode == 7
-    assert "stopped: it goes on where it was, next time" in said
+    assert "stopped: it continues there next time" in said

@@ -84,7 +84,7 @@ def test_message_that_is_too_long_is_dropped_as_a_whole(go, monkeypatch):
     ending = go("echo '```'; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo '<promise>COMPLETE</promise>'")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert (ending.what, ending.text) == ("done", "") and "only the log has it all" in ending.error
+    assert (ending.what, ending.text) == ("done", "") and "only the log has all of it" in ending.error
     assert go.log.stat().st_size > 30_000_000 and peak < 8_000_000
 
 

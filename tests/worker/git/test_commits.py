@@ -47,7 +47,7 @@ def test_merge_is_fast_forward_only(repo):
     repo.commit(b="main goes on\n")
     done = finish(place, "x", "ff")
     assert not done["merged"] and "main has moved on. Next: git switch main && git merge" in done["words"]
-    with pytest.raises(Invalid, match="'squash' is no way to merge"):
+    with pytest.raises(Invalid, match="'squash' is not a way to merge"):
         finish(place, "x", "squash")
 
 

@@ -96,7 +96,7 @@ def test_patch_whose_commits_are_missing(repo, tmp_path):
     assert repo.status(there.folder) == ["?? new"] and not at(there, "c").exists()
     at(place, "c").write_text("changed\n")
     before = repo("for-each-ref", at=tmp_path / "elsewhere")
-    with pytest.raises(Precondition, match="The unfinished work of PROJ-2 does not fit any more"):
+    with pytest.raises(Precondition, match="The unfinished work of PROJ-2 cannot be applied any more"):
         prepare(tmp_path / "elsewhere", "PROJ-2", B2, patch=patch_of(place))
     assert repo("for-each-ref", at=tmp_path / "elsewhere") == before
     assert not (tmp_path / "elsewhere/.yourturn/worktrees/PROJ-2").exists()

@@ -169,7 +169,7 @@ def test_conflicting_dependencies_are_reported_with_files(repo):
     before = (repo("worktree", "list"), repo("for-each-ref"))
     with pytest.raises(Precondition) as caught:
         prepare(repo.path, "PROJ-3", B3, needs=[B1, B2])
-    assert caught.value.message == "PROJ-3 cannot start: what it depends on does not fit together"
+    assert caught.value.message == "PROJ-3 cannot start: its dependencies conflict"
     assert caught.value.reason == f"{B2} conflicts in a"
     assert (repo("worktree", "list"), repo("for-each-ref")) == before, "as if nobody had tried"
     repo("switch", "-qc", B3, B1)

@@ -103,8 +103,8 @@ def _checked(name: str, table: Any) -> Agent:
             raise Invalid(f"{where} has an unknown setting {str(field)[:80]!a}", hint=f"Known are: {', '.join(allowed)}.")
     adapter = table.get("adapter")
     if adapter not in ADAPTERS:
-        problem = f"adapter {str(adapter)[:80]!a} is unknown" if adapter else "it names no adapter"
-        raise Invalid(f"{where} cannot be used", reason=problem, hint=f"Say adapter = one of: {', '.join(ADAPTERS)}.")
+        problem = f"adapter {str(adapter)[:80]!a} is unknown" if adapter else "it has no adapter"
+        raise Invalid(f"{where} cannot be used", reason=problem, hint=f"Set adapter to one of: {', '.join(ADAPTERS)}.")
     fields: dict[str, Any] = {"name": name, "adapter": adapter}
     for field in TEXTS:
         fields[field] = _is(table.get(field, ""), str, f"{where} {field}", "a text")
@@ -131,7 +131,7 @@ def _check_gate(where: str, adapter: str, patterns: tuple[str, ...]) -> None:
         if not readable(pattern):
             raise Invalid(
                 f"{where} gate has {pattern[:80]!a}",
-                reason="that is no pattern",
+                reason="it is not a pattern",
                 hint='Patterns are like "Bash(git push*)" or "Write".',
             )
 
@@ -161,7 +161,7 @@ def _with_program(agent: Agent, root: Path, path: str | None) -> Agent:
         hint = f'Install it ({install}), or say where it is: argv = ["/path/to/{program}"].'
     elif not agent.argv:
         example = {"python": '["package.module:function"]', "scripted": '["script.json"]'}.get(agent.adapter, '["./agent.sh"]')
-        raise Invalid(f"{where} does not say what to run", hint=f"Add: argv = {example}")
+        raise Invalid(f"{where} has no argv", hint=f"Add: argv = {example}")
     elif agent.adapter == "python":
         module, _, function = agent.argv[0].partition(":")
         if not all(part.isidentifier() for part in (*module.split("."), *function.split("."))):

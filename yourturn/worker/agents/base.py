@@ -323,7 +323,7 @@ def ended_without_result(rc: int, transcript: Transcript) -> Ending:
         return transcript.ending("retryable", death, "killed")
     if rc == 0:
         return transcript.ending("failed", f"It ended without a result. {words}".strip(), "silent")
-    return transcript.ending("failed", words or f"It ended with exit code {rc} and said nothing.", "crash")
+    return transcript.ending("failed", words or f"It ended with exit code {rc} and printed nothing.", "crash")
 
 
 def structured(text: str) -> Any:

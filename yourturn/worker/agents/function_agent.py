@@ -68,7 +68,7 @@ class FunctionAgent:
             return transcript.ending("done" if finished.ok else "failed", finished.error, finished.cause, text=finished.text)
         if death := killed(rc):
             return transcript.ending("retryable", death, "killed")
-        return transcript.ending("failed", transcript.stderr() or f"It ended with exit code {rc} and said nothing.", "crash")
+        return transcript.ending("failed", transcript.stderr() or f"It ended with exit code {rc} and printed nothing.", "crash")
 
 
 # --- the process of the function --------------------------------------------------------------------------------------

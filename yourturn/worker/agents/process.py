@@ -164,7 +164,7 @@ class OutputReader:
             return transcript.ending("stopped", STOPPED[stopped], stopped, rc=rc)
         ending = self.adapter.classify(rc, transcript)
         if transcript.cut:
-            words = f"It said more than {base.LIMIT >> 20} MB at once; only the log has it all."
+            words = f"Its message is longer than {base.LIMIT >> 20} MB; only the log has all of it."
             ending = ending._replace(text="", error=f"{ending.error}\n{words}".strip())
         return ending._replace(rc=rc)
 
@@ -206,8 +206,8 @@ class OutputReader:
 
 STOPPED = {
     "stop": "It was stopped",
-    "time": "It took longer than it may",
-    "silence": "It said nothing for longer than it may",
+    "time": "It took longer than the time limit",
+    "silence": "It printed nothing for longer than the silence limit",
 }
 
 

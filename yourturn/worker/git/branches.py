@@ -79,9 +79,9 @@ def _conflict(
 ) -> Conflict:
     listed = ", ".join(files[:20])
     words = (
-        f"What was done side by side in step {path} of {key} does not fit together: {name} conflicts in {listed}.\n"
-        f"Merge it in {parent.folder} (git merge {parts[-1][1].branch if name not in _names(parts) else name}), settle the "
-        "conflicts, commit, and answer: the run goes on from there. A no ends it."
+        f"The branches of step {path} of {key} cannot be merged: {name} conflicts in {listed}.\n"
+        f"Merge it in {parent.folder} (git merge {parts[-1][1].branch if name not in _names(parts) else name}), resolve the "
+        "conflicts, commit, and answer: the run continues from there. A no ends it."
     )
     return Conflict(words, {"files": files[:100], "branches": _names(parts), "folder": parent.folder})
 

@@ -140,8 +140,8 @@ CAUSES = (
     Cause("is already checked out", "the branch is checked out in another worktree", "See: git worktree list"),
     Cause("would be overwritten", "changes that are not committed are in the way", "Commit or stash them, then try again."),
     Cause("Could not resolve host", "the remote cannot be reached"),
-    Cause("Could not read from remote", "the remote cannot be reached, or lets nobody in"),
-    Cause("unable to access", "the remote cannot be reached, or lets nobody in"),
+    Cause("Could not read from remote", "the remote cannot be reached, or refuses access"),
+    Cause("unable to access", "the remote cannot be reached, or refuses access"),
     Cause("non-fast-forward", "the branch there has commits that are not here", "Fetch and merge them, then try again."),
     Cause("bad object", "the repository is damaged", "Check it with: git fsck"),
     Cause("is corrupt", "the repository is damaged", "Check it with: git fsck"),
@@ -157,7 +157,7 @@ def reason_of(result: GitResult, lines: int = 12) -> str:
     if cause is not None:
         return f"{cause.words} (git: {shown.strip()})"
     if not shown.strip():
-        return f"it ended with {result.code} and said nothing"
+        return f"it ended with {result.code} and printed nothing"
     return f"git: {shown}" if any(_PREFIX.match(line) for line in text[-lines:]) else shown
 
 

@@ -15,7 +15,7 @@ _REMOTE = 180.0
 
 def check_merge(merge: str) -> None:
     if merge not in ("none", "ff", "pr"):
-        raise Invalid(f"{merge!a} is no way to merge", hint="Choose one of: none, ff, pr.")
+        raise Invalid(f"{merge!a} is not a way to merge", hint="Choose one of: none, ff, pr.")
 
 
 def commit_all(repo: Repository, status: Status, branch: str | None, message: str) -> tuple[str | None, str]:

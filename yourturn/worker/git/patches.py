@@ -77,7 +77,7 @@ def _applied(repo: Repository, key: str, base: str | None, diff: bytes) -> str:
             if result.code == 0:
                 return git(repo.top, "write-tree", env=env).text
     raise Precondition(
-        f"The unfinished work of {key} does not fit any more",
+        f"The unfinished work of {key} cannot be applied any more",
         reason=reason_of(result),
         hint="It was begun on other commits: fetch them here and try again, or start without it.",
     )

@@ -215,7 +215,7 @@ _NO_BRANCH = re.compile(r"^[-/]|^@?$|[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|(^|/)\
 
 def check_names(key: str, branch: str) -> None:
     if not re.fullmatch(r"[A-Za-z0-9_][\w.-]*", key) or key.endswith(".lock"):
-        raise Invalid(f"{key[:60]!a} is no task's key")
+        raise Invalid(f"{key[:60]!a} is not a task's key")
     if _NO_BRANCH.search(branch):
         raise Invalid(f"{branch[:80]!a} cannot be a branch", hint=f"Give it another: turn update {key} --branch turn/{key}")
 

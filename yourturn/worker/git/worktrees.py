@@ -192,7 +192,7 @@ def _repository_of(place: Workplace) -> Repository:
     if repo is None or repo.gitdir == repo.common or not Path(place.folder).is_relative_to(repo.top):
         raise GitTrouble(
             f"There is no worktree at {place.folder} any more",
-            reason="somebody removed it, and what was not committed went with it",
+            reason="it was removed, with everything that was not committed",
             hint="It is made again when the task is next worked on.",
         )
     return repo
@@ -286,7 +286,7 @@ def _merge_dependency(folder: str, key: str, branch: str, need: str) -> None:
         return
     files = [os.fsdecode(name) for name in git(folder, "diff", "--name-only", "--diff-filter=U", "-z").out.split(b"\0") if name]
     raise Precondition(
-        f"{key} cannot start: what it depends on does not fit together",
+        f"{key} cannot start: its dependencies conflict",
         reason=f"{need} conflicts in {', '.join(files[:20])}" if files else f"{need} cannot be merged: {reason_of(result)}",
         hint=f"Make the branch {branch} yourself, merge {need} into it, commit, leave it; then the task starts from there.",
     )
