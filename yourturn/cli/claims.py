@@ -14,7 +14,7 @@ from .tasks import result_lines
 
 
 def worker(desk: Any, a: Namespace) -> str:
-    """--worker-id, else the name of whoever asks."""
+    """--worker-id, else YOURTURN_WORKER, else the actor's name."""
     return str(a.worker_id or os.environ.get("YOURTURN_WORKER") or desk.who.name.partition(":")[2])
 
 
@@ -148,8 +148,8 @@ def _signalled(a: Namespace, status: str, **fields: Any) -> int:
     """In a step of a run: its script goes on when the turn has ended."""
     from ..worker.claude.hook_question import signal
 
-    said = signal(os.environ, status, **fields)
-    return out(a, said, [f"Your step ends as {status}. End your turn now: the script of the run goes on."])
+    result = signal(os.environ, status, **fields)
+    return out(a, result, [f"Your step ends as {status}. End your turn now: the script of the run goes on."])
 
 
 stop_args = task_and_reason

@@ -159,20 +159,20 @@ def unattended(args: argparse.Namespace, desk: Any, task: dict[str, Any] | None 
     """Where work is ready and no worker takes it: a line that tells a person so, and how to start one here."""
     if args.json or not desk.who.is_person:
         return []
-    found = desk.unattended(args.project) if task is None else desk.unattended(task=task["key"])
-    if found is None:
+    row = desk.unattended(args.project) if task is None else desk.unattended(task=task["key"])
+    if row is None:
         return []
     from ..display import unattended
 
-    if not _agents() and not desk.show(found["task"])["workflow"]:  # a bare `turn work` would have no agent for it
-        found["start"] = found["start"].replace("turn work", "turn work --exec './agent.sh'", 1)
-    return [unattended(found)]
+    if not _agents() and not desk.show(row["task"])["workflow"]:  # a bare `turn work` would have no agent for it
+        row["start"] = row["start"].replace("turn work", "turn work --exec './agent.sh'", 1)
+    return [unattended(row)]
 
 
 def open_children(desk: Any, task: dict[str, Any]) -> list[dict[str, Any]]:
     """The open children of a task that was cancelled: they are left as they are."""
-    found: list[dict[str, Any]] = desk.list(parent=task["key"], state="open", limit=8) if task["state"] == "cancelled" else []
-    return found
+    children: list[dict[str, Any]] = desk.list(parent=task["key"], state="open", limit=8) if task["state"] == "cancelled" else []
+    return children
 
 
 def left_open(children: list[dict[str, Any]]) -> list[str]:
@@ -221,5 +221,5 @@ def branch(task: dict[str, Any]) -> str | None:
     while not os.path.exists(os.path.join(here, ".git")):  # noqa: PTH110, PTH118
         if here == (here := os.path.dirname(here)):  # noqa: PTH120
             return None
-    found: str | None = task["branch"]
-    return found
+    name: str | None = task["branch"]
+    return name

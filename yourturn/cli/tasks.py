@@ -16,12 +16,12 @@ def text_fields(args: Namespace, *names: str) -> dict[str, Any]:
     """The options that were given."""
     from ..core.canonical_json import clean
 
-    found = {}
+    fields = {}
     for name in names:
         value = getattr(args, name)
         if value is not None:
-            found[name] = clean(str(parser.given(value)), name) if isinstance(value, str) else value
-    return found
+            fields[name] = clean(str(parser.given(value)), name) if isinstance(value, str) else value
+    return fields
 
 
 def _fields(p: Any) -> None:
@@ -49,11 +49,11 @@ def _awaiting(p: Any, help: str) -> None:
 
 
 def _asked(a: Namespace, command: str) -> dict[str, Any]:
-    """The question that goes with --awaiting. Without one, nothing may be said about it."""
-    found = text_fields(a, "question", "reviewer")
-    if found and a.awaiting in (None, *_NOBODY):
-        raise Usage(f"turn {command}: --{next(iter(found))} goes with --awaiting KIND", hint=f"See: turn {command} --help")
-    return found
+    """The question that goes with --awaiting. Raises Usage if there is a text or a reviewer without it."""
+    fields = text_fields(a, "question", "reviewer")
+    if fields and a.awaiting in (None, *_NOBODY):
+        raise Usage(f"turn {command}: --{next(iter(fields))} goes with --awaiting KIND", hint=f"See: turn {command} --help")
+    return fields
 
 
 def create_args(p: Any) -> None:
@@ -128,13 +128,13 @@ def update(a: Namespace) -> int:
     from .answers import warn
 
     with connect(a) as desk:
-        said: list[str] = []
+        lines: list[str] = []
         if a.verdict is not None:
             if a.verdict == "rejected":
                 warn(desk, a, a.task, verdict=a.verdict)
             task = (desk.approve if a.verdict == "approved" else desk.reject)(a.task, key=a.idempotency_key)
         elif a.awaiting in _NOBODY:
-            task, said = _handed_back(desk, a, fields)
+            task, lines = _handed_back(desk, a, fields)
         else:
             mine = parser.held(desk, a.task, a)
             proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
@@ -143,7 +143,7 @@ def update(a: Namespace) -> int:
             else:
                 text, reviewer = asked.get("question"), asked.get("reviewer")
                 task = desk.await_person(a.task, a.awaiting, text, reviewer=reviewer, fields=fields or None, **proof)
-        return out(a, task, lambda: said or result_lines(a, desk, task, "Updated"))
+        return out(a, task, lambda: lines or result_lines(a, desk, task, "Updated"))
 
 
 def _handed_back(desk: Any, a: Namespace, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -208,7 +208,7 @@ def cancel(a: Namespace) -> int:
     with connect(a) as desk:
         task = desk.cancel(a.task, reason=parser.reason(a), key=a.idempotency_key)
         left = [] if a.json else parser.open_children(desk, task)
-        said = result_lines(a, desk, task, "Cancelled")
+        lines = result_lines(a, desk, task, "Cancelled")
     if left:
-        said[-1:] = [*parser.left_open(left), f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
-    return out(a, task, said)
+        lines[-1:] = [*parser.left_open(left), f"Next: turn tree {task['key']} | turn cancel {left[0]['key']}"]
+    return out(a, task, lines)

@@ -1,3 +1,5 @@
+"""`python -m yourturn.demo`."""
+
 import sys
 
 from . import main

@@ -199,16 +199,16 @@ def _today(desk: Client, clock: Clock, now: int) -> dict[str, str]:
         keys[name] = desk.create(title, project=project, depends_on=[keys[one] for one in needs], **more)["key"]
         return keys[name]
 
-    def hold(who: Client, name: str, *said: tuple[str, str], lease: str | None = None) -> dict[str, Any]:
+    def hold(who: Client, name: str, *output: tuple[str, str], lease: str | None = None) -> dict[str, Any]:
         claim: dict[str, Any] = who.claim(keys[name], who.who.name.partition(":")[2], lease=lease)["claim"]
-        for line in said:
+        for line in output:
             clock.now += 7 * SECOND + len(line[1]) * SECOND // 5
             who.write_output(claim, [line])
         clock.now += 5 * SECOND
         return claim
 
-    def ask(who: Client, name: str, text: str, kind: str = "input", *said: tuple[str, str], patch: str = "", **more: Any) -> None:
-        claim = hold(who, name, *said, lease="6h")
+    def ask(who: Client, name: str, text: str, kind: str = "input", *log: tuple[str, str], patch: str = "", **more: Any) -> None:
+        claim = hold(who, name, *log, lease="6h")
         if patch:
             who.keep_patch(claim, "5be1c02a9f34", patch)
         given: dict[str, Any] = more if "timeout" in more else {"on_timeout": "keep", **more}

@@ -82,11 +82,11 @@ def followed(reply: dict[str, Any]) -> list[str]:
     for one in reply.get("follow_ups", ()):
         groups.setdefault(one["to"], []).append(one)
     lines = []
-    for state, found in groups.items():
-        keys, many = [one["task"] for one in found[:8]], len(found) > 1
-        last = f"{len(found) - 8} more" if len(found) > 8 else keys.pop()
+    for state, rows in groups.items():
+        keys, many = [one["task"] for one in rows[:8]], len(rows) > 1
+        last = f"{len(rows) - 8} more" if len(rows) > 8 else keys.pop()
         some = " and ".join(filter(None, (", ".join(keys), last)))
-        asked = ", ".join(name for one in found[:8] for name in one["questions"])
+        asked = ", ".join(name for one in rows[:8] for name in one["questions"])
         words = f"wait{'' if many else 's'} for a person" if asked else f"{'are' if many else 'is'} {WORDS[state]}"
         lines.append(f"{some} {words} now{': ' if asked else ''}{asked}.")
     return lines
