@@ -82,8 +82,9 @@ def _packed(parts: list[str], indent: int) -> list[str]:
 def remote() -> str:
     """The whole of yourturn/client/remote_methods.py."""
     imports = (
-        "import builtins\nfrom collections.abc import Callable, Iterable\nfrom typing import IO, Any\n\n"
-        "from ..core.errors import Usage\nfrom . import Client\nfrom .refs import Named"
+        "import builtins\nfrom collections.abc import Callable, Iterable\nfrom typing import IO, Any, Unpack\n\n"
+        "from ..core.errors import Usage\nfrom . import Client\n"
+        "from .filters import EventFilters, NextFilters, QuestionFilters, ReadyFilters, TaskFilters\nfrom .refs import Named"
     )
     name = "RemoteMethods(Client)"
     head = _HEAD.format(about="Methods of the remote client: one request each.", imports=imports, name=name)

@@ -10,7 +10,7 @@ import pytest
 from tests.fixtures.server import ROLES, other_workspace
 from yourturn.api.handlers import VERB_ROUTES
 from yourturn.api.route_table import rows
-from yourturn.api.rpc import HERE, methods
+from yourturn.api.rpc import methods
 from yourturn.client import Client
 from yourturn.core import permissions
 from yourturn.core.actions import VERBS
@@ -41,7 +41,10 @@ def test_every_method_of_the_client_has_a_row():
     public = {name for name in dir(Client) if not name.startswith("_") and callable(getattr(Client, name))}
     assert {name for name in public - {"as_", "at_version", "do"} if permissions.operation(name) not in permissions.NEEDS} == set()
     assert set(permissions.METHODS) <= public, "no row for what is not there"
-    assert public - set(methods()) == HERE
+    assert public - set(methods()) == {
+        "answer_and_claim", "as_", "at_version", "backup", "do", "export", "follow", "import_", "journal", "login", "logout",
+        "sleep_until_due", "start", "use_link", "watch", "whose_link",
+    }  # fmt: skip
 
 
 def test_every_route_has_a_row(sqlite_site):

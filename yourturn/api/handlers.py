@@ -206,10 +206,9 @@ def list_questions(call: Call) -> Answer:
     status = call.text("status") or PENDING
     if status not in ("pending", "answered", "timeout", "cancelled", "all"):
         raise Invalid(f"There is no status {status[:40]!a}", hint="Choose one of: pending, answered, timeout, cancelled, all.")
-    filters = {name: call.text(name) for name in ("reviewer", "urgency") if call.text(name) is not None}
     questions = call.client.inbox(
         status=status, kind=call.text("kind"), project=call.text("project"), task=call.text("task"), after=call.text("cursor"),
-        limit=limit, mine=_flag(call, "mine"), **filters,
+        limit=limit, mine=_flag(call, "mine"), reviewer=call.text("reviewer"), urgency=call.text("urgency"),
     )  # fmt: skip
     return Answer(page(questions, limit, "questions", "id"))
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from ..core.errors import Invalid, NotFound
 from ..core.fields import duration
 from ..core.model import PENDING
 from ..db.reads import Reader
 from . import serialize
+from .filters import EventFilters, NextFilters, QuestionFilters, ReadyFilters, TaskFilters
 from .refs import ClientBase, Named, not_served
 
 
@@ -27,7 +28,7 @@ class Queries(ClientBase):
         after: Named | None = None,
         limit: int = 500,
         whole: bool = False,
-        **filters: Any,
+        **filters: Unpack[TaskFilters],
     ) -> builtins.list[dict[str, Any]]:
         """Tasks with their open questions; with `whole`, with everything that `show` has of them."""
         kinds = None if awaiting is None or awaiting is False else () if awaiting is True else _kinds(awaiting)
@@ -48,11 +49,11 @@ class Queries(ClientBase):
 
         return self.desk.read(look)
 
-    def ready(self, **filters: Any) -> builtins.list[dict[str, Any]]:
+    def ready(self, **filters: Unpack[ReadyFilters]) -> builtins.list[dict[str, Any]]:
         """What can be worked on now, in the order in which it should be."""
         return self.list(workable=True, **filters)
 
-    def next(self, epic: Named | None = None, **filters: Any) -> dict[str, Any] | None:
+    def next(self, epic: Named | None = None, **filters: Unpack[NextFilters]) -> dict[str, Any] | None:
         found = self.ready(epic=epic, limit=1, runs=False, **filters)
         return found[0] if found else None
 
@@ -171,17 +172,18 @@ class Queries(ClientBase):
         limit: int = 500,
         only: Iterable[str] | None = None,
         mine: bool = False,
-        **filters: Any,
+        **filters: Unpack[QuestionFilters],
     ) -> builtins.list[dict[str, Any]]:
         """Everything that waits for a person. `only`: of these ids. `mine`: sent to nobody in particular, to me, or to a role of
         mine; nothing, if I answer nothing."""
         if only is not None:
             return self._these(builtins.list(only))
+        reviewers: Iterable[str] | None = None
         if mine:
             from ..core.permissions import addressed
 
-            filters["mine"] = addressed(self.who)
-            if filters["mine"] is None:
+            reviewers = addressed(self.who)
+            if reviewers is None:
                 return []
         kinds = _kinds(kind) if kind is not None else []
         number = self._task(task) if task is not None else None
@@ -193,8 +195,10 @@ class Queries(ClientBase):
                 raise Invalid(f"{str(after)[:40]!a} is not a question to go on after", hint="Give the id of the last one: Q17")
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
-            found = r.inbox(kinds=kinds, project=where, task=number, status=status, after=asked, limit=limit, **filters)
-            return [serialize.asked(item) for item in found]
+            questions = r.inbox(
+                kinds=kinds, project=where, task=number, status=status, after=asked, limit=limit, mine=reviewers, **filters
+            )
+            return [serialize.asked(question) for question in questions]
 
         return self.desk.read(look)
 
@@ -238,7 +242,7 @@ class Queries(ClientBase):
         return [node for node in nodes.values() if node["parent"] not in nodes]
 
     def history(
-        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Any
+        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Unpack[EventFilters]
     ) -> builtins.list[dict[str, Any]]:
         """Events: of one task, or of all."""
         task = self._about(named)["task"] if named is not None else None

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable
-from typing import IO, Any
+from typing import IO, Any, Unpack
 
 from ..core.errors import Usage
 from . import Client
+from .filters import EventFilters, NextFilters, QuestionFilters, ReadyFilters, TaskFilters
 from .refs import Named
 
 
@@ -151,7 +152,7 @@ class RemoteMethods(Client):
         return self._request("graph", (named,), {"steps": steps, "most": most})
 
     def history(
-        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Any,
+        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Unpack[EventFilters],
     ) -> builtins.list[dict[str, Any]]:  # fmt: skip
         return self._request("history", (named,), {"limit": limit, "after": after, **filters})
 
@@ -167,7 +168,7 @@ class RemoteMethods(Client):
     def inbox(
         self, *, kind: str | Iterable[str] | None = None, project: str | None = None, task: Named | None = None,
         status: str = "pending", after: Named | None = None, limit: int = 500, only: Iterable[str] | None = None,
-        mine: bool = False, **filters: Any,
+        mine: bool = False, **filters: Unpack[QuestionFilters],
     ) -> builtins.list[dict[str, Any]]:  # fmt: skip
         return self._request("inbox", (), {
             "kind": kind, "project": project, "task": task, "status": status, "after": after, "limit": limit, "only": only,
@@ -183,7 +184,8 @@ class RemoteMethods(Client):
     def list(
         self, *, state: str | Iterable[str] | None = None, awaiting: bool | str | Iterable[str] | None = None,
         epic: Named | None = None, parent: Named | None = None, expiring: str | int | None = None,
-        project: str | None = None, after: Named | None = None, limit: int = 500, whole: bool = False, **filters: Any,
+        project: str | None = None, after: Named | None = None, limit: int = 500, whole: bool = False,
+        **filters: Unpack[TaskFilters],
     ) -> builtins.list[dict[str, Any]]:  # fmt: skip
         return self._request("list", (), {
             "state": state, "awaiting": awaiting, "epic": epic, "parent": parent, "expiring": expiring, "project": project,
@@ -191,7 +193,7 @@ class RemoteMethods(Client):
         })
 
     def log(
-        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Any,
+        self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Unpack[EventFilters],
     ) -> builtins.list[dict[str, Any]]:  # fmt: skip
         return self._request("history", (named,), {"limit": limit, "after": after, **filters})
 
@@ -204,7 +206,7 @@ class RemoteMethods(Client):
     def moves(self, named: Named) -> builtins.list[str]:
         return self._request("moves", (named,), {})
 
-    def next(self, epic: Named | None = None, **filters: Any) -> dict[str, Any] | None:
+    def next(self, epic: Named | None = None, **filters: Unpack[NextFilters]) -> dict[str, Any] | None:
         return self._request("next", (epic,), {**filters})
 
     def note(self, task: Named, text: str, *, key: str | None = None) -> dict[str, Any]:
@@ -234,7 +236,7 @@ class RemoteMethods(Client):
     def projects(self) -> builtins.list[dict[str, Any]]:
         return self._request("projects", (), {})
 
-    def ready(self, **filters: Any) -> builtins.list[dict[str, Any]]:
+    def ready(self, **filters: Unpack[ReadyFilters]) -> builtins.list[dict[str, Any]]:
         return self._request("ready", (), {**filters})
 
     def reconcile(self) -> dict[str, int]:
