@@ -100,8 +100,8 @@ def _moves() -> list[str]:
         rows.setdefault((verb, targets, _people(rule.who)), []).append(state or "(nothing)")
     return [
         "## Moves",
-        "A verb that has no row for a state is refused there; the error lists the verbs that have one. Somebody who "
-        "is not named under *who* is refused too. Where several targets are named, the task's questions, dependencies "
+        "A verb that has no row for a state is refused there; the error lists the verbs that have one. An "
+        "actor that is not named under *who* is refused too. Where several targets are named, the task's questions, dependencies "
         "and settings decide among them.",
         _table(
             ("verb", "from", "to", "who"),
@@ -217,8 +217,8 @@ def _choices() -> list[str]:
 
 def _silence() -> list[str]:
     return [
-        "## When nobody answers",
-        "Silence has a status of its own, `timeout`, and no verdict. Nothing that an asker can choose approves anything.",
+        "## Questions without an answer",
+        "A question without an answer gets the status `timeout`, and no verdict. No value of `on_timeout` approves anything.",
         _table(("on_timeout", "what happens"), [(f"`{name}`", words) for name, words in TIMEOUT_POLICIES.items()]),
     ]
 

@@ -300,18 +300,18 @@ def test_openapi_document_is_complete(site):
 
 
 def test_openapi_examples_work(site):
-    key = site.post("/api/tasks", examples.SENT["POST /api/tasks"]).json["key"]
-    asked = site.post(f"/api/jobs/{key}/questions", examples.SENT["POST /api/jobs/{id}/questions"])
-    assert set(asked.json) == set(examples.GIVEN["POST /api/jobs/{id}/questions"])
-    site.post(f"/api/questions/{asked.json['questionId']}/cancel", examples.SENT["POST /api/questions/{id}/cancel"])
-    asked = site.post(f"/api/tasks/{key}/questions", examples.SENT["POST /api/tasks/{key}/questions"])
+    key = site.post("/api/tasks", examples.REQUESTS["POST /api/tasks"]).json["key"]
+    asked = site.post(f"/api/jobs/{key}/questions", examples.REQUESTS["POST /api/jobs/{id}/questions"])
+    assert set(asked.json) == set(examples.RESPONSES["POST /api/jobs/{id}/questions"])
+    site.post(f"/api/questions/{asked.json['questionId']}/cancel", examples.REQUESTS["POST /api/questions/{id}/cancel"])
+    asked = site.post(f"/api/tasks/{key}/questions", examples.REQUESTS["POST /api/tasks/{key}/questions"])
     assert asked.status == 201
-    done = site.post(f"/api/questions/{asked.json['id']}/answer", examples.SENT["POST /api/questions/{id}/answer"])
-    assert done.json == examples.GIVEN["POST /api/questions/{id}/answer"]
+    done = site.post(f"/api/questions/{asked.json['id']}/answer", examples.REQUESTS["POST /api/questions/{id}/answer"])
+    assert done.json == examples.RESPONSES["POST /api/questions/{id}/answer"]
     for verb in ("note", "update", "defer", "flag"):
         if verb == "flag":
             site.post(f"/api/tasks/{key}/wake")
-        assert site.post(f"/api/tasks/{key}/{verb}", examples.SENT[verb]).status == 200, verb
+        assert site.post(f"/api/tasks/{key}/{verb}", examples.REQUESTS[verb]).status == 200, verb
 
 
 def test_due_moves_are_made_without_requests(new_address):

@@ -1,1 +1,1 @@
-"""The HTTP API: rows of a table (table.py), made into routes (app.py) and into a document (document.py)."""
+"""HTTP API: a table of routes (route_table.py), which server/app.py serves and openapi.py documents."""

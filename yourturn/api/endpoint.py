@@ -1,4 +1,4 @@
-"""Serves the rows of the API's table: authorizes a request, calls its handler, renders the answer as JSON."""
+"""Endpoint of the routes of the API: authorizes a request, calls its handler, and renders the reply as JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..server import auth, limits, refusals
 from ..server.app_state import AppState
 from ..server.endpoint import Endpoint
 from ..server.errors import error_response
-from .request import Answer, Call, encoded, etag, fresh
+from .request import ApiRequest, ApiResponse, encoded, etag, is_cached
 from .route_table import Row
 
 
@@ -31,21 +31,22 @@ class ApiEndpoint(Endpoint):
     def handle(self, row: Row, request: Request, body: bytes) -> Response:
         operation = row.operation_for(request.path_params)
         principal = authorize(self.state, request, operation)
-        call = Call(principal.client, request.path_params, query_of(request), request.headers, body, principal.session)
+        query, path = query_of(request), request.path_params
+        api_request = ApiRequest(principal.client, path, query, request.headers, body, principal.session)
         try:
-            answer: Answer = row.handler(call)
+            response: ApiResponse = row.handler(api_request)
         except YourturnError as error:
             if operation in refusals.OPERATIONS:
                 refusals.REFUSED[error.code] += 1
             raise
-        return _response(answer, request)
+        return _rendered(response, request)
 
     async def error(self, request: Request, error: Exception) -> Response:
         return error_response(error)
 
 
 def authorize(state: AppState, request: Request, operation: str) -> auth.Principal:
-    """The request's principal, if it may do this. Open operations need no credential, and none is looked at."""
+    """The principal of the request, if it may do this. Open operations ignore the credential."""
     if permissions.NEEDS[operation] == "open":
         return auth.Principal(state.pool.client())
     principal = auth.authenticate(state.pool, state.address, request.headers)
@@ -70,14 +71,14 @@ def query_of(request: Request) -> dict[str, str]:
     return query
 
 
-def _response(answer: Answer, request: Request) -> Response:
-    body = answer.text.encode() if answer.text is not None else encoded(answer.value)
-    headers = {"content-type": answer.media, **{name.lower(): value for name, value in answer.headers}}
-    if answer.status < 300 and answer.text is None:
-        tag = etag(answer.value, body)
+def _rendered(response: ApiResponse, request: Request) -> Response:
+    body = response.text.encode() if response.text is not None else encoded(response.value)
+    headers = {"content-type": response.media, **{name.lower(): value for name, value in response.headers}}
+    if response.status < 300 and response.text is None:
+        tag = etag(response.value, body)
         headers |= {"etag": tag, "cache-control": "private, no-cache"}
-        if request.method in ("GET", "HEAD") and fresh(request.headers, tag):
+        if request.method in ("GET", "HEAD") and is_cached(request.headers, tag):
             return Response(status_code=304, headers=headers)
     else:
         headers["cache-control"] = "no-store"
-    return Response(body, answer.status, headers)
+    return Response(body, response.status, headers)

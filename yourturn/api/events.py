@@ -1,4 +1,4 @@
-"""Events as they happen: a stream of server-sent events, and a long poll that returns when something changed."""
+"""Events as they happen: server-sent events, and a long poll that returns at the next event."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..server.app_state import AppState
 from ..server.auth import Principal
 from ..server.broadcast import EventFilter, parse_id
 from .endpoint import authorize, query_of
-from .request import taken
+from .request import check_names
 
 #: Seconds after which a watcher's credential is checked again.
 RECHECK = 30.0
@@ -30,7 +30,7 @@ _HEADERS = {"content-type": "text/event-stream; charset=utf-8", "cache-control":
 async def stream(state: AppState, request: Request) -> ASGIApp:
     def begin() -> tuple[Principal, EventFilter]:
         principal = authorize(state, request, "events")
-        return principal, _filter(principal, taken(query_of(request), _PARAMETERS))
+        return principal, _filter(principal, check_names(query_of(request), _PARAMETERS))
 
     principal, event_filter = await state.pool.run(begin)
     after = request.headers.get("last-event-id") or query_of(request).get("after", "")
@@ -80,7 +80,7 @@ class EventStream:
 
 
 async def _cancel_on_disconnect(receive: Receive, task: asyncio.Task[Any] | None) -> None:
-    """Notices a disconnect also while there is nothing to send."""
+    """Cancel the task when the client disconnects, also while there is nothing to send."""
     while (await receive())["type"] != "http.disconnect":
         pass
     if task is not None:
@@ -106,9 +106,9 @@ def _filter(principal: Principal, query: dict[str, str]) -> EventFilter:
 
 
 async def changes(state: AppState, request: Request) -> Response:
-    """Returns as soon as there is an event after the cursor, or when the time is over."""
+    """Return as soon as there is an event after the cursor, or when the time is over."""
     principal = await state.pool.run(authorize, state, request, "events")
-    query = taken(query_of(request), ("after", "seconds"))
+    query = check_names(query_of(request), ("after", "seconds"))
     try:
         seconds = min(30.0, max(0.0, float(query.get("seconds", "10"))))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Examples for the document. The tests send them."""
+"""Examples of the OpenAPI document. The tests send them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 _QUESTION = {"text": "JWT or sessions?", "options": ["jwt", "sessions"], "timeout": "30m"}
 
-#: By verb, or by route: what is sent.
-SENT: dict[str, Any] = {
+#: Bodies of requests, by verb or route.
+REQUESTS: dict[str, Any] = {
     "POST /api/tasks": {"title": "Add login", "priority": 1, "labels": ["web"]},
     "POST /api/tasks/{key}/questions": _QUESTION,
     "POST /api/claims": {"worker": "w1", "project": "PROJ"},
@@ -38,8 +38,8 @@ SENT: dict[str, Any] = {
     "assign": {"reviewer": "ben"},
 }
 
-#: By route: what comes back.
-GIVEN: dict[str, Any] = {
+#: Bodies of responses, by route.
+RESPONSES: dict[str, Any] = {
     "POST /api/jobs/{id}/questions": {"questionId": "Q17", "timeoutAt": "2026-11-15T12:30:00.000000Z"},
     "GET /api/jobs/{id}": {"id": "PROJ-1", "status": "waiting_for_input", "projectId": "PROJ"},
     "GET /api/me": {"actor": "human:ana", "role": "member", "may": ["any", "holder", "human"], "workspace": "default"},

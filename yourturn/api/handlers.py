@@ -1,4 +1,4 @@
-"""Handlers of tasks, questions and administration: each calls one method of the client and returns its reply."""
+"""Handlers of tasks, questions and administration. Each calls one method of the client and returns its reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..core.references import QUESTION
 from ..core.rules import ADMIN_VERBS
 from ..core.task_fields import TASK_FIELDS, UPDATES
 from . import jobs
-from .request import CLAIM, Answer, Call, page
+from .request import CLAIM, ApiRequest, ApiResponse, page
 from .route_table import ALIASES
 
 # --- tasks ------------------------------------------------------------------------------------------------------------
@@ -38,25 +38,25 @@ TASK_FILTERS = (
 CREATE = tuple(name for name in VERBS["create"].args if name not in ("program",))
 
 
-def list_tasks(call: Call) -> Answer:
-    call.only(*TASK_FILTERS, "cursor", "limit", "workspace_id")
-    limit = call.limit()
-    plain = {
-        name: call.text(name) for name in ("state", "epic", "parent", "project", "role", "label", "type", "requires", "search")
+def list_tasks(request: ApiRequest) -> ApiResponse:
+    request.check_query(*TASK_FILTERS, "cursor", "limit", "workspace_id")
+    limit = request.limit()
+    texts = {
+        name: request.text(name) for name in ("state", "epic", "parent", "project", "role", "label", "type", "requires", "search")
     }
-    filters: dict[str, Any] = {name: value for name, value in plain.items() if value is not None}
-    if "awaiting" in call.query:
-        filters["awaiting"] = call.query["awaiting"] if call.query["awaiting"] not in ("", "true") else True
-    if "priority" in call.query:
-        filters["priority"] = call.number("priority", 0, 4, 2)
-    if call.query.get("ready") in ("", "1", "true", "yes"):
+    filters: dict[str, Any] = {name: value for name, value in texts.items() if value is not None}
+    if "awaiting" in request.query:
+        filters["awaiting"] = request.query["awaiting"] if request.query["awaiting"] not in ("", "true") else True
+    if "priority" in request.query:
+        filters["priority"] = request.number("priority", 0, 4, 2)
+    if request.query.get("ready") in ("", "1", "true", "yes"):
         filters["workable"] = True
-    tasks = call.client.list(after=call.text("cursor"), limit=limit, **filters)
-    return Answer(page(tasks, limit, "tasks", "key"))
+    tasks = request.client.list(after=request.text("cursor"), limit=limit, **filters)
+    return ApiResponse(page(tasks, limit, "tasks", "key"))
 
 
-def create_task(call: Call) -> Answer:
-    body = call.body(*CREATE)
+def create_task(request: ApiRequest) -> ApiResponse:
+    body = request.body(*CREATE)
     title = body.pop("title", None)
     if title is None:
         raise Invalid("A task needs a title")
@@ -64,41 +64,41 @@ def create_task(call: Call) -> Answer:
     for name in ("parent", "project"):
         if name in body and not isinstance(body[name], str):
             raise Invalid(f"{name} must be text")
-    task = call.client.create(title, depends_on=needs, key=call.key, **body)
-    return Answer(task, 201, (("Location", f"/api/tasks/{task['key']}"),))
+    task = request.client.create(title, depends_on=needs, key=request.key, **body)
+    return ApiResponse(task, 201, (("Location", f"/api/tasks/{task['key']}"),))
 
 
-def show_task(call: Call) -> Answer:
-    return Answer(_task(call))
+def show_task(request: ApiRequest) -> ApiResponse:
+    return ApiResponse(_task(request))
 
 
-def _task(call: Call) -> dict[str, Any]:
-    """The task of the path. A question has another route."""
-    task = call.client.show(call.path["key"])
+def _task(request: ApiRequest) -> dict[str, Any]:
+    """The task of the path; a question has another route."""
+    task = request.client.show(request.path["key"])
     if "key" not in task:
-        raise NotFound(f"There is no task {call.path['key'][:60]}", hint="A question is at /api/questions/…")
+        raise NotFound(f"There is no task {request.path['key'][:60]}", hint="A question is at /api/questions/…")
     return task
 
 
-def task_events(call: Call) -> Answer:
-    call.only("cursor", "limit")
-    limit = call.limit()
-    events = call.client.history(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
-    return Answer(page(events, limit, "events", "seq"))
+def task_events(request: ApiRequest) -> ApiResponse:
+    request.check_query("cursor", "limit")
+    limit = request.limit()
+    events = request.client.history(_task(request)["key"], after=request.number("cursor", 0, 2**62, 0), limit=limit)
+    return ApiResponse(page(events, limit, "events", "seq"))
 
 
-def task_output(call: Call) -> Answer:
-    call.only("cursor", "limit")
-    limit = call.limit()
-    lines = call.client.output(_task(call)["key"], after=call.number("cursor", 0, 2**62, 0), limit=limit)
-    return Answer(page(lines, limit, "lines", "id"))
+def task_output(request: ApiRequest) -> ApiResponse:
+    request.check_query("cursor", "limit")
+    limit = request.limit()
+    lines = request.client.output(_task(request)["key"], after=request.number("cursor", 0, 2**62, 0), limit=limit)
+    return ApiResponse(page(lines, limit, "lines", "id"))
 
 
 # --- every verb -------------------------------------------------------------------------------------------------------
 
 
 class VerbRoute(NamedTuple):
-    """How a verb in a path is called: the client's method, the fields of the body, and the parameter of the claim's token."""
+    """How to call a verb: the client's method, the fields of the body, and the parameter that takes the token of the claim."""
 
     method: str
     takes: dict[str, f.Checker[Any]]
@@ -107,7 +107,7 @@ class VerbRoute(NamedTuple):
 
 
 def _route(verb: str) -> VerbRoute:
-    """A body has what both the verb and the client's method take; where the method takes any field, all that the verb takes."""
+    """A body takes the fields that both the verb and the client's method take; all of the verb if the method takes any field."""
     row = VERBS[verb]
     method = row.method or verb
     own = signature(getattr(Client, method)).parameters
@@ -122,42 +122,42 @@ def _route(verb: str) -> VerbRoute:
     return VerbRoute(method, takes, needs, claim)
 
 
-#: Parameters of methods that the verb calls otherwise.
+#: Parameters of methods whose arguments of the verb have another name.
 _ALSO = {"worker": f.name, "action": f.anything}
 
-#: By the name in the path: every verb about an existing task that people or agents may use.
+#: By the name in the path: the verbs about an existing task that people or agents may use.
 VERB_ROUTES: dict[str, VerbRoute] = {
     verb: _route(verb) for verb in VERBS if NEEDS[verb] != "system" and verb not in ADMIN_VERBS and verb not in ("create", "import")
 }
 
 
-def act(call: Call) -> Answer:
-    action = ALIASES.get(call.path["action"], call.path["action"]).replace("-", "_")
+def act(request: ApiRequest) -> ApiResponse:
+    action = ALIASES.get(request.path["action"], request.path["action"]).replace("-", "_")
     if action not in VERB_ROUTES:
         raise NotFound(f"There is no action {action[:40]!a}", hint=f"There is: {', '.join(VERB_ROUTES)}.")
-    return Answer(call_verb(call, action, call.path["key"], subject="task"))
+    return ApiResponse(call_verb(request, action, request.path["key"], subject="task"))
 
 
-def call_verb(call: Call, action: str, named: str, subject: str = "question") -> Any:
-    """Call a verb with the fields of the body. The caller compares a question with If-Match."""
+def call_verb(request: ApiRequest, action: str, name: str, subject: str = "question") -> Any:
+    """Call a verb on a task or question with the fields of the body. For a question, the caller checks If-Match."""
     route = VERB_ROUTES[action]
-    body = call.body(*route.takes, *(["claim"] if route.claim else []))
-    if route.claim and CLAIM in call.headers:
-        body.setdefault("claim", call.headers[CLAIM])
+    body = request.body(*route.takes, *(["claim"] if route.claim else []))
+    if route.claim and CLAIM in request.headers:
+        body.setdefault("claim", request.headers[CLAIM])
     _check_body(action, route, body)
     args: list[Any] = _names(body.pop("needs"), "needs") if "needs" in body else []
-    target: Any = named
+    target: Any = name
     if action == "step":
-        target = {"task": named, "token": body.pop("claim", "")}
+        target = {"task": name, "token": body.pop("claim", "")}
     elif "claim" in body:
         body[route.claim] = body.pop("claim")
-    client = call.expecting() if subject == "task" else call.client
-    reply = getattr(client, route.method)(target, *args, key=call.key, **body)
-    return call.client.show(named) if reply is None else reply
+    client = request.client_at_version() if subject == "task" else request.client
+    reply = getattr(client, route.method)(target, *args, key=request.key, **body)
+    return request.client.show(name) if reply is None else reply
 
 
 def _check_body(action: str, route: VerbRoute, body: dict[str, Any]) -> None:
-    """What the client would convert before the verb's own checks."""
+    """Refuse values that the client would convert before the verb checks them."""
     for name, value in body.items():
         schema = route.takes[name].schema if name in route.takes else {"type": "string"}
         if name == "until" and not isinstance(value, str):
@@ -186,110 +186,110 @@ def _names(value: Any, field: str) -> list[str]:
     return keys
 
 
-def claim_next(call: Call) -> Answer:
+def claim_next(request: ApiRequest) -> ApiResponse:
     """Claim the next task; null if there is none."""
-    body = call.body("worker", "project", "epic", "role", "host", "lease")
+    body = request.body("worker", "project", "epic", "role", "host", "lease")
     for name in ("worker", "project", "epic", "role", "host"):
         if name in body and not isinstance(body[name], str):
             raise Invalid(f"{name} must be text")
     if "worker" not in body:
         raise Invalid("claim needs a worker")
-    return Answer(call.client.claim_next(body.pop("worker"), key=call.key, **body))
+    return ApiResponse(request.client.claim_next(body.pop("worker"), key=request.key, **body))
 
 
 # --- questions --------------------------------------------------------------------------------------------------------
 
 
-def list_questions(call: Call) -> Answer:
-    call.only("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit", "workspace_id")
-    limit = call.limit()
-    status = call.text("status") or PENDING
+def list_questions(request: ApiRequest) -> ApiResponse:
+    request.check_query("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit", "workspace_id")
+    limit = request.limit()
+    status = request.text("status") or PENDING
     if status not in ("pending", "answered", "timeout", "cancelled", "all"):
         raise Invalid(f"There is no status {status[:40]!a}", hint="Choose one of: pending, answered, timeout, cancelled, all.")
-    questions = call.client.inbox(
-        status=status, kind=call.text("kind"), project=call.text("project"), task=call.text("task"), after=call.text("cursor"),
-        limit=limit, mine=_flag(call, "mine"), reviewer=call.text("reviewer"), urgency=call.text("urgency"),
+    questions = request.client.inbox(
+        status=status, kind=request.text("kind"), project=request.text("project"), task=request.text("task"), after=request.text("cursor"),
+        limit=limit, mine=_flag(request, "mine"), reviewer=request.text("reviewer"), urgency=request.text("urgency"),
     )  # fmt: skip
-    return Answer(page(questions, limit, "questions", "id"))
+    return ApiResponse(page(questions, limit, "questions", "id"))
 
 
-def _flag(call: Call, name: str) -> bool:
-    given = call.query.get(name)
-    return given is not None and bool(f.flag(name, given or "yes"))
+def _flag(request: ApiRequest, name: str) -> bool:
+    value = request.query.get(name)
+    return value is not None and bool(f.flag(name, value or "yes"))
 
 
-def task_questions(call: Call) -> Answer:
-    return Answer({"questions": _task(call)["questions"], "next_cursor": None})
+def task_questions(request: ApiRequest) -> ApiResponse:
+    return ApiResponse({"questions": _task(request)["questions"], "next_cursor": None})
 
 
-def ask_about(call: Call) -> Answer:
-    asked = call_verb(call, "ask", call.path["key"], subject="task")
-    return Answer(asked, 201, (("Location", f"/api/questions/{asked['id']}"),))
+def ask_about(request: ApiRequest) -> ApiResponse:
+    question = call_verb(request, "ask", request.path["key"], subject="task")
+    return ApiResponse(question, 201, (("Location", f"/api/questions/{question['id']}"),))
 
 
-def show_question(call: Call) -> Answer:
-    return Answer(question(call))
+def show_question(request: ApiRequest) -> ApiResponse:
+    return ApiResponse(question(request))
 
 
-def question(call: Call) -> dict[str, Any]:
-    """A question by its id; a task's key stands for its one open question."""
-    reply = call.client.show(call.path["id"])
+def question(request: ApiRequest) -> dict[str, Any]:
+    """The question with this id; the key of a task stands for its only open question."""
+    reply = request.client.show(request.path["id"])
     if "key" not in reply:
         return reply
-    waiting = call.client.inbox(task=reply["key"])
-    if len(waiting) != 1:
-        raise NotFound(f"{reply['key']} has {len(waiting)} open questions", hint="A question is named like Q17.")
-    return waiting[0]
+    questions = request.client.inbox(task=reply["key"])
+    if len(questions) != 1:
+        raise NotFound(f"{reply['key']} has {len(questions)} open questions", hint="A question is named like Q17.")
+    return questions[0]
 
 
-def answer_question(call: Call) -> Answer:
-    """An answer as the verb takes it, or in the form of the job API, whose reply says whether the job is resumed."""
-    body = call.body(anything=True)
-    if QUESTION.fullmatch(call.path["id"]) and "response" not in body and "if-match" not in call.headers:
-        return Answer(call_verb(call, "answer", call.path["id"]))
-    before = question(call)
-    call.unchanged(before)
+def answer_question(request: ApiRequest) -> ApiResponse:
+    """Answer with the fields of the verb, or in the form of the job API, whose reply reports whether the job was resumed."""
+    body = request.body(anything=True)
+    if QUESTION.fullmatch(request.path["id"]) and "response" not in body and "if-match" not in request.headers:
+        return ApiResponse(call_verb(request, "answer", request.path["id"]))
+    before = question(request)
+    request.check_unchanged(before)
     if "response" in body:
-        return jobs.answer(call, before)
-    return Answer(call_verb(call, "answer", before["id"]))
+        return jobs.answer(request, before)
+    return ApiResponse(call_verb(request, "answer", before["id"]))
 
 
-def question_answers(call: Call) -> Answer:
-    name = question(call)["id"]
-    ways = call.client.effects(name).get(name, [])
-    return Answer({"answers": [{**way, "command": way["command"].format(q=name)} for way in ways]})
+def question_answers(request: ApiRequest) -> ApiResponse:
+    name = question(request)["id"]
+    ways = request.client.effects(name).get(name, [])
+    return ApiResponse({"answers": [{**way, "command": way["command"].format(q=name)} for way in ways]})
 
 
-def cancel_question(call: Call) -> Answer:
-    before = question(call)
-    call.unchanged(before)
-    return Answer({**call_verb(call, "withdraw", before["id"]), "success": True})
+def cancel_question(request: ApiRequest) -> ApiResponse:
+    before = question(request)
+    request.check_unchanged(before)
+    return ApiResponse({**call_verb(request, "withdraw", before["id"]), "success": True})
 
 
-def assign_question(call: Call) -> Answer:
-    before = question(call)
-    call.unchanged(before)
-    return Answer(call_verb(call, "assign", before["id"]))
+def assign_question(request: ApiRequest) -> ApiResponse:
+    before = question(request)
+    request.check_unchanged(before)
+    return ApiResponse(call_verb(request, "assign", before["id"]))
 
 
-# --- around -----------------------------------------------------------------------------------------------------------
+# --- administration -----------------------------------------------------------------------------------------------------------
 
 
-def me(call: Call) -> Answer:
-    who = call.client.who
-    account = {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": call.client.desk.workspace_name}
-    return Answer({**account, "scopes": None if who.scopes is None else sorted(who.scopes)})
+def me(request: ApiRequest) -> ApiResponse:
+    who = request.client.who
+    account = {"actor": who.name, "role": who.role, "may": sorted(GRANTS[who.role]), "workspace": request.client.desk.workspace_name}
+    return ApiResponse({**account, "scopes": None if who.scopes is None else sorted(who.scopes)})
 
 
-def projects(call: Call) -> Answer:
-    return Answer({"projects": call.client.projects()})
+def projects(request: ApiRequest) -> ApiResponse:
+    return ApiResponse({"projects": request.client.projects()})
 
 
-def workers(call: Call) -> Answer:
-    call.only("project", "workspace_id")
-    return Answer({"workers": call.client.workers(), "unattended": call.client.unattended(call.text("project"))})
+def workers(request: ApiRequest) -> ApiResponse:
+    request.check_query("project", "workspace_id")
+    return ApiResponse({"workers": request.client.workers(), "unattended": request.client.unattended(request.text("project"))})
 
 
-def stats(call: Call) -> Answer:
-    call.only("project", "days", "workspace_id")
-    return Answer(call.client.stats(call.text("project"), days=call.number("days", 1, 3650, 30)))
+def stats(request: ApiRequest) -> ApiResponse:
+    request.check_query("project", "days", "workspace_id")
+    return ApiResponse(request.client.stats(request.text("project"), days=request.number("days", 1, 3650, 30)))

@@ -1,4 +1,4 @@
-"""Questions of jobs, in camelCase: a job is a task. For programs that know jobs, questions with a type, and their events."""
+"""The job API, in camelCase: a job is a task. For programs written for jobs, typed questions and their events."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ from ..core.answers import ANSWERS
 from ..core.errors import Invalid, NotFound
 from ..core.model import ANSWERED, ENDED, HUMAN, PENDING
 from ..core.rules import KINDS, goes_on
-from .request import CLAIM, Answer, Call, camel
+from .request import CLAIM, ApiRequest, ApiResponse, camel
 
-#: type -> kind, and does it hold the job up?
+#: By type: the kind of the question, and whether it blocks the job.
 TYPES: dict[str, tuple[str, bool]] = {
     "blocking": ("input", True),
     "non_blocking": ("input", False),
     "approval": ("permission", True),
     "error_recovery": ("recovery", True),
 }
-#: What a job's status is called, by the state of its task.
+#: The status of a job, by the state of its task. In `human` it depends on the question (status_of).
 STATUS = {
     "created": "pending", "ready": "pending", "blocked": "pending", "deferred": "pending", "working": "running",
     "review": "waiting_for_approval", "done": "completed", "failed": "failed", "cancelled": "cancelled",
 }  # fmt: skip
-#: Events of an answer: a late one may have started the job again.
-_ANSWERS = ("answer", "reopen")
+#: Actions whose event can close a question with an answer; a late answer reopens the task.
+_ANSWER_ACTIONS = ("answer", "reopen")
 RESPONSE_TYPES = ("text", "choice", "boolean", "approval")
 _BODY = (
     "question", "type", "response_type", "options", "context", "timeout_minutes", "default_response", "metadata", "claim",
@@ -51,14 +51,14 @@ FILTERS: dict[str, dict[str, Any]] = {
 
 
 def status_of(state: str, awaiting: str | None) -> str:
-    """A job that waits for a person says for what."""
+    """The status depends on the kind of the question for which the task waits."""
     if state != HUMAN:
         return STATUS[state]
     return "waiting_for_approval" if awaiting and KINDS[awaiting].response_type == "approval" else "waiting_for_input"
 
 
-def _as_sent(q: dict[str, Any]) -> tuple[Any, list[Any]]:
-    """Context and options. What a yes or no was asked with for the reader's sake lies in its context."""
+def _context_and_options(q: dict[str, Any]) -> tuple[Any, list[Any]]:
+    """Context and options. The options of a question that is no choice are stored in its context (see ask)."""
     context, options = q.get("context"), q.get("options") or []
     if not options and isinstance(context, dict) and isinstance(context.get("options"), list):
         options = context["options"]
@@ -68,7 +68,7 @@ def _as_sent(q: dict[str, Any]) -> tuple[Any, list[Any]]:
 
 def question(q: dict[str, Any], workspace: str) -> dict[str, Any]:
     response = q["response"]
-    context, options = _as_sent(q)
+    context, options = _context_and_options(q)
     return {
         "id": q["id"],
         "jobId": q["task"],
@@ -80,7 +80,7 @@ def question(q: dict[str, Any], workspace: str) -> dict[str, Any]:
         "status": q["status"],
         "responseType": q["response_type"],
         "options": options,
-        "response": None if response is None else answered(response),
+        "response": None if response is None else response_json(response),
         "respondedBy": q["responded_by"],
         "respondedAt": q["responded_at"],
         "timeoutAt": q["timeout_at"],
@@ -90,52 +90,52 @@ def question(q: dict[str, Any], workspace: str) -> dict[str, Any]:
     }
 
 
-def answered(response: dict[str, Any]) -> dict[str, Any]:
-    """A rejection without a value is a no."""
+def response_json(response: dict[str, Any]) -> dict[str, Any]:
+    """A rejection without a value has the value false."""
     value = response["value"]
     if value is None:
         value = response["verdict"] == "approved" if response["type"] in ("approval", "boolean") else response["text"]
-    found = {"type": response["type"], "value": value}
-    return {**found, "text": response["text"]} if response.get("text") else found
+    answer = {"type": response["type"], "value": value}
+    return {**answer, "text": response["text"]} if response.get("text") else answer
 
 
 # --- routes -----------------------------------------------------------------------------------------------------------
 
 
-def job(call: Call) -> Answer:
-    task = _job(call)
-    return Answer(
+def job(request: ApiRequest) -> ApiResponse:
+    task = _job(request)
+    return ApiResponse(
         {"id": task["key"], "status": status_of(task["state"], task["awaiting"]), "projectId": task["key"].rpartition("-")[0]}
     )
 
 
-def _job(call: Call) -> dict[str, Any]:
-    _here(call)
-    found = call.client.show(call.path["id"])
-    if "key" not in found:
-        raise NotFound(f"There is no job {call.path['id'][:60]}")
-    return found
+def _job(request: ApiRequest) -> dict[str, Any]:
+    _check_workspace(request)
+    task = request.client.show(request.path["id"])
+    if "key" not in task:
+        raise NotFound(f"There is no job {request.path['id'][:60]}")
+    return task
 
 
-def _here(call: Call) -> None:
-    """A workspace that is not theirs is none."""
-    wanted = call.query.get("workspace_id")
-    if wanted is not None and wanted != call.client.desk.workspace_name:
-        raise NotFound(f"There is no workspace {wanted[:60]!a}")
+def _check_workspace(request: ApiRequest) -> None:
+    """Refuse the name of any other workspace."""
+    workspace = request.query.get("workspace_id")
+    if workspace is not None and workspace != request.client.desk.workspace_name:
+        raise NotFound(f"There is no workspace {workspace[:60]!a}")
 
 
-def _only(given: Iterable[str], known: tuple[str, ...]) -> None:
-    """These and no others, in the words of this API."""
-    for name in given:
-        if name not in known:
-            raise Invalid(f"{camel(name)[:60]!a} is not known here", hint=f"Known: {', '.join(map(camel, known))}.")
+def _check_names(names: Iterable[str], allowed: tuple[str, ...]) -> None:
+    """Refuse other names than these, with an error in camelCase."""
+    for name in names:
+        if name not in allowed:
+            raise Invalid(f"{camel(name)[:60]!a} is not known here", hint=f"Known: {', '.join(map(camel, allowed))}.")
 
 
-def asked(call: Call) -> Answer:
-    _here(call)
-    job = call.path["id"]
-    body = call.body(anything=True)
-    _only(body, _BODY)
+def ask(request: ApiRequest) -> ApiResponse:
+    _check_workspace(request)
+    job = request.path["id"]
+    body = request.body(anything=True)
+    _check_names(body, _BODY)
     for name in ("question", "type", "response_type"):
         if not isinstance(body.get(name), str):
             raise Invalid(f"{camel(name)} must be given, as text")
@@ -158,7 +158,7 @@ def asked(call: Call) -> Answer:
     context, options = body.get("context"), body.get("options", [])
     if not isinstance(options, list):
         raise Invalid("options must be a list")
-    if options and body["response_type"] != "choice":  # what they say is for the reader; the answer is yes, no or words
+    if options and body["response_type"] != "choice":  # they only inform the person
         context, options = {**(context if isinstance(context, dict) else {}), "options": options}, []
     minutes = body.get("timeout_minutes")
     if minutes is not None:
@@ -175,49 +175,49 @@ def asked(call: Call) -> Answer:
     if not isinstance(body.get("claim", ""), str):
         raise Invalid("claim must be text", hint="It is the token of the job's claim.")
     fields |= {name: body[name] for name in ("metadata", "claim") if name in body}
-    fields.setdefault("claim", call.headers.get(CLAIM))
-    made = call.client.ask(job, body["question"], kind, options, context=context, key=call.key, **fields)
-    return Answer(
-        {"questionId": made["id"], "timeoutAt": made["timeout_at"]}, 201, (("Location", f"/api/questions/{made['id']}"),)
+    fields.setdefault("claim", request.headers.get(CLAIM))
+    created = request.client.ask(job, body["question"], kind, options, context=context, key=request.key, **fields)
+    return ApiResponse(
+        {"questionId": created["id"], "timeoutAt": created["timeout_at"]}, 201, (("Location", f"/api/questions/{created['id']}"),)
     )
 
 
-def of_job(call: Call) -> Answer:
-    task = _job(call)
-    return Answer({"questions": [question(q, call.client.desk.workspace_name) for q in task["questions"]]})
+def job_questions(request: ApiRequest) -> ApiResponse:
+    task = _job(request)
+    return ApiResponse({"questions": [question(q, request.client.desk.workspace_name) for q in task["questions"]]})
 
 
-def pending(call: Call) -> Answer:
-    _only(call.query, ("workspace_id", "type", "project_id", "limit", "cursor"))
-    _here(call)
-    wanted = call.text("type")
-    if wanted is not None and wanted not in TYPES:
-        raise Invalid(f"There is no type {wanted[:40]!a}", hint=f"Choose one of: {', '.join(TYPES)}.")
-    limit = call.limit()
-    filters = FILTERS[wanted] if wanted else {}
-    found = call.client.inbox(project=call.text("project_id"), after=call.text("cursor"), limit=limit, **filters)
-    shown = [question(q, call.client.desk.workspace_name) for q in found]
-    return Answer({"questions": shown, "nextCursor": found[-1]["id"] if len(found) == limit else None})
+def pending(request: ApiRequest) -> ApiResponse:
+    _check_names(request.query, ("workspace_id", "type", "project_id", "limit", "cursor"))
+    _check_workspace(request)
+    wanted_type = request.text("type")
+    if wanted_type is not None and wanted_type not in TYPES:
+        raise Invalid(f"There is no type {wanted_type[:40]!a}", hint=f"Choose one of: {', '.join(TYPES)}.")
+    limit = request.limit()
+    filters = FILTERS[wanted_type] if wanted_type else {}
+    questions = request.client.inbox(project=request.text("project_id"), after=request.text("cursor"), limit=limit, **filters)
+    items = [question(q, request.client.desk.workspace_name) for q in questions]
+    return ApiResponse({"questions": items, "nextCursor": questions[-1]["id"] if len(questions) == limit else None})
 
 
-def answer(call: Call, before: dict[str, Any]) -> Answer:
-    body = call.body("response", "restart")
-    given = body["response"]
-    if not isinstance(given, dict) or given.get("value") is None or not isinstance(given.get("text", ""), str):
+def answer(request: ApiRequest, before: dict[str, Any]) -> ApiResponse:
+    body = request.body("response", "restart")
+    response = body["response"]
+    if not isinstance(response, dict) or response.get("value") is None or not isinstance(response.get("text", ""), str):
         raise Invalid("response needs a value", hint='Like {"response": {"type": "text", "value": "Use JWT"}}.')
-    if given.get("type", before["response_type"]) != before["response_type"]:
+    if response.get("type", before["response_type"]) != before["response_type"]:
         raise Invalid(f"{before['id']} takes a response of type {before['response_type']}", hint="The question is still open.")
     restart = body.get("restart", False)
-    said = call.client.answer(before["id"], given["value"], given.get("text", ""), restart=restart, key=call.key)
-    resumed = _resumed(call, before, late=bool(restart) and before["status"] != PENDING)
-    ended = {"jobStatus": STATUS[said["task_state"]]} if said["task_state"] in ENDED else {}
-    return Answer({"success": True, "jobResumed": resumed, **ended})
+    closed = request.client.answer(before["id"], response["value"], response.get("text", ""), restart=restart, key=request.key)
+    resumed = _resumed(request, before, late=bool(restart) and before["status"] != PENDING)
+    ended = {"jobStatus": STATUS[closed["task_state"]]} if closed["task_state"] in ENDED else {}
+    return ApiResponse({"success": True, "jobResumed": resumed, **ended})
 
 
-def _resumed(call: Call, before: dict[str, Any], late: bool) -> bool:
-    """Did the job go on because of this answer? The event of the answer says what its commit did; said twice, it is the same."""
-    for event in reversed(call.client.history(before["task"], limit=100)):
-        data, mine = event["data"], event["actor"] == call.client.who.name and event["action"] in _ANSWERS
+def _resumed(request: ApiRequest, before: dict[str, Any], late: bool) -> bool:
+    """Whether this answer resumed the job, according to its event: a repeated request gets the same reply."""
+    for event in reversed(request.client.history(before["task"], limit=100)):
+        data, mine = event["data"], event["actor"] == request.client.who.name and event["action"] in _ANSWER_ACTIONS
         own = any(q["id"] == before["id"] and q["status"] == ANSWERED for q in data.get("closed", ()))
         if mine if late else own:
             return goes_on(data["from"], data["to"])
@@ -228,12 +228,12 @@ def _resumed(call: Call, before: dict[str, Any], late: bool) -> bool:
 
 
 def frames(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What an event of the log means for a job: (name, data)."""
+    """Names and data of the job events that an event of the log stands for."""
     data, job = event["data"], event["task"]
     if job is None:
         return
     for q in data.get("opened", ()):
-        context, options = _as_sent(q)
+        context, options = _context_and_options(q)
         yield "question_asked", {
             "type": "question_asked", "questionId": q["id"], "jobId": job,
             "question": {
@@ -247,11 +247,13 @@ def frames(event: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
         )
         if name is not None:
             response = q.get("response")
-            found = {"type": name, "questionId": q["id"], "jobId": job, "response": answered(response) if response else None}
-            yield name, {**found, "respondedBy": q.get("responded_by"), "reason": q.get("close_reason")}
+            answer = response_json(response) if response else None
+            closed = {"type": name, "questionId": q["id"], "jobId": job, "response": answer}
+            yield name, {**closed, "respondedBy": q.get("responded_by"), "reason": q.get("close_reason")}
     if "to" not in data:
         return
-    asks = data.get("awaiting") or {"from": None, "to": next((q["kind"] for q in data.get("opened", ()) if q["blocking"]), None)}
-    status = status_of(data["to"], asks["to"])
-    if data["from"] != data["to"] or ("awaiting" in data and status != status_of(data["from"], asks["from"])):
+    asked = next((q["kind"] for q in data.get("opened", ()) if q["blocking"]), None)
+    awaiting = data.get("awaiting") or {"from": None, "to": asked}
+    status = status_of(data["to"], awaiting["to"])
+    if data["from"] != data["to"] or ("awaiting" in data and status != status_of(data["from"], awaiting["from"])):
         yield "status", {"type": "status", "jobId": job, "status": status, "state": data["to"]}

@@ -1,4 +1,4 @@
-"""The OpenAPI document, drawn from the table of routes and the tables of the core: nobody writes it by hand twice."""
+"""OpenAPI document, generated from the table of routes and the tables of the core."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from ..core.task_fields import TASK_FIELDS
 from ..version import __version__
 from . import examples, jobs, rpc
 from .handlers import VERB_ROUTES
-from .request import MOST, USUAL, Answer, Call
+from .request import DEFAULT_LIMIT, MAX_LIMIT, ApiRequest, ApiResponse
 from .route_table import ALIASES, Row, rows
 
 Schema = dict[str, Any]
 
 
-def show(call: Call) -> Answer:
-    return Answer(document())
+def show(request: ApiRequest) -> ApiResponse:
+    return ApiResponse(document())
 
 
 # --- schemas ----------------------------------------------------------------------------------------------------------
@@ -65,12 +65,12 @@ def _page(name: str, of: str) -> Schema:
     return _record({name: _s("array", items=_ref(of)), "next_cursor": cursor})
 
 
-#: Arguments of a request that no verb has, and where a surface takes more than the verb does.
+#: Fields of a request that no verb has, or that accept more values than the verb.
 _ALSO: dict[str, Schema] = {"epic": _text, "worker": _text, "claim": _text, "journal": _whole, "on_timeout": _words(*TIMEOUT_POLICIES)}
 
 
 def _body(names: Iterable[str], required: tuple[str, ...] = (), verb: str = "", **own: Schema) -> Schema:
-    """A request's object. `verb`: whose arguments the fields are."""
+    """Schema of a body. `verb` has the schemas of the fields that are its arguments."""
     takes = {} if not verb else VERBS[verb].args if verb == "create" else VERB_ROUTES[verb].takes
     fields = {name: own.get(name) or _ALSO.get(name) or (takes[name].schema if name in takes else _any) for name in names}
     return _s("object", properties=fields, additionalProperties=False, **({"required": list(required)} if required else {}))
@@ -142,7 +142,7 @@ def _schemas() -> dict[str, Schema]:
             properties={
                 "question": _text, "type": _words(*jobs.TYPES), "responseType": _words(*jobs.RESPONSE_TYPES),
                 "options": _s("array", items=option), "context": _object, "timeoutMinutes": _s("number"), "defaultResponse": response,
-                "metadata": _object, "claim": _s("string", description="The token of the job's claim: who asks keeps it."),
+                "metadata": _object, "claim": _s("string", description="The token of the job's claim, which stays valid."),
             },
             required=["question", "type", "responseType"], additionalProperties=False,
         ),
@@ -170,64 +170,65 @@ def _schemas() -> dict[str, Schema]:
 # --- operations -------------------------------------------------------------------------------------------------------
 
 _ERRORS = {
-    "400": "The request makes no sense.", "401": "Who are you?", "403": "You may not.", "404": "There is no such thing.",
-    "405": "Not with this method.", "409": "Not from where it is now; or somebody was faster.",
-    "412": "It has changed since you looked.", "413": "Too much.", "422": "Something in it does not fit.",
-    "429": "Too often. Retry-After says when.", "503": "The database cannot do it now. Nothing was changed.",
+    "400": "The request is malformed.", "401": "The credential is missing or invalid.", "403": "Your role or scopes do not allow this.",
+    "404": "Not found.", "405": "The path does not support this method.",
+    "409": "The current state does not allow this, or another request was faster.",
+    "412": "The task or question has changed since If-Match.", "413": "The request is too large.", "422": "A value is invalid.",
+    "429": "Too many requests. Retry-After says when to retry.", "503": "The database is unavailable. Nothing was changed.",
 }  # fmt: skip
 _QUERY: dict[str, Schema] = {
-    "limit": _s("integer", minimum=1, maximum=MOST, default=USUAL), "days": _s("integer", minimum=1, maximum=3650, default=30),
+    "limit": _s("integer", minimum=1, maximum=MAX_LIMIT, default=DEFAULT_LIMIT), "days": _s("integer", minimum=1, maximum=3650, default=30),
     "priority": _s("integer", minimum=0, maximum=4), "status": _words("pending", "answered", "timeout", "cancelled", "all"),
     "type": _text, "seconds": _s("number", minimum=0, maximum=30), "format": _words("log"), "urgency": _words(*URGENCIES),
     "ready": _flag, "mine": _flag,
 }  # fmt: skip
 _ABOUT = {
-    "cursor": "Where the last page ended: its `next_cursor`.", "only": "Names of events, with commas between; `beat`: one after every 15 seconds of silence.",
-    "format": "`log`: only the events of the log themselves, all named log.", "after": "The id of the last event that was seen.",
-    "awaiting": "Kinds of questions, with commas between; empty for any.", "state": "States, with commas between; `open` is all that has not ended.",
-    "mine": "Sent to you, to a role of yours, or to nobody in particular.",
-    "project": "The key of a project.", "workspaceId": "Yours; any other is not found.", "kind": "Kinds, with commas between.",
+    "cursor": "`next_cursor` of the previous page.", "only": "Names of events, separated by commas; `beat`: one after every 15 seconds of silence.",
+    "format": "`log`: only the events of the log themselves, all named log.", "after": "The id of the last event that you have.",
+    "awaiting": "Kinds of questions, separated by commas; empty for any.", "state": "States, separated by commas; `open` stands for all that are not ended.",
+    "mine": "Only questions that are unassigned, or assigned to you or a role of yours.",
+    "project": "The key of a project.", "workspaceId": "Your workspace; any other is not found.", "kind": "Kinds, separated by commas.",
 }  # fmt: skip
 
 
 def _json(name: str, example: Any = None) -> Schema:
-    found: Schema = {"schema": _ref(name)}
+    media: Schema = {"schema": _ref(name)}
     if example is not None:
-        found["example"] = example
-    return {"application/json": found}
+        media["example"] = example
+    return {"application/json": media}
 
 
 def _operation(row: Row) -> list[tuple[str, str, Schema]]:
-    """(path, method, operation): one for each verb where the path names one."""
+    """(path, method, operation): one for each verb or method that the path can name."""
     if "{action}" in row.path:
-        return [(row.path.replace("{action}", name), "post", _one(row, name)) for name in (*VERB_ROUTES, *ALIASES)]
+        return [(row.path.replace("{action}", name), "post", _describe(row, name)) for name in (*VERB_ROUTES, *ALIASES)]
     if "{method}" in row.path:
-        return [(row.path.replace("{method}", name), "post", _one(row, name)) for name in rpc.methods()]
-    return [(row.path, row.method.lower(), _one(row, ""))]
+        return [(row.path.replace("{method}", name), "post", _describe(row, name)) for name in rpc.methods()]
+    return [(row.path, row.method.lower(), _describe(row, ""))]
 
 
-def _one(row: Row, what: str) -> Schema:
+def _describe(row: Row, what: str) -> Schema:
     verb = ALIASES.get(what, what)
     operation = row.operation_for({"action": what, "method": what})
     need = permissions.NEEDS[operation]
     scopes = ", ".join(f"`{scope}`" for scope, within in permissions.SCOPES.items() if operation in within)
     name = f"{row.method} {row.path}".replace("{action}", what).replace("{method}", what)
-    found: Schema = {
+    operation_object: Schema = {
         "operationId": re.sub(r"\W+", "_", name).strip("_").lower(),
         "summary": VERBS[verb].about if "{action}" in row.path else row.about,
-        "description": "Open to all." if need == "open" else f"Takes `{need}`; of a token that is narrowed, one of: {scopes}.",
+        "description": "Open to all." if need == "open" else f"Needs the permission `{need}`; a token with scopes needs one of: {scopes}.",
         "tags": [row.path.split("/")[2] if row.path.startswith("/api/") else "server"],
         "parameters": _parameters(row),
         "responses": _responses(row, what, need),
         "security": [] if need == "open" else [{"token": []}, {"session": []}],
     }
     if row.method == "POST":
-        found["requestBody"] = _request(row, verb)
-    return found
+        operation_object["requestBody"] = _request(row, verb)
+    return operation_object
 
 
 def _request(row: Row, what: str) -> Schema:
-    example = examples.SENT.get(what if "{action}" in row.path else f"{row.method} {row.path}")
+    example = examples.REQUESTS.get(what if "{action}" in row.path else f"{row.method} {row.path}")
     if "{action}" in row.path:
         route = VERB_ROUTES[what]
         own = {"reason": _words(*REASONS)} if what in ("ask", "flag") else {"to": {"type": ["string", "integer"]}}
@@ -239,7 +240,7 @@ def _request(row: Row, what: str) -> Schema:
 
 
 def _parameters(row: Row) -> list[Schema]:
-    found: list[Schema] = [
+    parameters: list[Schema] = [
         {
             "name": name,
             "in": "path",
@@ -252,44 +253,44 @@ def _parameters(row: Row) -> list[Schema]:
     ]
     for name in row.query:
         about = {"description": _ABOUT[name]} if name in _ABOUT else {}
-        found.append({"name": name, "in": "query", "schema": _QUERY.get(name, _text), **about})
+        parameters.append({"name": name, "in": "query", "schema": _QUERY.get(name, _text), **about})
     if row.method == "POST":
-        found.append(
+        parameters.append(
             {
                 "name": "Idempotency-Key",
                 "in": "header",
                 "schema": _s("string", minLength=1, maxLength=200),
-                "description": "Said again with the same key, nothing happens twice.",
+                "description": "A repeated request with the same key has no second effect.",
             }
         )
         if "/{" in row.path:
-            found.append(
-                {"name": "If-Match", "in": "header", "schema": _text, "description": "The ETag that was seen: otherwise 412."}
+            parameters.append(
+                {"name": "If-Match", "in": "header", "schema": _text, "description": "The expected ETag: 412 if it has changed."}
             )
     elif row.stream is None:
-        found.append(
-            {"name": "If-None-Match", "in": "header", "schema": _text, "description": "The ETag that you have: then 304."}
+        parameters.append(
+            {"name": "If-None-Match", "in": "header", "schema": _text, "description": "The ETag that you have: 304 if it is current."}
         )
     else:
-        found.append({"name": "Last-Event-ID", "in": "header", "schema": _text})
-    return found
+        parameters.append({"name": "Last-Event-ID", "in": "header", "schema": _text})
+    return parameters
 
 
 def _responses(row: Row, what: str, need: str) -> Schema:
-    example = examples.GIVEN.get(f"{row.method} {row.path}")
+    example = examples.RESPONSES.get(f"{row.method} {row.path}")
     if row.path == "/api/events":
         content: Schema = {"text/event-stream": {"schema": _text, "example": examples.STREAM}}
     elif row.gives == "text":
         content = {"text/plain": {"schema": _text}}
     else:
         content = _json(row.gives, example)
-    found: Schema = {str(row.status): {"description": row.about, "content": content}}
+    responses: Schema = {str(row.status): {"description": row.about, "content": content}}
     if row.method == "GET" and row.stream is None:
-        found["304"] = {"description": "You have it already."}
+        responses["304"] = {"description": "Not modified."}
     for status, words in _ERRORS.items():
         if need != "open" or status in ("400", "405", "422", "503"):
-            found[status] = {"description": words, "content": _json("Error")}
-    return found
+            responses[status] = {"description": words, "content": _json("Error")}
+    return responses
 
 
 @cache
@@ -303,15 +304,15 @@ def document() -> Schema:
         "info": {
             "title": "Yourturn",
             "version": __version__,
-            "description": "The desk between coding agents and people. Fields may be sent in snake_case or camelCase; answers are in "
-            "snake_case, but for questions of jobs, which speak camelCase.",
+            "description": "The desk between coding agents and people. Fields may be sent in snake_case or camelCase; responses are in "
+            "snake_case, except those of the job API, which are in camelCase.",
         },
         "paths": paths,
         "components": {
             "schemas": _schemas(),
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "A token of `turn token create`."},
-                "session": {"type": "apiKey", "in": "cookie", "name": "yourturn", "description": "A browser's; changes also need X-CSRF-Token."},
+                "session": {"type": "apiKey", "in": "cookie", "name": "yourturn", "description": "The session of a browser; changes also need X-CSRF-Token."},
             },
         },
     }  # fmt: skip

@@ -1,7 +1,7 @@
-"""One request, as a handler sees it, and what it answers.
+"""Request and response of a handler of the API.
 
-Everything that comes from outside is checked before a handler sees it: texts that every database can carry, JSON that names
-no key twice, numbers where numbers are wanted. camelCase and snake_case mean the same.
+Input is validated before a handler gets it: texts must be valid in every database, JSON must not repeat a key, and numbers must
+be numbers. Names may come in camelCase or snake_case.
 """
 
 from __future__ import annotations
@@ -21,14 +21,16 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _TAG = re.compile(r'(?:W/)?"([^"]*)"')
 _VERSION = re.compile(r"v(\d{1,18})-[0-9a-f]+|(\d{1,18})")
 
-#: A claim's token may also come as a header.
+#: Header that may carry the token of a claim.
 CLAIM = "yourturn-claim"
 
-#: How long a page of a list may be, and is.
-MOST, USUAL = 500, 100
+#: Items on a page of a list.
+MAX_LIMIT, DEFAULT_LIMIT = 500, 100
 
 
-class Answer(NamedTuple):
+class ApiResponse(NamedTuple):
+    """What a handler returns."""
+
     value: Any = None
     status: int = 200
     headers: tuple[tuple[str, str], ...] = ()
@@ -36,8 +38,10 @@ class Answer(NamedTuple):
     media: str = "application/json"
 
 
-class Call:
-    __slots__ = ("_body", "_given", "client", "headers", "path", "query", "session")
+class ApiRequest:
+    """What a handler gets."""
+
+    __slots__ = ("_body", "_fields", "client", "headers", "path", "query", "session")
 
     def __init__(
         self, client: Client, path: dict[str, str], query: dict[str, str], headers: Mapping[str, str], body: bytes, session: str
@@ -48,19 +52,19 @@ class Call:
         self.headers = headers
         self.session = session
         self._body = body
-        self._given: dict[str, Any] | None = None
+        self._fields: dict[str, Any] | None = None
 
     @property
     def key(self) -> str | None:
         """The idempotency key."""
-        given = self.headers.get("idempotency-key")
-        return None if given is None else str(f.line(200)("Idempotency-Key", given))
+        key = self.headers.get("idempotency-key")
+        return None if key is None else str(f.line(200)("Idempotency-Key", key))
 
-    def body(self, *known: str, anything: bool = False) -> dict[str, Any]:
-        """The JSON object that was sent, in snake_case; nothing sent is an empty one. Unknown fields are refused."""
-        if self._given is None:
-            self._given = self._parsed()
-        return self._given.copy() if anything else taken(self._given.copy(), known)
+    def body(self, *allowed: str, anything: bool = False) -> dict[str, Any]:
+        """The JSON object of the body, with names in snake_case; empty without a body. Other fields than these are refused."""
+        if self._fields is None:
+            self._fields = self._parsed()
+        return self._fields.copy() if anything else check_names(self._fields.copy(), allowed)
 
     def _parsed(self) -> dict[str, Any]:
         if not self._body.strip():
@@ -72,83 +76,85 @@ class Call:
             text = self._body.decode()
         except UnicodeDecodeError as error:
             raise Invalid("The body is not valid UTF-8", reason=f"byte {error.start}") from None
-        found = canonical_json.loads(text, "The body")
-        if not isinstance(found, dict):
+        body = canonical_json.loads(text, "The body")
+        if not isinstance(body, dict):
             raise Invalid("The body must be a JSON object")
-        return {snake(name): value for name, value in found.items() if value is not None}
+        return {snake(name): value for name, value in body.items() if value is not None}
 
     def text(self, name: str) -> str | None:
         return self.query.get(name) or None
 
     def number(self, name: str, low: int, high: int, default: int) -> int:
-        given = self.query.get(name)
-        return default if given is None else int(f.integer(low, high)(name, given))
+        value = self.query.get(name)
+        return default if value is None else int(f.integer(low, high)(name, value))
 
-    def only(self, *known: str) -> None:
-        """No other parameters than these: a filter that is misspelt would show everything."""
-        taken(self.query, known)
+    def check_query(self, *allowed: str) -> None:
+        """Refuse other parameters: a misspelt filter would list everything."""
+        check_names(self.query, allowed)
 
     def limit(self) -> int:
-        return self.number("limit", 1, MOST, USUAL)
+        return self.number("limit", 1, MAX_LIMIT, DEFAULT_LIMIT)
 
-    def expecting(self) -> Client:
-        """The client; with If-Match, what it says holds only for the version that was seen."""
-        given = self.headers.get("if-match")
-        if given is None or given.strip() == "*":
+    def client_at_version(self) -> Client:
+        """The client; with If-Match, its moves need this version of the task."""
+        header = self.headers.get("if-match")
+        if header is None or header.strip() == "*":
             return self.client
-        tag = _TAG.fullmatch(given.strip())
-        found = _VERSION.fullmatch(tag[1]) if tag else None
-        if found is None:
-            raise Invalid("If-Match is no version of a task", hint='Use the ETag that a read came with, or "7".')
-        return self.client.at_version(int(found[1] or found[2]))
+        tag = _TAG.fullmatch(header.strip())
+        version = _VERSION.fullmatch(tag[1]) if tag else None
+        if version is None:
+            raise Invalid("If-Match is not a version of a task", hint='Use the ETag of a response, or a version number like "7".')
+        return self.client.at_version(int(version[1] or version[2]))
 
-    def unchanged(self, value: Any) -> None:
-        """With If-Match: is it as it was seen?"""
-        given = self.headers.get("if-match")
-        if given is not None and given.strip() != "*" and etag(value) not in [f'"{tag}"' for tag in _TAG.findall(given)]:
-            raise Changed("It has changed since", hint="Look again, then decide.")
+    def check_unchanged(self, value: Any) -> None:
+        """Refuse the request if its If-Match names another version of this value."""
+        header = self.headers.get("if-match")
+        if header is not None and header.strip() != "*" and etag(value) not in [f'"{tag}"' for tag in _TAG.findall(header)]:
+            raise Changed("It has changed since", hint="Read it again, then decide.")
 
 
-def taken(given: dict[str, Any], known: tuple[str, ...]) -> dict[str, Any]:
-    for name in given:
-        if name not in known:
-            raise Invalid(f"{name[:60]!a} is not known here", hint=f"Known: {', '.join(known)}." if known else "Leave it out.")
-    return given
+def check_names(values: dict[str, Any], allowed: tuple[str, ...]) -> dict[str, Any]:
+    """The values, if they have no other names than these."""
+    for name in values:
+        if name not in allowed:
+            hint = f"Known: {', '.join(allowed)}." if allowed else "Leave it out."
+            raise Invalid(f"{name[:60]!a} is not known here", hint=hint)
+    return values
 
 
 def snake(name: str) -> str:
-    """questionId and question_id are the same."""
-    return name if name.islower() else _CAMEL.sub(lambda found: f"_{found[0].lower()}", name)
+    """questionId as question_id."""
+    return name if name.islower() else _CAMEL.sub(lambda capital: f"_{capital[0].lower()}", name)
 
 
 def camel(name: str) -> str:
-    """question_id as programs that know jobs say it."""
+    """question_id as questionId."""
     first, *more = name.split("_")
     return first + "".join(word.capitalize() for word in more)
 
 
 def encoded(value: Any) -> bytes:
-    """As compact JSON in UTF-8."""
+    """The value as compact JSON in UTF-8."""
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
     except UnicodeEncodeError:  # a lone surrogate, which only an escape can express
         return serialize.dumps(value).encode()
 
 
-def etag(value: Any, shown: bytes | None = None) -> str:
-    """The version of a task, and a digest of what is shown."""
-    digest = sha256(encoded(value) if shown is None else shown).hexdigest()[:16]
+def etag(value: Any, body: bytes | None = None) -> str:
+    """Digest of the response's body, after the version if the value is a task."""
+    digest = sha256(encoded(value) if body is None else body).hexdigest()[:16]
     version = value.get("version") if isinstance(value, dict) else None
     return f'"v{version}-{digest}"' if version is not None else f'"{digest}"'
 
 
-def fresh(headers: Mapping[str, str], tag: str) -> bool:
-    """Does the reader have exactly this?"""
-    given = headers.get("if-none-match", "")
-    return given.strip() == "*" or tag.strip('"') in _TAG.findall(given)
+def is_cached(headers: Mapping[str, str], tag: str) -> bool:
+    """Whether If-None-Match names this tag."""
+    header = headers.get("if-none-match", "")
+    return header.strip() == "*" or tag.strip('"') in _TAG.findall(header)
 
 
 def page(items: list[dict[str, Any]], limit: int, name: str, cursor: str) -> dict[str, Any]:
-    """A list, and where to go on, or null where it ends."""
+    """One page of a list, with the cursor of the next page, or null on the last page."""
     more = len(items) == limit
     return {name: items, "next_cursor": items[-1][cursor] if more and items else None}

@@ -1,4 +1,4 @@
-"""Every route: which operation of the table of access it is, who handles it, and how it is documented."""
+"""Table of the routes of the API: operation for the permission check, handler, and documentation."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from typing import Any, NamedTuple
 
 from ..core import permissions
 
-#: Other words for a verb in a path.
+#: Other names of a verb in a path.
 ALIASES = {"reclaim": "release"}
 
 
 class Row(NamedTuple):
     method: str
     path: str
-    operation: str  #: of core/permissions.py; {action} and {method} stand for what the path names
+    operation: str  #: of core/permissions.py; {action} and {method} stand for that part of the path
     handler: Callable[[Any], Any]
     about: str
-    body: str = ""  #: a schema of document.py
-    gives: str = ""
+    body: str = ""  #: name of a schema of openapi.py
+    gives: str = ""  #: name of the schema of the response
     query: tuple[str, ...] = ()
     status: int = 200
     stream: Callable[..., Any] | None = None  #: async (state, request) -> response, instead of the handler
-    large: Mapping[str, int] = {}  #: methods that may be sent more than others
+    large: Mapping[str, int] = {}  #: size limits of methods whose requests may be larger
 
     def operation_for(self, path: dict[str, str]) -> str:
-        """What is not there needs no more than a look: who may not look is told nothing."""
+        """An unknown action or method needs the permission to read: without it, the response must not tell what exists."""
         if self.operation == "{action}":
             name = ALIASES.get(path["action"], path["action"]).replace("-", "_")
         elif self.operation == "{method}":
@@ -42,31 +42,31 @@ def rows() -> list[Row]:
     question_query = ("status", "kind", "project", "reviewer", "urgency", "task", "mine", "cursor", "limit")
     return [
         Row("GET", "/api/tasks", "tasks", handlers.list_tasks, "Tasks, filtered.", gives="Tasks", query=task_query),
-        Row("POST", "/api/tasks", "create", handlers.create_task, "Write a task down.", "NewTask", "Task", status=201),
-        Row("GET", "/api/tasks/{key}", "tasks", handlers.show_task, "A task with everything that hangs on it.", gives="Task"),
+        Row("POST", "/api/tasks", "create", handlers.create_task, "Create a task.", "NewTask", "Task", status=201),
+        Row("GET", "/api/tasks/{key}", "tasks", handlers.show_task, "A task with its questions, notes and dependencies.", gives="Task"),
         Row("GET", "/api/tasks/{key}/questions", "questions", handlers.task_questions, "The questions of a task.", gives="Questions"),
         Row("POST", "/api/tasks/{key}/questions", "ask", handlers.ask_about, "Ask a person.", "NewQuestion", "Question", status=201),
-        Row("GET", "/api/tasks/{key}/events", "events", handlers.task_events, "What happened to a task.", gives="Events", query=("cursor", "limit")),
-        Row("GET", "/api/tasks/{key}/output", "output", handlers.task_output, "What its sessions said.", gives="Lines", query=("cursor", "limit")),
-        Row("POST", "/api/tasks/{key}/{action}", "{action}", handlers.act, "Say a verb.", "Deed", "Moved"),
+        Row("GET", "/api/tasks/{key}/events", "events", handlers.task_events, "Events of a task.", gives="Events", query=("cursor", "limit")),
+        Row("GET", "/api/tasks/{key}/output", "output", handlers.task_output, "Output of the sessions of a task.", gives="Lines", query=("cursor", "limit")),
+        Row("POST", "/api/tasks/{key}/{action}", "{action}", handlers.act, "Make a move.", "Deed", "Moved"),
         Row("POST", "/api/claims", "claim", handlers.claim_next, "Take the next task; null if there is none.", "NextClaim", "Claimed"),
-        Row("GET", "/api/questions", "questions", handlers.list_questions, "Questions, filtered; those that wait, unless a status is named.", gives="Questions", query=question_query),
-        Row("GET", "/api/questions/pending", "questions", jobs.pending, "What waits for a person, as questions of jobs.", gives="JobQuestions", query=("workspaceId", "type", "projectId", "cursor", "limit")),
+        Row("GET", "/api/questions", "questions", handlers.list_questions, "Questions, filtered; the pending ones unless `status` is given.", gives="Questions", query=question_query),
+        Row("GET", "/api/questions/pending", "questions", jobs.pending, "Pending questions, as questions of jobs.", gives="JobQuestions", query=("workspaceId", "type", "projectId", "cursor", "limit")),
         Row("GET", "/api/questions/{id}", "questions", handlers.show_question, "A question.", gives="Question"),
         Row("GET", "/api/questions/{id}/answers", "questions", handlers.question_answers, "The ways to answer an open question, and where each leads.", gives="Answers"),
         Row("POST", "/api/questions/{id}/answer", "answer", handlers.answer_question, "Answer a question. The first answer wins.", "NewAnswer", "Answered"),
-        Row("POST", "/api/questions/{id}/cancel", "withdraw", handlers.cancel_question, "Take a question off the desk.", "Cancel", "Question"),
+        Row("POST", "/api/questions/{id}/cancel", "withdraw", handlers.cancel_question, "Cancel a question without an answer.", "Cancel", "Question"),
         Row("POST", "/api/questions/{id}/assign", "assign", handlers.assign_question, "Send a question to a person or a role.", "Assign", "Question"),
         Row("GET", "/api/jobs/{id}", "tasks", jobs.job, "A job's status.", gives="Job"),
-        Row("GET", "/api/jobs/{id}/questions", "questions", jobs.of_job, "All questions of a job.", gives="JobQuestions"),
-        Row("POST", "/api/jobs/{id}/questions", "ask", jobs.asked, "Ask a question of a job.", "NewJobQuestion", "JobAsked", status=201),
+        Row("GET", "/api/jobs/{id}/questions", "questions", jobs.job_questions, "All questions of a job.", gives="JobQuestions"),
+        Row("POST", "/api/jobs/{id}/questions", "ask", jobs.ask, "Ask a question of a job.", "NewJobQuestion", "JobAsked", status=201),
         Row("GET", "/api/events", "events", handlers.me, "Events as they happen, as server-sent events.", query=("project", "task", "only", "format", "after"), stream=events.stream),
-        Row("GET", "/api/changes", "events", handlers.me, "Waits until something happens.", gives="Cursor", query=("after", "seconds"), stream=events.changes),
+        Row("GET", "/api/changes", "events", handlers.me, "Wait for the next event.", gives="Cursor", query=("after", "seconds"), stream=events.changes),
         Row("GET", "/api/projects", "projects", handlers.projects, "Projects and their settings.", gives="Projects"),
-        Row("GET", "/api/workers", "tasks", handlers.workers, "Workers, the last one seen first; and a ready task that none of them takes.", gives="Workers", query=("project",)),
-        Row("GET", "/api/me", "events", handlers.me, "Who you are here.", gives="Me"),
-        Row("GET", "/api/stats", "stats", handlers.stats, "Numbers: how many, how fast, how often nobody answered.", gives="Stats", query=("project", "days")),
-        Row("POST", "/api/desk/{method}", "{method}", rpc.speak, "A method of the client, by its name.", "Method", "Result", large=rpc.LARGE),
-        Row("GET", "/metrics", "metrics", metrics.show, "Numbers for Prometheus.", gives="text"),
+        Row("GET", "/api/workers", "tasks", handlers.workers, "Workers, the last active one first; and a ready task that none of them takes.", gives="Workers", query=("project",)),
+        Row("GET", "/api/me", "events", handlers.me, "Your actor, role and permissions.", gives="Me"),
+        Row("GET", "/api/stats", "stats", handlers.stats, "Statistics: tasks, questions, answer times and timeouts.", gives="Stats", query=("project", "days")),
+        Row("POST", "/api/desk/{method}", "{method}", rpc.call_method, "Call a method of the client by its name.", "Method", "Result", large=rpc.LARGE),
+        Row("GET", "/metrics", "metrics", metrics.show, "Metrics for Prometheus.", gives="text"),
         Row("GET", "/openapi.json", "document", openapi.show, "This document.", gives="Document"),
     ]  # fmt: skip

@@ -20,7 +20,7 @@ from ..client.refs import key_name
 from ..core.actions import VERBS
 from ..core.errors import Invalid, NotFound
 from ..core.fields import project_key
-from .request import Answer, Call
+from .request import ApiRequest, ApiResponse
 
 #: Size limits of methods whose requests may be larger than others.
 LARGE = {"keep_patch": 64_000_000, "write_output": 8_000_000}
@@ -35,19 +35,19 @@ def methods() -> list[str]:
     return [name for name, method in members if not name.startswith("_") and getattr(method, "served", True)]
 
 
-def speak(call: Call) -> Answer:
-    method = call.path["method"]
+def call_method(request: ApiRequest) -> ApiResponse:
+    method = request.path["method"]
     if method not in methods():
         raise NotFound(f"There is no method {method[:40]!a}")
-    body = call.body("args", "fields", "project", "version")
+    body = request.body("args", "fields", "project", "version")
     args, fields = body.get("args", []), body.get("fields", {})
     if not isinstance(args, list) or not isinstance(fields, dict):
         raise Invalid("args must be a list, and fields an object")
     name = key_name(getattr(Client, method))
-    if call.key is not None and name and fields.get(name) is None:  # null counts as not given
-        fields = {**fields, name: call.key}
+    if request.key is not None and name and fields.get(name) is None:  # null counts as not given
+        fields = {**fields, name: request.key}
     bound = _bound(method, args, fields)
-    client = call.client
+    client = request.client
     if body.get("project") is not None:
         client = Client(client.desk, project_key("project", body["project"]))
     version = body.get("version")
@@ -55,7 +55,7 @@ def speak(call: Call) -> Answer:
         if isinstance(version, bool) or not isinstance(version, int):
             raise Invalid("version must be a number")
         client = client.at_version(version)
-    return Answer({"result": getattr(client, method)(*bound.args[1:], **bound.kwargs)})
+    return ApiResponse({"result": getattr(client, method)(*bound.args[1:], **bound.kwargs)})
 
 
 @cache

@@ -1,9 +1,9 @@
-"""The verbs: what each means, what it takes, and how its event reads.
+"""Table of verbs: the meaning, the arguments and the text of the event of each.
 
-`say(verb, who, …)` makes an action. It refuses unknown arguments, wrong types, and blank or oversized texts before anything is
+`say(verb, who, …)` creates an action. It refuses unknown arguments, wrong types, and blank or oversized texts before anything is
 loaded. Client methods, HTTP routes, the OpenAPI document, command lines and docs/rules.md come from the same table.
 
-Beside the arguments of its verb, an action names what it is about (`ABOUT`).
+Beside the arguments of its verb, an action has the parameters of `ABOUT`, like its task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Verb(NamedTuple):
     about: str
     args: dict[str, Checker[Any]]
     required: tuple[str, ...] = ()
-    event: str = ""  #: its event in words: {key} is the task, {it} a detail
+    event: str = ""  #: text of its event; {key} is the task, {it} a detail
     call: str = ""  #: parameters of the client method that `make docs` generates; "": the method is written by hand
     method: str = ""  #: name of the client method, if it is not the verb's
 
@@ -43,39 +43,18 @@ _value: dict[str, Checker[Any]] = {
     "value": f.anything, "text": f.text(), "verdict": f.choice(*VERDICTS), "restart": f.flag, "signal": f.mapping,
 }  # fmt: skip
 _question: dict[str, Checker[Any]] = {
-    "kind": f.choice(*KINDS),
-    "blocking": f.flag,
-    "text": f.text(blank=False),
-    "context": f.mapping,
-    "reason": f.choice(*(reason for reason in REASONS if reason not in SYSTEM_REASONS)),
-    "urgency": f.choice(*URGENCIES),
-    "response_type": f.choice(*RESPONSE_TYPES),
-    "options": f.options,
-    "multi": f.flag,
-    "allow_other": f.flag,
-    "group": f.name,
-    "default": f.anything,
-    "timeout": f.span,
-    "on_timeout": f.choice(*ON_TIMEOUT),
-    "reviewer": f.name,
-    "confidence": f.fraction,
-    "action": f.anything,
-    "metadata": f.mapping,
-    "step": f.line(200),
-}
+    "kind": f.choice(*KINDS), "blocking": f.flag, "text": f.text(blank=False), "context": f.mapping,
+    "reason": f.choice(*(reason for reason in REASONS if reason not in SYSTEM_REASONS)), "urgency": f.choice(*URGENCIES),
+    "response_type": f.choice(*RESPONSE_TYPES), "options": f.options, "multi": f.flag, "allow_other": f.flag, "group": f.name,
+    "default": f.anything, "timeout": f.span, "on_timeout": f.choice(*ON_TIMEOUT), "reviewer": f.name, "confidence": f.fraction,
+    "action": f.anything, "metadata": f.mapping, "step": f.line(200),
+}  # fmt: skip
 
 #: Arguments that only `import` has.
 _imported: dict[str, Checker[Any]] = {
-    "state": f.choice(READY, DEFERRED, *sorted(ENDED)),
-    "waits": f.flag,
-    "created_by": f.actor,
-    "created_at": f.instant,
-    "ended_at": f.instant,
-    "wake_at": f.instant,
-    "summary": f.text(),
-    "reason": f.text(),
-    "session_id": f.name,
-}
+    "state": f.choice(READY, DEFERRED, *sorted(ENDED)), "waits": f.flag, "created_by": f.actor, "created_at": f.instant,
+    "ended_at": f.instant, "wake_at": f.instant, "summary": f.text(), "reason": f.text(), "session_id": f.name,
+}  # fmt: skip
 #: A note or a question of an imported task, with author and time.
 _written: dict[str, Checker[Any]] = {
     "author": f.actor, "text": f.text(blank=False), "at": f.instant, "kind": f.choice(*KINDS), "context": f.mapping,
@@ -133,7 +112,7 @@ def _also(field: str, value: Any) -> list[dict[str, Any]]:
 
 
 def _unchecked(_: str, value: Any) -> Any:
-    """The client or the desk has made it."""
+    """For values that the client or the desk creates."""
     return value
 
 
@@ -296,7 +275,7 @@ VERBS: dict[str, Verb] = {
         "Remove dependencies of a task.", {"needs": _needs}, ("needs",),
         event="let {key} no longer wait for {it}", method="undepend",
     ),
-    # The system's own.
+    # Verbs of the system.
     "unvet": Verb(
         "A ready task is too large: decompose it, or lower its complexity.", {},
         event="{key} is too large: decompose it, or call it smaller",
@@ -310,7 +289,7 @@ VERBS: dict[str, Verb] = {
         "The desk was restored: earlier claims and approvals are void.", {"approvals": f.numbers},
         event="{key}: what was allowed before the restore is void",
     ),
-    # About no task.
+    # Verbs without a task.
     "project_create": Verb(
         "Create a project.", {"project": f.project_key, "name": f.line()}, ("project",), event="created the project {it}"
     ),
@@ -389,7 +368,7 @@ def _checked(verb: str, args: dict[str, Any]) -> dict[str, Any]:
     return checked
 
 
-#: What an action names beside the arguments of its verb; `look` and `then` are the client's.
+#: Parameters of an action beside the arguments of its verb; the client has `look` and `then`.
 ABOUT = frozenset({"task", "question_id", "key", "version", "look", "then"})
 assert not [verb for verb, row in VERBS.items() if ABOUT & row.args.keys()]
 

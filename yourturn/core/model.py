@@ -1,8 +1,8 @@
-"""The nouns, as rows.
+"""Rows of the database tables, the input of a decision (`Case`) and its result (`Decision`).
 
-Each class is one row of one table, field for column, in the order in which the store selects them. They are named
-tuples: immutable, compared by value, and made from a database row in one C call. Times are whole microseconds since 1970
-in UTC, yes and no are 1 and 0, and a field typed `Json` holds JSON text, exactly as it is stored.
+`Task`, `Question`, `Step`, `Program` and `Event` have one field for each column, in the order in which the store selects them.
+Named tuples are immutable, compare by value, and are created from a database row in one C call. Times are whole microseconds
+since 1970 in UTC, booleans are 1 and 0, and a field typed `Json` holds JSON text, exactly as it is stored.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 
 #: The ten states of a task.
-CREATED = "created"  #: created, not vetted yet
+CREATED = "created"  #: waits to be vetted
 READY = "ready"  #: an agent's turn
 BLOCKED = "blocked"  #: waits for other tasks
 WORKING = "working"  #: claimed
 HUMAN = "human"  #: a person's turn
-REVIEW = "review"  #: finished, to be accepted
+REVIEW = "review"  #: finished; a person accepts it or sends it back
 DONE = "done"
 FAILED = "failed"
 CANCELLED = "cancelled"
-DEFERRED = "deferred"  #: until a date, or until a person wakes it
+DEFERRED = "deferred"  #: put aside until a date, or until a person wakes it
 
 STATES = (CREATED, READY, BLOCKED, WORKING, HUMAN, REVIEW, DONE, FAILED, CANCELLED, DEFERRED)
 ENDED = frozenset({DONE, FAILED, CANCELLED})
@@ -37,7 +37,7 @@ RESOLVED = frozenset({DONE, CANCELLED})
 COUNTS = frozenset({DONE})
 
 #: Reasons of questions that rules depend on.
-FINISHED = "finished"  #: finished work, to be accepted: its task stays in `review`
+FINISHED = "finished"  #: asks whether finished work is accepted; its task stays in `review`
 DEPENDENCY_FAILED = "dependency_failed"
 RETRY_EXHAUSTED = "retry_exhausted"
 
@@ -59,11 +59,11 @@ VERDICTS = (APPROVED, REJECTED)
 
 
 class Who(NamedTuple):
-    """The actor of an action. Comes from the credential, never from the text of a request."""
+    """The actor of an action. It comes from the credential, never from the text of a request."""
 
     name: str  #: human:ana, agent:coder, system
     role: str  #: a row of rules.ROLES
-    direct: bool = False  #: uses the database directly: a worker's name proves its claim
+    direct: bool = False  #: uses the database directly: the name of a worker proves its claim
     scopes: frozenset[str] | None = None  #: scopes of the token (permissions.SCOPES); None: not limited
 
     @property
@@ -85,13 +85,13 @@ class Project(NamedTuple):
     key: str
     name: str
     next_number: int
-    settings: dict[str, Any]  #: the project's over the workspace's over the defaults
-    fenced_at: Micros | None = None  #: time of the last restore: claims and permissions from before are void
-    said: tuple[Json, Json] = ("{}", "{}")  #: the project's own settings and the workspace's, as they are stored
+    settings: dict[str, Any]  #: the project's settings override the workspace's, and these the defaults
+    fenced_at: Micros | None = None  #: time of the last restore, which voids earlier claims and permissions
+    stored_settings: tuple[Json, Json] = ("{}", "{}")  #: of the project, and of its workspace
 
 
 class Ref(NamedTuple):
-    """A dependency, dependent, parent or child, as far as a decision reads it."""
+    """A dependency, dependent, parent or child: the fields that a decision reads."""
 
     id: int
     key: str
@@ -106,8 +106,8 @@ class Task(NamedTuple):
     title: str
     description: str
     state: str
-    return_state: str | None  #: where `human` and `deferred` lead back to
-    outcome: str | None  #: the best outcome among the questions closed during this stay in `human`
+    return_state: str | None  #: the state after `human` or `deferred`
+    outcome: str | None  #: the best outcome of the questions that were closed in this stay in `human`
     priority: int
     type: str
     complexity: str
@@ -125,14 +125,14 @@ class Task(NamedTuple):
     failure: str | None
     reason: str
     external_id: str | None
-    holder: str | None  #: the worker that holds the claim
-    claimed_by: str | None  #: the actor that took it
-    epoch: int  #: grows with every claim, never falls
+    holder: str | None  #: the worker with the claim
+    claimed_by: str | None  #: the actor that made the claim
+    epoch: int  #: increases with every claim
     claim_hash: str | None
     lease: Micros | None
     lease_expires_at: Micros | None
     wake_at: Micros | None
-    due_at: Micros | None  #: the next time at which the system has to make a move
+    due_at: Micros | None  #: time of the next move of the system
     event_count: int
     event_head: str
     version: int
@@ -140,20 +140,20 @@ class Task(NamedTuple):
     created_at: Micros
     updated_at: Micros
     ended_at: Micros | None
-    extra: Json | None  #: fields of another tracker without a column here
+    extra: Json | None  #: fields of an imported task that have no column
     host: str | None = None  #: the machine of its session
-    seat: Json | None = None  #: location of the session: folder, agent, session id
-    journal: int = 0  #: runs: number of the current journal
+    seat: Json | None = None  #: where the session can be resumed: folder, agent, session id
+    journal: int = 0  #: of a run: number of the current journal
 
 
-_AT = {name: at for at, name in enumerate(Task._fields)}
+_POSITIONS = {name: position for position, name in enumerate(Task._fields)}
 
 
 def altered(task: Task, fields: dict[str, Any]) -> Task:
-    """_replace for wide rows, several times as fast."""
+    """The task with these fields changed. For rows this wide it is several times as fast as `_replace`."""
     values = list(task)
     for name, value in fields.items():
-        values[_AT[name]] = value
+        values[_POSITIONS[name]] = value
     return Task._make(values)
 
 
@@ -187,8 +187,8 @@ class Question(NamedTuple):
     asked_at: Micros
     responded_by: str | None
     responded_at: Micros | None
-    used_by: str | None = None  #: permissions: the call that used it
-    step: str | None = None  #: runs: journal and path of the asking step, '0/000003'
+    used_by: str | None = None  #: of a permission: the tool call that used it
+    step: str | None = None  #: of a run: journal and path of the step that asks, '0/000003'
 
     @property
     def name(self) -> str:
@@ -202,7 +202,7 @@ class Note(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One durable call of a script."""
+    """One durable call of a run's script, with its result."""
 
     task_id: int
     journal: int
@@ -213,14 +213,14 @@ class Step(NamedTuple):
     call: Json  #: the arguments
     status: str
     session_id: str | None
-    seat: Json | None  #: state that the step needs to continue
+    seat: Json | None  #: what the step needs to continue
     result: Json | None
     started_at: Micros
     ended_at: Micros | None
 
 
 class Program(NamedTuple):
-    """The source of a run at its start or last continuation."""
+    """The source of a run's script, at its start or last continuation."""
 
     task_id: int
     journal: int
@@ -256,13 +256,13 @@ class Case(NamedTuple):
 
     project: Project
     task: Task | None = None
-    questions: tuple[Question, ...] = ()  #: pending ones, oldest first, and the one that the action names
+    questions: tuple[Question, ...] = ()  #: the pending ones, oldest first, and the one that the action names
     needs: tuple[Ref, ...] = ()  #: unresolved dependencies
     children: tuple[Ref, ...] = ()  #: children that have not ended
     dependents: tuple[Ref, ...] = ()  #: open tasks that wait for this one
     parent: Ref | None = None
-    has_children: bool = False  #: open or ended ones
-    alone: bool = False  #: never had neighbours
+    has_children: bool = False  #: open or ended
+    alone: bool = False  #: the task never had neighbours
     steps: tuple[Step, ...] = ()  #: the steps that the action names
 
     @property
@@ -275,7 +275,7 @@ class Case(NamedTuple):
 
     @property
     def offered(self) -> bool:
-        """True if the task can be given to the next worker."""
+        """Whether a worker can claim the task."""
         return self.task is not None and self.task.state == READY
 
 
@@ -292,19 +292,19 @@ class Action(NamedTuple):
 
 
 class Decision:
-    """Everything that one move writes. The database adds the ids.
+    """Everything that one move writes; the database adds the ids.
 
-    A plain class: importing dataclasses would add a tenth to the start of every command.
+    This is a plain class because importing dataclasses would add a tenth to the start of every command.
     """
 
     __slots__ = (
-        "action", "after", "before", "claim", "closed", "data", "found", "needs", "needs_added", "needs_removed", "notes", "now",
+        "action", "after", "before", "claim", "closed", "data", "loaded", "needs", "needs_added", "needs_removed", "notes", "now",
         "opened", "program", "questions", "rewound", "set", "silent", "steps", "task", "touch", "used",
     )  # fmt: skip
 
-    def __init__(self, found: Case, action: Action, task: Task, now: Micros, set: dict[str, Any]) -> None:
-        self.found = found  #: the case before the move
-        self.before = found.task
+    def __init__(self, loaded: Case, action: Action, task: Task, now: Micros, set: dict[str, Any]) -> None:
+        self.loaded = loaded  #: the case before the move
+        self.before = loaded.task
         self.action = action
         self.task = task
         self.now = now
@@ -317,23 +317,23 @@ class Decision:
         self.needs_added: tuple[tuple[int, int], ...] = ()  #: (task, dependency); 0 is the task being created
         self.needs_removed: tuple[tuple[int, int], ...] = ()
         self.after: tuple[Action, ...] = ()  #: moves of other tasks in the same transaction
-        self.touch: tuple[int, ...] = ()  #: neighbours for which a move may be due now
+        self.touch: tuple[int, ...] = ()  #: neighbours whose next move may be due now
         self.data: dict[str, Any] = {}
         self.claim: Claim | None = None
-        self.used: Question | None = None  #: the used permission
-        self.silent = False  #: writes no event (heartbeat)
+        self.used: Question | None = None  #: the permission that the move uses
+        self.silent = False  #: writes no event, like a heartbeat
         self.steps: tuple[Step, ...] = ()
         self.program: Program | None = None
         self.rewound: tuple[int, str, bool] | None = None  #: (journal, path, whether later steps are superseded)
 
     @property
-    def has_born(self) -> bool:
+    def creates_tasks(self) -> bool:
         return any(action.verb == "create" for action in self.after)
 
     @property
     def case(self) -> Case:
-        """The case after the move, for follow-ups."""
-        f = self.found
+        """The case after the move, for the next decision."""
+        f = self.loaded
         alone = f.alone and not self.needs_added and not self.after
-        parent = f.has_children or self.has_born
-        return Case(f.project, self.task, self.questions, self.needs, f.children, f.dependents, f.parent, parent, alone)
+        has_children = f.has_children or self.creates_tasks
+        return Case(f.project, self.task, self.questions, self.needs, f.children, f.dependents, f.parent, has_children, alone)

@@ -190,8 +190,8 @@ class UnitOfWork:
         if expected is None:
             expected = {"task": before.id, "was": before.version}
             if before.id == self.recalled:
-                project = decision.found.project
-                expected |= {"home": project.id, "own": project.said[0], "shared": project.said[1]}
+                project = decision.loaded.project
+                expected |= {"home": project.id, "own": project.stored_settings[0], "shared": project.stored_settings[1]}
                 expected |= {"workspace": self.workspace, "fence": project.fenced_at or 0}
         self.unwritten[before.id] = (expected, fields if earlier is None else {**earlier, **fields})
 

@@ -83,7 +83,7 @@ def spend(tx: UnitOfWork) -> None:
 
 def _used_by(decision: Decision) -> dict[str, Allowance]:
     """The allowances that one move of an agent uses."""
-    action, task, settings = decision.action, decision.task, decision.found.project.settings
+    action, task, settings = decision.action, decision.task, decision.loaded.project.settings
     used: dict[str, Allowance] = {}
     if decision.before is None:
         message = f"{action.who.name} creates too many tasks"
