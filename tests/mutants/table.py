@@ -514,7 +514,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("the last task is completed twice", "yourturn/client/commands.py", 'say("complete", self.who, key=own, ', 'say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),
     Mutant("a lost token is nobody's", "yourturn/client/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
     Mutant("a token may be short", "yourturn/client/admin.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
-    Mutant("a tool that is called again says it again", "yourturn/mcp/tools.py", "call = self._unsure.pop(said, call)", "pass", on(_LOOKED, "test_the_tools_of_an_agent_lose_replies")),
+    Mutant("a tool that is called again says it again", "yourturn/mcp/tools.py", "call_id = self._unconfirmed.pop(fingerprint, call_id)", "pass", on(_LOOKED, "test_the_tools_of_an_agent_lose_replies")),
     # --- two people at a time, and pages that are old
     Mutant("letters for a field that was closed are shortcuts", "yourturn/web/static/keys.js", "  event.stopImmediatePropagation();\n", "", on(_TWO, "test_keys_for_a_closed_field_press_nothing", "desk")),
     Mutant("the space bar presses what a key has chosen", "yourturn/web/static/keys.js", 'if (event.key === " " && event.target === chosenButton) event.preventDefault();', "", on(_TWO, "test_space_bar_does_not_press_the_chosen_button", "desk")),

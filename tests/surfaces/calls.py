@@ -26,7 +26,7 @@ from yourturn.core.errors import YourturnError
 from yourturn.core.rules import ADMIN_VERBS
 from yourturn.mcp.session import LocalSession
 from yourturn.mcp.tool_schemas import TOOLS
-from yourturn.mcp.tools import Call, Tools
+from yourturn.mcp.tools import CallId, Tools
 from yourturn.server import auth
 from yourturn.web.page_version import mark
 from yourturn.web.task_actions import WORDS
@@ -215,7 +215,7 @@ def mcp(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
     else:
         tool = _TOOLS[verb]
     try:
-        tools.perform(tool, args, Call("s", uuid.uuid4().hex))
+        tools.perform(tool, args, CallId("s", uuid.uuid4().hex))
     except YourturnError as error:
         return f"{error.code}: {error}"
     return ""

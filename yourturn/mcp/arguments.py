@@ -1,4 +1,4 @@
-"""Do a tool's arguments fit its schema? Only as much of JSON Schema as the catalogue uses, but in words that help to repair."""
+"""Validator of the arguments of a tool: the part of JSON Schema that the tools use, with errors that help to repair."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ _TYPES: dict[str, tuple[type | tuple[type, ...], str]] = {
 }
 
 
-def check(tool: str, schema: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def check(tool: str, schema: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
     """The arguments, without those that are null. Raises Invalid."""
-    return dict(_object(tool, schema, {name: value for name, value in given.items() if value is not None}))
+    return dict(_object(tool, schema, {name: value for name, value in arguments.items() if value is not None}))
 
 
-def _object(what: str, schema: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    known = schema.get("properties", {})
-    for name in given:
-        if name not in known and schema.get("additionalProperties", True) is False:
-            raise Invalid(f"{what} takes no {name[:40]!a}", hint=f"It takes: {', '.join(known)}.")
+def _object(what: str, schema: dict[str, Any], values: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    for name in values:
+        if name not in properties and schema.get("additionalProperties", True) is False:
+            raise Invalid(f"{what} takes no {name[:40]!a}", hint=f"It takes: {', '.join(properties)}.")
     for name in schema.get("required", ()):
-        if given.get(name) is None:
-            raise Invalid(f"{what} needs {name}", reason=known[name].get("description", ""))
-    for name, value in given.items():
-        if name in known:
-            _value(f"{what}: {name}", known[name], value)
-    return given
+        if values.get(name) is None:
+            raise Invalid(f"{what} needs {name}", reason=properties[name].get("description", ""))
+    for name, value in values.items():
+        if name in properties:
+            _value(f"{what}: {name}", properties[name], value)
+    return values
 
 
 def _value(what: str, schema: dict[str, Any], value: Any) -> None:

@@ -29,7 +29,7 @@ from ..server import auth, limits, refusals
 from ..server.app_state import AppState
 from ..server.errors import error_response, log
 from ..version import __version__
-from .server import ToolCalls, offered
+from .server import ToolCalls, protocol_tool
 from .stateless_session import EVERY, StatelessSession
 from .tool_schemas import INSTRUCTIONS, TOOLS
 from .tools import Tools
@@ -155,7 +155,7 @@ class Mcp:
 
 
 async def _list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-    return types.ListToolsResult(tools=[offered(tool) for tool in TOOLS.values()])
+    return types.ListToolsResult(tools=[protocol_tool(tool) for tool in TOOLS.values()])
 
 
 def _key_of(headers: Headers) -> tuple[str, str]:

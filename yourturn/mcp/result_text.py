@@ -1,4 +1,4 @@
-"""How a question or a task is told to an agent: as data, and in words that say what to do now."""
+"""Results of the tools: questions and tasks as data, and as text that tells the agent what to do now."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ..worker.claude.hook_question import EDITED
 
 _END = (
     "End your turn now: do not poll, do not guess, do not ask again. You will be resumed with the answer; "
-    "should somebody speak to you before, get_answer shows how it stands."
+    "if you get another message before, get_answer shows its status."
 )
 
 
-def standing(q: dict[str, Any]) -> dict[str, Any]:
-    """How a question stands."""
+def question_status(q: dict[str, Any]) -> dict[str, Any]:
+    """Status of a question, with its answer."""
     response = q["response"] or {}
     assumed = q["status"] == "timeout" or (q["status"] == "pending" and not q["blocking"])
     value = response.get("value") if q["response"] else q["default"] if assumed else None
@@ -32,12 +32,12 @@ def standing(q: dict[str, Any]) -> dict[str, Any]:
         "answered_by": q["responded_by"] if q["status"] == "answered" else None,
         "answered_at": q["responded_at"] if q["status"] == "answered" else None,
         "timeout_at": q["timeout_at"],
-        "message": told(q),
+        "message": status_text(q),
     }
 
 
-def told(q: dict[str, Any]) -> str:
-    """How a question stands, and what that means for whoever asked."""
+def status_text(q: dict[str, Any]) -> str:
+    """Status of a question, and what the agent does next."""
     if q["status"] == "pending" and not q["blocking"]:
         return (
             f"{q['id']} is asked. Go on with {_quoted(q['default'])} now; if a person answers later, "
@@ -46,22 +46,22 @@ def told(q: dict[str, Any]) -> str:
     if q["status"] == "pending":
         return f"{q['id']} waits for a person, who has not answered yet. {_END}"
     if q["status"] == "timeout":
-        return _silence(q)
+        return _timeout_text(q)
     if q["status"] == "cancelled":
         why = f": {q['close_reason']}" if q.get("close_reason") else ""
         return f"{q['id']} was cancelled without an answer{why}. Nothing was approved or decided by that."
-    return _answer(q)
+    return _answer_text(q)
 
 
-def _silence(q: dict[str, Any]) -> str:
+def _timeout_text(q: dict[str, Any]) -> str:
     value = (q["response"] or {}).get("value")
-    said = f"Nobody answered {q['id']} in time. That is neither a yes nor a no."
+    timeout = f"Nobody answered {q['id']} in time. That is neither a yes nor a no."
     if value is not None:
-        return f"{said} Go on with the default: {_quoted(value)}."
-    return f"{said} Do not do what you asked about; see with get_task how the task stands."
+        return f"{timeout} Go on with the default: {_quoted(value)}."
+    return f"{timeout} Do not do what you asked about; get_task shows the state of the task."
 
 
-def _answer(q: dict[str, Any]) -> str:
+def _answer_text(q: dict[str, Any]) -> str:
     response = q["response"] or {}
     who = str(q["responded_by"]).partition(":")[2] or q["responded_by"]
     value, text = response.get("value"), response.get("text") or ""
@@ -83,54 +83,55 @@ def _quoted(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-#: What a state means for the agent that has just moved a task there, or looks at it.
-_MEANS = {
+#: Meaning of a state for an agent.
+_STATE_TEXTS = {
     "created": "a person has to vet it",
-    "ready": "whoever is free takes it",
+    "ready": "any agent can take it",
     "blocked": "it waits for other tasks",
-    "working": "somebody works on it",
+    "working": "another agent works on it",
     "human": "it waits for a person",
     "review": "a person accepts it or sends it back",
     "done": "it is finished",
     "failed": "it has failed",
     "cancelled": "it was abandoned",
-    "deferred": "it sleeps",
+    "deferred": "it is put aside",
 }
 
 
-def whereabouts(task: dict[str, Any], holds: bool = False) -> str:
-    means = "it is yours" if holds else _MEANS.get(task["state"], "")
+def state_text(task: dict[str, Any], holds: bool = False) -> str:
+    means = "it is yours" if holds else _STATE_TEXTS.get(task["state"], "")
     waits = f" ({', '.join(task['blocked_by'])})" if task["blocked_by"] else ""
     return f"{task['key']} is '{task['state']}': {means}{waits}."
 
 
-#: What an agent needs to know of a task; the rest is the desk's own business.
-_SHOWN = tuple(name for name, field in TASK_FIELDS.items() if field.agents)
+#: Fields of a task that agents get.
+_FIELDS = tuple(name for name, field in TASK_FIELDS.items() if field.agents)
 
 
 def task(t: dict[str, Any]) -> dict[str, Any]:
-    """A task as an agent sees it: with notes, and with questions and their answers."""
+    """A task with its notes, questions and answers, as data for an agent."""
     return {
-        **{name: t[name] for name in _SHOWN},
+        **{name: t[name] for name in _FIELDS},
         "questions": [
-            {**standing(q), "message": _so_far(q), "question": q["text"], "context": q["context"]} for q in t["questions"]
+            {**question_status(q), "message": _status_so_far(q), "question": q["text"], "context": q["context"]}
+            for q in t["questions"]
         ],
         "notes": t["notes"],
     }
 
 
-def _so_far(q: dict[str, Any]) -> str:
-    return "No answer yet." if q["status"] == "pending" and q["blocking"] else told(q)
+def _status_so_far(q: dict[str, Any]) -> str:
+    return "No answer yet." if q["status"] == "pending" and q["blocking"] else status_text(q)
 
 
 def brief(t: dict[str, Any]) -> str:
-    """A task in words."""
+    """A task as text."""
     parts = [f"{t['key']}: {t['title']}"]
     if t["description"]:
         parts.append(t["description"])
     if t["acceptance"]:
         parts.append(f"It is done when:\n{t['acceptance']}")
-    asked = [f"- {q['id']} ({q['kind']}): {q['text']}\n  {_so_far(q)}" for q in t["questions"]]
+    asked = [f"- {q['id']} ({q['kind']}): {q['text']}\n  {_status_so_far(q)}" for q in t["questions"]]
     if asked:
         parts.append("Questions and answers:\n" + "\n".join(asked))
     if t["notes"]:

@@ -28,7 +28,7 @@ from mcp.server.stdio import stdio_server
 
 from ..core.errors import StoreTrouble, YourturnError
 from ..version import __version__
-from .session import Session
+from .session import AgentSession
 from .tool_schemas import INSTRUCTIONS, TOOLS, Tool
 from .tools import Reply, Tools
 
@@ -41,7 +41,7 @@ MAX_CONCURRENT = 24
 class ChangeNotifier:
     """Wakes waiting calls when the desk has changed. One thread listens while calls wait."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AgentSession) -> None:
         self._session = session
         self._changed = anyio.Event()
         self._waiting = 0
@@ -94,7 +94,7 @@ class ChangeNotifier:
 class Heartbeats:
     """Renews the session's claims until it is cancelled."""
 
-    def __init__(self, session: Session, run: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(self, session: AgentSession, run: Callable[..., Awaitable[Any]]) -> None:
         self._session, self._run = session, run
         self._call_ended = anyio.Event()
 
@@ -135,7 +135,7 @@ class ToolCalls:
     async def handle(self, ctx: ServerRequestContext[Any, Any], params: types.CallToolRequestParams) -> types.CallToolResult:
         info = ctx.session.client_params
         meta: dict[str, Any] = dict(ctx.meta or {})
-        call = self.tools.call(
+        call = self.tools.call_id(
             meta.get("threadId") or meta.get("sessionId"), meta.get("claudecode/toolUseId") or meta.get("callId")
         )
 
@@ -162,18 +162,18 @@ class ToolCalls:
         began = last = time.monotonic()
         wait, asked = reply.wait, reply.asked
         await ctx.session.report_progress(0.0, wait, f"{asked}: a person is asked, waiting for the answer.")
-        while reply.again is not None:
+        while reply.refresh is not None:
             now = time.monotonic()
             left, due = began + wait - now, last + self.progress_interval - now
             if left <= 0 or self.closing():
                 return reply
             await self.wait(max(0.0, min(left, due)))
             try:
-                reply = await self.run(reply.again)
+                reply = await self.run(reply.refresh)
             except StoreTrouble:  # may be temporary
                 continue
             now = time.monotonic()
-            if reply.again is not None and now - last >= self.progress_interval:
+            if reply.refresh is not None and now - last >= self.progress_interval:
                 last = now
                 progress = f"{asked}: still waiting for a person, {now - began:.0f} of {wait:.0f} s."
                 await ctx.session.report_progress(now - began, wait, progress)
@@ -201,7 +201,7 @@ def _result(reply: Reply, news: list[tuple[str, str]]) -> types.CallToolResult:
     return types.CallToolResult(content=[types.TextContent(type="text", text=text)], structured_content=data)
 
 
-def offered(tool: Tool) -> types.Tool:
+def protocol_tool(tool: Tool) -> types.Tool:
     hints = types.ToolAnnotations(
         title=tool.title, read_only_hint=tool.reads, destructive_hint=False, open_world_hint=False, idempotent_hint=tool.reads
     )
@@ -235,7 +235,7 @@ def build(tools: Tools, progress_interval: float = PROGRESS_INTERVAL) -> Server[
                     await anyio.to_thread.run_sync(tools.session.close)
 
     async def list_tools(_: ServerRequestContext[ToolCalls], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[offered(tool) for tool in TOOLS.values()])
+        return types.ListToolsResult(tools=[protocol_tool(tool) for tool in TOOLS.values()])
 
     async def call_tool(ctx: ServerRequestContext[ToolCalls], params: types.CallToolRequestParams) -> types.CallToolResult:
         return await ctx.lifespan_context.handle(ctx, params)
@@ -268,7 +268,7 @@ async def _serve(tools: Tools) -> None:
         group.cancel_scope.cancel()
 
 
-async def _on_signal(session: Session) -> None:
+async def _on_signal(session: AgentSession) -> None:
     """Park the claims and exit the process, because the thread that reads standard input cannot be interrupted."""
     handled = [signal.SIGTERM, signal.SIGINT, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
     with anyio.open_signal_receiver(*handled) as signals:

@@ -1,7 +1,7 @@
-"""The session of one agent: its desk, its current task, and its claims. `LocalSession` is that of `turn mcp`, one per process.
+"""Session of an agent: its desk, its current task, and its claims. `LocalSession` is the session of `turn mcp`, one per process.
 
-A claim that was made here is renewed until the task is given up, or until the session ends: then the task is parked, which costs
-no try. A question without a task gets a task of its own, claimed here, which is completed when the answer is delivered. If the
+The session renews a claim until the agent gives up the task, or until it ends itself: then it parks the task, which costs no
+try. A question without a task gets a task of its own, claimed here, which is completed when the answer is delivered. If the
 session ends before that, the task stays with its question, and a worker continues it with the answer.
 """
 
@@ -20,8 +20,8 @@ from ..client import Client
 from ..core.errors import ClaimLost, Invalid, MaybeDone, YourturnError
 
 
-class Session(Protocol):
-    """What the tools need of a session."""
+class AgentSession(Protocol):
+    """Interface of a session for the tools."""
 
     env: Mapping[str, str]
 
@@ -214,7 +214,7 @@ class LocalSession:
                     self.desk.park(held.token)
 
 
-def require_task(session: Session, name: str | None) -> str:
+def require_task(session: AgentSession, name: str | None) -> str:
     task = session.current_task(name)
     if task is None:
         raise Invalid("Which task?", reason="you hold none", hint="Give task, like PROJ-42, or take one with next_task.")

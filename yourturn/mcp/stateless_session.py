@@ -1,4 +1,4 @@
-"""The session of an agent over HTTP, created for each request: its claims are looked up on the desk.
+"""Session of an agent over HTTP, created for each request: it reads its claims from the desk.
 
 A claim's secret is derived from the agent's token and the session's id, so any process of any server can verify the claim, and
 no other agent or session can.

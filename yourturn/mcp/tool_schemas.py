@@ -1,10 +1,9 @@
-"""What an agent can say through the protocol: every tool with its exact schema, and words that teach when to use it.
+"""Table of the tools: names, schemas and descriptions.
 
-An agent reads these texts and nothing else before it decides whether to stop and ask. So they say when to ask and when to
-assume, what a good question looks like, and what happens after: the turn ends, and the session is resumed with the answer.
+The descriptions are all that an agent reads before it decides whether to ask. They explain when to ask and when to assume, what a
+good question looks like, and what follows: the turn ends, and the session is resumed with the answer.
 
-There is no tool that answers a question, approves for a person, lifts a gate or raises a limit, and none may be added: people
-do these, on their own surfaces.
+No tool may answer a question, approve for a person, remove a gate or raise a limit: only people do these.
 """
 
 from __future__ import annotations
@@ -25,11 +24,12 @@ class Tool(NamedTuple):
     reads: bool = False  #: changes nothing
 
 
-#: Kinds that an agent hands a task over with; permissions and recoveries have their own way.
-HANDED = tuple(kind for kind, row in KINDS.items() if row.signals)
-#: Reasons that only the worker gives, beside those of the system.
-_WORKER = ("protocol_error", "code_changed", "run_failed")
-GIVEN = tuple(reason for reason in REASONS if reason not in (*SYSTEM_REASONS, *_WORKER))
+#: Kinds of questions that flag_task can ask; permissions and recoveries have tools of their own.
+FLAG_KINDS = tuple(kind for kind, row in KINDS.items() if row.signals)
+#: Reasons that only a worker uses.
+_WORKER_REASONS = ("protocol_error", "code_changed", "run_failed")
+#: Reasons that an agent can give in flag_task.
+FLAG_REASONS = tuple(reason for reason in REASONS if reason not in (*SYSTEM_REASONS, *_WORKER_REASONS))
 
 INSTRUCTIONS = """\
 Yourturn is the desk between you and the people you work for. It keeps the tasks, and carries your questions to a person.
@@ -86,8 +86,8 @@ _ASK = _object(
     task=_TASK,
 )
 
-#: How a question stands, as three tools tell it.
-STANDING: dict[str, Any] = {
+#: Schema of the status of a question, the result of three tools.
+QUESTION_STATUS: dict[str, Any] = {
     "type": "object",
     "properties": {
         "status": {"type": "string", "enum": ["pending", "answered", "timeout", "cancelled"]},
@@ -95,14 +95,14 @@ STANDING: dict[str, Any] = {
         "task": {"type": "string"},
         "kind": {"type": "string"},
         "blocking": {"type": "boolean"},
-        "value": {"description": "The answer; or, where `assumed` is true, the default to go on with."},
+        "value": {"description": "The answer; if `assumed` is true, the default to go on with."},
         "text": {"type": "string"},
         "verdict": {"type": ["string", "null"], "enum": ["approved", "rejected", None]},
-        "assumed": {"type": "boolean", "description": "True where the value is the default, and no person's word."},
+        "assumed": {"type": "boolean", "description": "True if the value is the default, not the answer of a person."},
         "answered_by": {"type": ["string", "null"]},
         "answered_at": {"type": ["string", "null"]},
         "timeout_at": {"type": ["string", "null"]},
-        "message": {"type": "string", "description": "The same in words, with what to do now."},
+        "message": {"type": "string", "description": "The same as text, with what to do now."},
     },
     "required": ["status", "question_id", "task", "message"],
 }
@@ -143,7 +143,7 @@ TOOLS: dict[str, Tool] = {
             "AFTER: a quick person's answer comes back at once (status `answered`). Otherwise the status is `pending`: end your "
             "turn. You will be resumed with the answer. Do not poll and do not ask it again.",
             _ASK,
-            STANDING,
+            QUESTION_STATUS,
         ),
         Tool(
             "get_answer",
@@ -162,7 +162,7 @@ TOOLS: dict[str, Tool] = {
                     "description": "How long to wait for the answer, if it is not there yet (0).",
                 },
             ),
-            STANDING,
+            QUESTION_STATUS,
             reads=True,
         ),
         Tool(
@@ -184,14 +184,14 @@ TOOLS: dict[str, Tool] = {
                 timeout_minutes={"type": "number", "description": "How long the person has (15)."},
                 task=_TASK,
             ),
-            STANDING,
+            QUESTION_STATUS,
         ),
         Tool(
             "report_progress",
             "Report progress",
-            "Tell how far the work is. Nobody has to react.",
+            "Report how far the work is. No answer is expected.",
             "Tell the people who watch how far you are, at milestones and in one sentence ('Schema is done, now the API'). It "
-            "also keeps your claim alive. Nobody reacts to it: to get an answer use ask_question.",
+            "also keeps your claim alive. It gets no answer: to get one, use ask_question.",
             _object(
                 ("message",),
                 message=_text("What has been reached, and what comes next."),
@@ -234,13 +234,13 @@ TOOLS: dict[str, Tool] = {
             "Stop, and hand the task to a person.",
             "Stop working on the task and hand it to a person, because you cannot or should not go on. `kind` says what they are "
             "asked to do: "
-            + "; ".join(f"`{kind}`: {KINDS[kind].asks}" for kind in HANDED)
+            + "; ".join(f"`{kind}`: {KINDS[kind].asks}" for kind in FLAG_KINDS)
             + ". Your claim ends with it. If one answer would let you go on, use ask_question instead. After it, end your turn.",
             _object(
                 ("text",),
                 text=_text("What the person has to know and to decide."),
-                kind=_text("What the person is asked to do (escalation).", enum=list(HANDED)),
-                reason=_text("Why it cannot go on (decision_needed).", enum=list(GIVEN)),
+                kind=_text("What the person is asked to do (escalation).", enum=list(FLAG_KINDS)),
+                reason=_text("Why it cannot go on (decision_needed).", enum=list(FLAG_REASONS)),
                 context={"type": "object", "description": "What else helps: links, a diff, an error."},
                 task=_TASK,
             ),
@@ -261,17 +261,17 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "release_task",
             "Give the task back",
-            "Give the claimed task back for somebody else to try. Costs one try.",
-            "Give the task back so that somebody else can try, because this session cannot do it and no answer by a person would "
+            "Give the claimed task back so that another agent can try. Costs one try.",
+            "Give the task back so that another agent can try, because this session cannot do it and no answer by a person would "
             "help. It costs one of the task's tries. Say what you found out: the next one reads it.",
             _object(("reason",), reason=_text("Why, and what you found out."), task=_TASK),
         ),
         Tool(
             "add_note",
             "Write a note",
-            "Write something down on the task. It moves nothing.",
-            "Write something down on the task for people and for the next session: an assumption that you made, a finding, a "
-            "link. It moves nothing and nobody is notified.",
+            "Add a note to the task. The state does not change.",
+            "Add a note to the task for people and for the next session: an assumption that you made, a finding, a link. The "
+            "state does not change, and no person is notified.",
             _object(("text",), text=_text("The note."), task=_TASK),
         ),
         Tool(

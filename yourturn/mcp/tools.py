@@ -1,9 +1,9 @@
-"""What each tool says to the desk.
+"""Execution of the tools on the desk, without the protocol.
 
-Nothing here knows the protocol, and nothing waits. Where a person has to be waited for, the reply can be asked `again`: whoever
-called does so when something has changed, and stops when the reply is final or its time is over.
+No tool waits. If a tool needs the answer of a person, its reply has a function `refresh`, which the server calls after each
+change of the desk until the reply is final or the wait has timed out.
 
-A permission is told as given only after it has been marked as used, by the call that asked for it: so it serves once.
+A permission is recorded as used, by the call that asked for it, before its reply allows the action: so it serves once.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from ..worker.claude import permission_gate
 from ..worker.claude.hook_question import ask_wait, identity_of, is_id, question_fields, signal, step_of
 from . import result_text
 from .arguments import check
-from .session import Session, require_task
+from .session import AgentSession, require_task
 from .tool_schemas import TOOLS
 
-#: Our own tools ask, note and report: nobody has to be asked before they run.
-_OURS = "mcp__yourturn__"
+#: Prefix of the tools of this server, which need no permission.
+_OWN_TOOLS = "mcp__yourturn__"
 _END = "End your turn now; you will be resumed with the answer."
-_MAYBE = "It may have been done. Call this tool again with the same arguments: it counts once."
+_REPEAT = "It may have been done. Call this tool again with the same arguments: it counts once."
 
 
-class Call(NamedTuple):
-    """What the protocol knows of a call: the same call, said again after a resume, has the same names."""
+class CallId(NamedTuple):
+    """Identity of a call in the protocol. A call that is repeated after a resume has the same one."""
 
     session: str
     id: str
@@ -43,118 +43,119 @@ class Call(NamedTuple):
 class Reply:
     message: str
     data: dict[str, Any]
-    again: Callable[[], Reply] | None = None  #: how it stands now, while it waits for a person
-    wait: float = 0.0  #: for so many seconds
-    asked: str = ""  #: for whom it waits, in words
-    plain: bool = False  #: the data is the text
+    refresh: Callable[[], Reply] | None = None  #: returns the current reply, while a person has not answered
+    wait: float = 0.0  #: seconds to wait for a person
+    asked: str = ""  #: the question or tool, for progress reports
+    plain: bool = False  #: the text is the data as JSON
 
 
 class Tools:
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: AgentSession) -> None:
         self.session = session
         self._lock = threading.RLock()
-        self._assumed: set[str] = set()  #: non-blocking questions whose answers are still to be told
-        self._unsure: dict[str, Call] = {}  #: what was said and may have been done: said again it is the same call
-        self._asked: dict[str, str] = {}  #: what was asked here, to the question whose answer is still to be told
+        self._unreported: set[str] = set()  #: non-blocking questions whose answers have not been reported
+        self._unconfirmed: dict[str, CallId] = {}  #: ids of calls that may have been executed, by fingerprint
+        self._questions: dict[str, str] = {}  #: questions whose answers have not been reported, by the fingerprint of their call
 
-    def perform(self, name: str, arguments: dict[str, Any], call: Call) -> Reply:
-        """Do what a tool says. Raises YourturnError."""
+    def perform(self, name: str, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        """Execute a tool. Raises YourturnError."""
         tool = TOOLS.get(name)
         if tool is None:
             raise NotFound(f"There is no tool {name[:60]!a}", hint=f"There are: {', '.join(TOOLS)}.")
-        said = json.dumps([call.session, name, arguments], sort_keys=True)
+        fingerprint = json.dumps([call_id.session, name, arguments], sort_keys=True)
         with self._lock:
-            call = self._unsure.pop(said, call)
+            call_id = self._unconfirmed.pop(fingerprint, call_id)
         try:
-            reply: Reply = getattr(self, f"_{name}")(check(name, tool.schema, arguments), call)
+            reply: Reply = getattr(self, f"_{name}")(check(name, tool.schema, arguments), call_id)
         except MaybeDone as lost:
             with self._lock:
-                self._unsure[said] = call
-            raise MaybeDone(lost.message, reason=lost.reason, hint=_MAYBE) from None
+                self._unconfirmed[fingerprint] = call_id
+            raise MaybeDone(lost.message, reason=lost.reason, hint=_REPEAT) from None
         return reply
 
     @property
     def desk(self) -> Client:
         return self.session.desk
 
-    def call(self, session: object, name: object) -> Call:
-        """The names of a call, or new ones."""
-        known = session if is_id(session) else self.session.env.get("YOURTURN_SESSION")
-        return Call(str(known) if is_id(known) else "mcp", str(name) if is_id(name) else f"new-{os.urandom(12).hex()}")
+    def call_id(self, session: object, name: object) -> CallId:
+        """The identity of a call; a new one if the client names none."""
+        session_id = session if is_id(session) else self.session.env.get("YOURTURN_SESSION")
+        new_name = f"new-{os.urandom(12).hex()}"
+        return CallId(str(session_id) if is_id(session_id) else "mcp", str(name) if is_id(name) else new_name)
 
     # --- questions --------------------------------------------------------------------------------------------------
 
-    def _ask_question(self, given: dict[str, Any], call: Call) -> Reply:
-        said = json.dumps([call.session, self.session.current_task(given.get("task")), given], sort_keys=True)
+    def _ask_question(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        fingerprint = json.dumps([call_id.session, self.session.current_task(arguments.get("task")), arguments], sort_keys=True)
         with self._lock:
-            before = self._asked.get(said)
-        if before:  # asked again instead of looked up: nobody has to answer twice
+            before = self._questions.get(fingerprint)
+        if before:  # the same question again: do not ask the person twice
             q = self._question(before)
         else:
-            q = self._ask(given.get("task"), call, question_fields(given), identity_of(*call))
+            q = self._ask(arguments.get("task"), call_id, question_fields(arguments), identity_of(*call_id))
         with self._lock:
-            self._asked[said] = q["id"]
+            self._questions[fingerprint] = q["id"]
         if not q["blocking"] and q["status"] == "pending":
             with self._lock:
-                self._assumed.add(q["id"])
-        return self._standing(q, ask_wait(self.session.env) if q["blocking"] else 0.0)
+                self._unreported.add(q["id"])
+        return self._reply(q, ask_wait(self.session.env) if q["blocking"] else 0.0)
 
-    def _request_permission(self, given: dict[str, Any], call: Call) -> Reply:
-        minutes = given.get("timeout_minutes")
-        asked = permission_gate.ToolCall(*call, given["tool"], given["input"], self.session.folder)
+    def _request_permission(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        minutes = arguments.get("timeout_minutes")
+        tool_call = permission_gate.ToolCall(*call_id, arguments["tool"], arguments["input"], self.session.folder)
         fields = {
-            "text": given.get("reason") or permission_gate.describe(asked),
+            "text": arguments.get("reason") or permission_gate.describe(tool_call),
             "kind": "permission",
-            "action": asked.action,
+            "action": tool_call.action,
             "timeout": None if minutes is None else minutes * 60,
         }
-        names = identity_of(*call)
+        names = identity_of(*call_id)
         names["metadata"]["tool"] = "request_permission"
-        return self._standing(self._ask(given.get("task"), call, fields, names), ask_wait(self.session.env))
+        return self._reply(self._ask(arguments.get("task"), call_id, fields, names), ask_wait(self.session.env))
 
-    def _get_answer(self, given: dict[str, Any], call: Call) -> Reply:
-        return self._standing(self._question(given["question_id"]), float(given.get("wait_seconds", 0.0)))
+    def _get_answer(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        return self._reply(self._question(arguments["question_id"]), float(arguments.get("wait_seconds", 0.0)))
 
-    def _ask(self, task: str | None, call: Call, fields: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
-        """Ask about a task; outside any, about one that is made for it."""
+    def _ask(self, task: str | None, call_id: CallId, fields: dict[str, Any], names: dict[str, Any]) -> dict[str, Any]:
+        """Ask about the task. Without a task, create one for the question."""
         task = self.session.current_task(task)
         if task is None:
-            self.desk.check_question(**fields)  # what cannot be asked leaves no task behind
+            self.desk.check_question(**fields)  # a question that is refused must not leave a task behind
             task = self.session.create_own_task(fields["text"], f"{names['key']}/task")
         proof = self.session.claim_token(task)
         return self.desk.ask(task, claim=proof, step=step_of(self.session.env, proof), **fields, **names)
 
     def _question(self, name: str) -> dict[str, Any]:
-        found = self.desk.show(name)
-        if "status" not in found:
+        question = self.desk.show(name)
+        if "status" not in question:
             raise NotFound(f"There is no question {name[:40]}", hint="A question is named like Q7.")
-        return found
+        return question
 
-    def _standing(self, q: dict[str, Any], wait: float = 0.0) -> Reply:
+    def _reply(self, q: dict[str, Any], wait: float = 0.0) -> Reply:
         if q["status"] == "pending":
-            data = result_text.standing(q)
-            return Reply(data["message"], data, partial(self._once_more, q["id"]), wait, q["id"])
-        data = result_text.standing(self._used(q))
+            data = result_text.question_status(q)
+            return Reply(data["message"], data, partial(self._refreshed, q["id"]), wait, q["id"])
+        data = result_text.question_status(self._with_use(q))
         with self._lock:
-            self._assumed.discard(q["id"])
-            self._asked = {said: name for said, name in self._asked.items() if name != q["id"]}
+            self._unreported.discard(q["id"])
+            self._questions = {call: name for call, name in self._questions.items() if name != q["id"]}
         self.session.complete_own_task(q["task"], data["message"])
         return Reply(data["message"], data)
 
-    def _once_more(self, name: str) -> Reply:
-        return self._standing(self._question(name))
+    def _refreshed(self, name: str) -> Reply:
+        return self._reply(self._question(name))
 
-    def _used(self, q: dict[str, Any]) -> dict[str, Any]:
-        """A permission that was asked for with request_permission is used when it is told."""
-        said = q["metadata"] or {}
+    def _with_use(self, q: dict[str, Any]) -> dict[str, Any]:
+        """The question; a permission that request_permission asked for is recorded as used first."""
+        metadata = q["metadata"] or {}
         response = q["response"] or {}
         if (
-            said.get("tool") != "request_permission"
+            metadata.get("tool") != "request_permission"
             or response.get("verdict") != "approved"
             or q["asked_by"] != self.desk.who.name
         ):
             return q
-        by = f"{said['session']}/{said['call']}"
+        by = f"{metadata['session']}/{metadata['call']}"
         if q["used_by"] == by:
             return q
         edited = response["value"] if isinstance(response.get("value"), dict) else None
@@ -162,62 +163,64 @@ class Tools:
 
     # --- the permission prompt --------------------------------------------------------------------------------------
 
-    def _approve(self, given: dict[str, Any], call: Call) -> Reply:
-        """Whatever the host wants to know: the gate asks as the hook would, about every tool."""
-        name, given_input = given["tool_name"], given["input"]
-        if name.startswith(_OURS) and name.removeprefix(_OURS) in TOOLS:
-            return _decision({"behavior": "allow", "updatedInput": given_input})
-        about = permission_gate.ToolCall(
-            *self.call(call.session, given.get("tool_use_id") or call.id), name, given_input, self.session.folder
+    def _approve(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        """Ask about any tool call of the host, like the permission hook."""
+        name, tool_input = arguments["tool_name"], arguments["input"]
+        if name.startswith(_OWN_TOOLS) and name.removeprefix(_OWN_TOOLS) in TOOLS:
+            return _decision({"behavior": "allow", "updatedInput": tool_input})
+        tool_call = permission_gate.ToolCall(
+            *self.call_id(call_id.session, arguments.get("tool_use_id") or call_id.id), name, tool_input, self.session.folder
         )
         task = self.session.current_task(None)
         if task is None:
-            task = self.session.create_own_task(permission_gate.describe(about), f"hook/{about.by}/task")
+            task = self.session.create_own_task(permission_gate.describe(tool_call), f"hook/{tool_call.by}/task")
         token = self.session.claim_token(task)
-        granted = self._granted(task, about, token)
-        if granted is not None:
-            return granted
+        decision = self._earlier_permission(task, tool_call, token)
+        if decision is not None:
+            return decision
         env = {
             "YOURTURN_TASK": task, "YOURTURN_CLAIM": token or "", "YOURTURN_STEP": step_of(self.session.env, token) or "",
             "YOURTURN_ASK_WAIT": "0", "YOURTURN_GATED": '["*"]',
         }  # fmt: skip
         payload = {
-            "session_id": about.session,
-            "tool_use_id": about.id,
+            "session_id": tool_call.session,
+            "tool_use_id": tool_call.id,
             "tool_name": name,
-            "tool_input": given_input,
-            "cwd": about.folder,
+            "tool_input": tool_input,
+            "cwd": tool_call.folder,
         }
-        return self._prompted(task, payload, env, ask_wait(self.session.env))
+        return self._permission_prompt(task, payload, env, ask_wait(self.session.env))
 
-    def _prompted(self, task: str, payload: dict[str, Any], env: dict[str, str], wait: float = 0.0) -> Reply:
-        said = permission_gate.hook(self.desk, payload, env)
-        assert said is not None, "every tool is gated here"
-        found = said["hookSpecificOutput"]
-        what, why = found["permissionDecision"], found["permissionDecisionReason"]
-        if what == "defer":
-            again = partial(self._prompted, task, payload, env)
-            return _decision({"behavior": "deny", "message": f"{why} {_END}"}, again, wait, payload["tool_name"])
+    def _permission_prompt(self, task: str, payload: dict[str, Any], env: dict[str, str], wait: float = 0.0) -> Reply:
+        hook_output = permission_gate.hook(self.desk, payload, env)
+        assert hook_output is not None, "YOURTURN_GATED covers every tool"
+        output = hook_output["hookSpecificOutput"]
+        decision, why = output["permissionDecision"], output["permissionDecisionReason"]
+        if decision == "defer":
+            refresh = partial(self._permission_prompt, task, payload, env)
+            return _decision({"behavior": "deny", "message": f"{why} {_END}"}, refresh, wait, payload["tool_name"])
         self.session.complete_own_task(task, why)
-        if what == "allow":
-            return _decision({"behavior": "allow", "updatedInput": found.get("updatedInput", payload["tool_input"])})
+        if decision == "allow":
+            return _decision({"behavior": "allow", "updatedInput": output.get("updatedInput", payload["tool_input"])})
         return _decision({"behavior": "deny", "message": why})
 
-    def _granted(self, task: str, about: permission_gate.ToolCall, token: str | None) -> Reply | None:
-        """A permission for exactly this that nobody has used: asked before the session was resumed, for a call that is gone."""
+    def _earlier_permission(self, task: str, tool_call: permission_gate.ToolCall, token: str | None) -> Reply | None:
+        """The decision of an unused permission for exactly this action, asked by a call before the session was resumed."""
         for q in self.desk.show(task)["questions"]:
-            said = q["metadata"] or {}
-            yes = q["status"] == "answered" and q["kind"] == "permission" and q["response"]["verdict"] == "approved"
-            if not yes or q["used_by"] or q["action"] != about.action or said.get("tool") or said.get("call") == about.id:
+            metadata = q["metadata"] or {}
+            approved = q["status"] == "answered" and q["kind"] == "permission" and q["response"]["verdict"] == "approved"
+            if not approved or q["used_by"] or q["action"] != tool_call.action:
                 continue
-            found = permission_gate.verdict(self.desk, about, q, token)
-            if found.what == "allow":
-                return _decision({"behavior": "allow", "updatedInput": found.input or about.input})
+            if metadata.get("tool") or metadata.get("call") == tool_call.id:
+                continue
+            verdict = permission_gate.verdict(self.desk, tool_call, q, token)
+            if verdict.what == "allow":
+                return _decision({"behavior": "allow", "updatedInput": verdict.input or tool_call.input})
         return None
 
     # --- tasks ------------------------------------------------------------------------------------------------------
 
-    def _next_task(self, given: dict[str, Any], call: Call) -> Reply:
+    def _next_task(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
         if self.session.env.get("YOURTURN_CLAIM"):
             raise Precondition(
                 f"This session was started for {self.session.env.get('YOURTURN_TASK', 'one task')}",
@@ -226,86 +229,86 @@ class Tools:
             )
         self.session.heartbeat(all_claims=True)  # a claim may be lost since the last heartbeat
         others = self.session.claimed_tasks()
-        got = self.desk.claim_next(self.session.worker, key=_key(call, "next"), **given)
-        if got is None:
+        claimed = self.desk.claim_next(self.session.worker, key=_key(call_id, "next"), **arguments)
+        if claimed is None:
             return Reply("There is nothing to work on now.", {"task": None, "message": "There is nothing to work on now."})
-        self.session.add_claim(got)
+        self.session.add_claim(claimed)
         also = f"\n\nYou also hold {', '.join(others)}." if others else ""
-        task = self.desk.show(got["task"]["key"])  # with its notes and answers
+        task = self.desk.show(claimed["task"]["key"])  # with its notes and answers
         message = f"{task['key']} is yours. When it is finished, call complete_task.\n\n{result_text.brief(task)}{also}"
         return Reply(message, {"task": result_text.task(task), "message": message})
 
-    def _get_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.get("task"))
-        found = self.desk.show(task)
-        if "key" not in found:  # a question has that name
-            raise NotFound(f"There is no task {task}", hint="To look at a question, use get_answer.")
-        self.session.update(found)
-        message = f"{result_text.whereabouts(found, found['key'] in self.session.claimed_tasks())}\n\n{result_text.brief(found)}"
-        return Reply(message, {"task": result_text.task(found), "message": message})
+    def _get_task(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        name = require_task(self.session, arguments.get("task"))
+        task = self.desk.show(name)
+        if "key" not in task:  # the name of a question
+            raise NotFound(f"There is no task {name}", hint="To look at a question, use get_answer.")
+        self.session.update(task)
+        message = f"{result_text.state_text(task, task['key'] in self.session.claimed_tasks())}\n\n{result_text.brief(task)}"
+        return Reply(message, {"task": result_text.task(task), "message": message})
 
-    def _report_progress(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.get("task"))
-        far = f" ({given['percent']:g} %)" if "percent" in given else ""
-        found = self.desk.note(task, f"Progress{far}: {given['message']}", key=_key(call, "progress"))
+    def _report_progress(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        name = require_task(self.session, arguments.get("task"))
+        percent = f" ({arguments['percent']:g} %)" if "percent" in arguments else ""
+        task = self.desk.note(name, f"Progress{percent}: {arguments['message']}", key=_key(call_id, "progress"))
         with suppress(YourturnError):
-            if token := self.session.claim_token(found["key"]):
+            if token := self.session.claim_token(task["key"]):
                 self.desk.heartbeat(token)
-        return self._moved(found, "Noted. Go on.")
+        return self._moved(task, "Progress is recorded. Go on.")
 
-    def _add_note(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.get("task"))
-        return self._moved(self.desk.note(task, given["text"], key=_key(call, "note")), "Written down.")
+    def _add_note(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        task = require_task(self.session, arguments.get("task"))
+        return self._moved(self.desk.note(task, arguments["text"], key=_key(call_id, "note")), "The note is added.")
 
-    def _complete_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.pop("task", None))
+    def _complete_task(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        task = require_task(self.session, arguments.pop("task", None))
         proof = self.session.claim_token(task)
         if step_of(self.session.env, proof):
-            said = signal(self.session.env, "DONE", **given)
+            result = signal(self.session.env, "DONE", **arguments)
             message = "Your step is done. End your turn now: the script of the run goes on."
-            return Reply(message, {"task": task, **said, "message": message})
-        return self._moved(self.desk.complete(task, **given, proof=proof, key=_key(call, "complete")))
+            return Reply(message, {"task": task, **result, "message": message})
+        return self._moved(self.desk.complete(task, **arguments, proof=proof, key=_key(call_id, "complete")))
 
-    def _flag_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.pop("task", None))
+    def _flag_task(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        task = require_task(self.session, arguments.pop("task", None))
         proof = self.session.claim_token(task)
         step = step_of(self.session.env, proof)
         more: dict[str, Any] = {"step": step, "hold": True} if step else {}
-        return self._moved(self.desk.flag(task, **given, **more, claim=proof, key=_key(call, "flag")), "End your turn.")
+        return self._moved(self.desk.flag(task, **arguments, **more, claim=proof, key=_key(call_id, "flag")), "End your turn.")
 
-    def _decompose_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.get("task"))
-        proof, key = self.session.claim_token(task), _key(call, "decompose")
-        return self._moved(self.desk.decompose(task, given["children"], proof=proof, key=key), "End your turn.")
+    def _decompose_task(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        task = require_task(self.session, arguments.get("task"))
+        proof, key = self.session.claim_token(task), _key(call_id, "decompose")
+        return self._moved(self.desk.decompose(task, arguments["children"], proof=proof, key=key), "End your turn.")
 
-    def _release_task(self, given: dict[str, Any], call: Call) -> Reply:
-        task = require_task(self.session, given.get("task"))
-        proof, key = self.session.claim_token(task), _key(call, "release")
-        return self._moved(self.desk.release(task, given["reason"], proof=proof, key=key))
+    def _release_task(self, arguments: dict[str, Any], call_id: CallId) -> Reply:
+        task = require_task(self.session, arguments.get("task"))
+        proof, key = self.session.claim_token(task), _key(call_id, "release")
+        return self._moved(self.desk.release(task, arguments["reason"], proof=proof, key=key))
 
     def _moved(self, task: dict[str, Any], then: str = "") -> Reply:
         self.session.update(task)
-        message = f"{result_text.whereabouts(task, task['key'] in self.session.claimed_tasks())} {then}".strip()
+        message = f"{result_text.state_text(task, task['key'] in self.session.claimed_tasks())} {then}".strip()
         return Reply(message, {"task": task["key"], "state": task["state"], "awaiting": task["awaiting"], "message": message})
 
-    # --- what was missed --------------------------------------------------------------------------------------------
+    # --- news --------------------------------------------------------------------------------------------
 
     def news(self) -> list[tuple[str, str]]:
-        """What the agent has not heard yet: late answers to what it assumed, by name, and claims that were lost."""
+        """Messages that the agent has not received: late answers to non-blocking questions, by name, and lost claims."""
         with self._lock:
-            assumed = sorted(self._assumed)
-        found = [("", words) for words in self.session.take_lost_claims()]
-        for name in assumed:
+            names = sorted(self._unreported)
+        news = [("", message) for message in self.session.take_lost_claims()]
+        for name in names:
             with suppress(YourturnError):
                 q = self._question(name)
                 if q["status"] != "pending":
-                    found.append((name, f"Meanwhile: {self._standing(q).message}"))
-        return found
+                    news.append((name, f"Meanwhile: {self._reply(q).message}"))
+        return news
 
 
-def _key(call: Call, verb: str) -> str:
-    return f"{identity_of(*call)['key']}/{verb}"
+def _key(call_id: CallId, verb: str) -> str:
+    return f"{identity_of(*call_id)['key']}/{verb}"
 
 
-def _decision(data: dict[str, Any], again: Callable[[], Reply] | None = None, wait: float = 0.0, asked: str = "") -> Reply:
-    return Reply(json.dumps(data), data, again, wait, asked, plain=True)
+def _decision(data: dict[str, Any], refresh: Callable[[], Reply] | None = None, wait: float = 0.0, asked: str = "") -> Reply:
+    return Reply(json.dumps(data), data, refresh, wait, asked, plain=True)
