@@ -272,7 +272,7 @@ def assign_question(request: ApiRequest) -> ApiResponse:
     return ApiResponse(call_verb(request, "assign", before["id"]))
 
 
-# --- administration -----------------------------------------------------------------------------------------------------------
+# --- administration ---------------------------------------------------------------------------------------------------
 
 
 def me(request: ApiRequest) -> ApiResponse:

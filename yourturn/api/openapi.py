@@ -280,10 +280,10 @@ def _responses(row: Row, what: str, need: str) -> Schema:
     example = examples.RESPONSES.get(f"{row.method} {row.path}")
     if row.path == "/api/events":
         content: Schema = {"text/event-stream": {"schema": _text, "example": examples.STREAM}}
-    elif row.gives == "text":
+    elif row.response_schema == "text":
         content = {"text/plain": {"schema": _text}}
     else:
-        content = _json(row.gives, example)
+        content = _json(row.response_schema, example)
     responses: Schema = {str(row.status): {"description": row.about, "content": content}}
     if row.method == "GET" and row.stream is None:
         responses["304"] = {"description": "Not modified."}

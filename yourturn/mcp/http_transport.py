@@ -137,7 +137,7 @@ class Mcp:
         session, headers = ctx.request.scope["yourturn.session"], Headers(scope=ctx.request.scope)
 
         async def wait(seconds: float) -> None:
-            """A change before the call listens is noticed a second later."""
+            """At most a second at a time, because the broadcast misses a change from before the call."""
             await self.state.broadcast(session.desk.desk.workspace_name).changed(min(seconds, 1.0))
 
         self._remember(headers)

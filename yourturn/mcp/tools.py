@@ -291,7 +291,7 @@ class Tools:
         message = f"{result_text.state_text(task, task['key'] in self.session.claimed_tasks())} {then}".strip()
         return Reply(message, {"task": task["key"], "state": task["state"], "awaiting": task["awaiting"], "message": message})
 
-    # --- news --------------------------------------------------------------------------------------------
+    # --- news -------------------------------------------------------------------------------------------------------
 
     def news(self) -> list[tuple[str, str]]:
         """Messages that the agent has not received: late answers to non-blocking questions, by name, and lost claims."""
