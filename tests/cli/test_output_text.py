@@ -329,7 +329,7 @@ def test_a_program_that_asks_for_leave_leaves_nothing_to_vet(turn: Turn) -> None
     turn.as_agent("ask", "1", "Deploy?", "--kind", "permission", "--action", '{"tool": "deploy"}')
     shown = turn.text("show", "1")
     assert re.search("turn approve PROJ-1 +coder runs exactly this", shown)
-    assert re.search("turn reject .* +coder is told no", shown)
+    assert re.search("turn reject .* +coder gets the no", shown)
     assert turn.text("approve", "1") == "✓ Approved. PROJ-1 is 'created': it existed only for the question.\n"
     assert turn.text("show", "1").splitlines()[-1] == "Next: turn close PROJ-1 (it existed only for the question)"
 

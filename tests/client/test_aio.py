@@ -14,7 +14,7 @@ from yourturn.core.errors import NotAllowed, NotFound, StoreTrouble
 
 
 def ears() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name.startswith("yourturn-ear")]
+    return [thread for thread in threading.enumerate() if thread.name.startswith("yourturn-listener")]
 
 
 def hands() -> list[threading.Thread]:
@@ -126,7 +126,7 @@ def test_a_hundred_waits_need_one_thread_to_listen(desk, agent):
     before = len(hands())
     asyncio.run(story())
     assert len(ears()) == 1
-    assert len(hands()) - before <= 2 * aio.MOST
+    assert len(hands()) - before <= 2 * aio.MAX_THREADS
 
 
 def test_a_cancelled_wait_leaves_the_listener_to_the_others(desk, agent):
@@ -143,11 +143,11 @@ def test_a_cancelled_wait_leaves_the_listener_to_the_others(desk, agent):
         await desk.aio.answer(second, "yes")
         assert (await stays)["status"] == "answered"
         assert (await desk.aio.show(first["id"]))["status"] == "pending"
-        listening = agent._shared["threads"]._heard
+        listening = agent._shared["threads"]._change
         await gone(listening.done)  # no waiter is left: the listener is not called again
         for _ in range(10):
             await asyncio.sleep(0)  # the woken task has run
-        assert agent._shared["threads"]._heard is listening
+        assert agent._shared["threads"]._change is listening
 
     asyncio.run(story())
 
@@ -222,7 +222,7 @@ def test_a_desk_that_is_closed_meanwhile(open_desk):
         waits = asyncio.create_task(agent.aio.wait_for(asked, 60))
         await gone(ears)
         await agent.aio.close()
-        with pytest.raises(StoreTrouble, match="closed while somebody waited"):
+        with pytest.raises(StoreTrouble, match="closed during a wait"):
             await waits
 
     asyncio.run(story())

@@ -171,7 +171,7 @@ def test_the_command_speaks_to_a_server(site, turn):
 def test_the_server_is_not_reachable(tmp_path):
     with pytest.raises(StoreTrouble, match="cannot be reached"):
         connect("http://127.0.0.1:1", env={"YOURTURN_TOKEN": "x"})
-    with pytest.raises(Usage, match="no address of a server"):
+    with pytest.raises(Usage, match="Invalid server address"):
         connect("http://", env={})
 
 

@@ -130,7 +130,7 @@ def test_a_command_whose_reply_is_lost_counts_once(sqlite_site, tmp_path, name):
 
 @pytest.mark.parametrize("verb", _VERBS)
 def test_a_verb_takes_the_key_that_is_named_for_it(sqlite_site, tmp_path, verb):
-    """`It may have been done. Say it again with --idempotency-key …`"""
+    """`It may have been done. Repeat it with --idempotency-key …`"""
     words = [*_line(sqlite_site, verb), "--idempotency-key", f"{verb}-{os.urandom(4).hex()}"]
     env = elsewhere(sqlite_site.url, sqlite_site.token("admin"), tmp_path)
     assert (done := forked_commands.turn(words, tmp_path, env)).returncode == 0, done.stderr
@@ -211,7 +211,7 @@ def test_change_without_a_reply_names_its_key(site, between, through, fault):
     assert error["code"] == "maybe_done" and "It may have been done." in error["hint"]
     key = error["hint"].partition("--idempotency-key ")[2].partition(":")[0]
     between.clear()
-    assert error["hint"] == f"It may have been done. Say it again with --idempotency-key {key}: it counts once."
+    assert error["hint"] == f"It may have been done. Repeat it with --idempotency-key {key}: it is done once."
     assert title in through("create", title, "--idempotency-key", key)
     assert len(site.desk.list(search=title)) == 1
 
@@ -290,7 +290,7 @@ def test_what_takes_no_key_is_sent_once(site, between, far):
     between.then("lose", "write_output")
     with pytest.raises(MaybeDone, match="cannot be reached") as error:
         far("agent").write_output(scene.claim, [("said", "Here.")])
-    assert error.value.key == "" and "Look before you say it again" in error.value.hint
+    assert error.value.key == "" and "Check before you repeat it" in error.value.hint
     assert [line["text"] for line in site.desk.output(scene.key)] == ["Here."]
 
 

@@ -108,7 +108,7 @@ def test_a_waiting_client_that_loses_the_server_knows_its_question(site, between
     with pytest.raises(StillWaiting, match="cannot be reached") as error:
         far("agent").ask(job, "Really?", wait=0.2)
     third = site.desk.show(job)["questions"][2]["id"]
-    assert error.value.question == third and error.value.hint == f"Look with: turn show {third}"
+    assert error.value.question == third and error.value.hint == f"Read it with: turn show {third}"
     with pytest.raises(StillWaiting) as error:
         anyio.run(lambda: far("agent").aio.ask(job, "Really really?", wait=0.2))
     assert error.value.question == site.desk.show(job)["questions"][3]["id"]

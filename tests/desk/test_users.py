@@ -56,7 +56,7 @@ def test_login_of_an_unknown_name_takes_as_long(desk, ben, monkeypatch):
     real = passwords.proves
     monkeypatch.setattr(passwords, "proves", lambda p, s: tried.append(s) or real(p, s))
     for name in ("ben", "nobody", "x" * 5000, "", "a\x00b"):
-        with pytest.raises(NotKnown, match="The name or the password is not right"):
+        with pytest.raises(NotKnown, match="Wrong name or password"):
             desk.login(name, "wrong password")
     assert len(tried) == 5 and tried[0] is not None and tried[1:] == [None] * 4
 
@@ -128,12 +128,12 @@ def test_a_password_that_changed_meanwhile_is_refused(desk, ben):
 def test_a_link_works_once_and_not_for_long(desk, ben, clock):
     made = desk.create_link("ben")
     assert desk.use_link(made["link"])["actor"] == "human:ben"
-    with pytest.raises(NotKnown, match="not good any more"):
+    with pytest.raises(NotKnown, match="not valid any more"):
         desk.use_link(made["link"])
     late = ben.create_link()
     clock.advance(minutes=16)
     for link in (late["link"], "yl_unknown", "x" * 500):
-        with pytest.raises(NotKnown, match="not good any more"):
+        with pytest.raises(NotKnown, match="not valid any more"):
             desk.use_link(link)
 
 
@@ -275,9 +275,9 @@ def test_a_worker_makes_tokens_for_its_agents_and_no_others(desk, ben):
 def test_a_secret_is_shown_once_also_with_a_key(desk):
     desk.create_token("ci", "agent", key="k1")
     desk.create_link(key="k2")
-    with pytest.raises(KeyReused, match="made already"):
+    with pytest.raises(KeyReused, match="created already"):
         desk.create_token("ci", "agent", key="k1")
-    with pytest.raises(KeyReused, match="made already"):
+    with pytest.raises(KeyReused, match="created already"):
         desk.create_link(key="k2")
     assert len(desk.tokens()) == 1
 
@@ -330,14 +330,14 @@ def test_tries_to_log_in_are_counted(desk, ben, clock, monkeypatch):
     for _ in range(10):
         with pytest.raises(NotKnown):
             desk.login("ben", "wrong", address="10.0.0.1")
-    with pytest.raises(TooMany, match="with that name"):
+    with pytest.raises(TooMany, match="with this name"):
         desk.login("ben", PASSWORD, address="10.0.0.2")
     clock.advance(minutes=15)
     assert desk.login("ben", PASSWORD)["actor"] == "human:ben"
     for at in range(50):
         with pytest.raises(NotKnown):
             desk.login(f"n{at}", "wrong", address="10.0.0.3")
-    with pytest.raises(TooMany, match="from there"):
+    with pytest.raises(TooMany, match="from this address"):
         desk.login("ben", PASSWORD, address="10.0.0.3")
 
 

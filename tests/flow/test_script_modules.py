@@ -204,7 +204,7 @@ def test_config_beside_the_functions_is_the_runs(stage, tmp_path):
 
 def test_invalid_config_is_reported_before_the_run(tmp_path):
     lay(tmp_path, main="config(patience=1)\n" + TOP)
-    with pytest.raises(Invalid, match=r"main.py cannot be loaded: line 1: Invalid: config\(\) knows no 'patience'"):
+    with pytest.raises(Invalid, match=r"main.py cannot be loaded: line 1: Invalid: config\(\) has no setting 'patience'"):
         script.must_read("main.py", tmp_path)
 
 

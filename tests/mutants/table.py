@@ -444,7 +444,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("a lambda is never in doubt", _ALIGN, ' or doubt.step["name"] not in ASKS]', "]", on(_DOUBT, "test_lambda_is_doubtful_even_if_all_calls_match")),
     Mutant("what fits is not doubted", _REPLAY, "uncertain = doubts(self.steps, new) if self.doubtful else []", "uncertain: list[Any] = []", on(_DOUBT, "test_deleted_and_added_checkpoint_is_doubtful")),
     Mutant("what the script asks now is not looked at", _REPLAY, "uncertain = doubts(self.steps, new) if", "uncertain = doubts(self.steps) if", on(_DOUBT, "test_checkpoint_inserted_before_an_open_one", "sqlite-")),
-    Mutant("a branch acts before it is doubted", _REPLAY, "            self.sure(entry)\n            if branch.alone:", "            if branch.alone:\n                self.sure(entry)", on(_DOUBT, "test_doubt_is_reported_before_a_branch_has_effects")),
+    Mutant("a branch acts before it is doubted", _REPLAY, "            self.check_doubts(entry)\n            if branch.alone:", "            if branch.alone:\n                self.check_doubts(entry)", on(_DOUBT, "test_doubt_is_reported_before_a_branch_has_effects")),
     Mutant("what is in doubt is taken over", _ALIGN, "wanted[:SHORT] in self.again or ", "", on(_DOUBT, "test_checkpoint_inserted_before_an_answered_one")),
     Mutant("every change is in doubt", _ENGINE, "self.changed and not (recorded and script.alike(", "self.changed and not (False and script.alike(", on(_DOUBT, "test_a_comment_is_no_change")),
     Mutant("one word keeps every change", _ENGINE, ' and (q["metadata"] or {}).get("program") == source.digest]', "]", on(_DOUBT, "test_keep_covers_only_one_change")),
@@ -513,7 +513,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("two days from now are another request", "yourturn/desk/idempotency.py", '"circle", "proof", "until"})', '"circle", "proof"})', on(_LOST, "test_relative_date_is_the_same_in_a_repeated_request", "words0")),
     Mutant("the last task is completed twice", "yourturn/client/commands.py", 'say("complete", self.who, key=own, ', 'say("complete", self.who, ', on(_LOST, "test_the_next_task_is_taken_once_and_the_last_one_completed_once")),
     Mutant("a lost token is nobody's", "yourturn/client/remote.py", '{"secret": new_secret("yt"), **fields}', "fields", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
-    Mutant("a token may be short", "yourturn/client/admin.py", "if given is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
+    Mutant("a token may be short", "yourturn/client/admin.py", "if secret is not None and not re.fullmatch(", "if False and not re.fullmatch(", on(_LOST, "test_a_token_and_a_link_whose_reply_is_lost_are_good")),
     Mutant("a tool that is called again says it again", "yourturn/mcp/tools.py", "call_id = self._unconfirmed.pop(fingerprint, call_id)", "pass", on(_LOOKED, "test_the_tools_of_an_agent_lose_replies")),
     # --- two people at a time, and pages that are old
     Mutant("letters for a field that was closed are shortcuts", "yourturn/web/static/keys.js", "  event.stopImmediatePropagation();\n", "", on(_TWO, "test_keys_for_a_closed_field_press_nothing", "desk")),

@@ -310,7 +310,7 @@ def _line(shown: str, words: str) -> str:
 def test_a_question_names_its_script_and_the_effect_of_an_answer(alone: Flows) -> None:
     (alone.folder / "gate.lua").write_text(GATE)
     shown = alone.go("gate.lua", "Add login", exit=7)
-    assert "turn approve PROJ-1       gate.lua goes on" in shown and 'turn reject PROJ-1 "why"  gate.lua is told no' in shown
+    assert "turn approve PROJ-1       gate.lua goes on" in shown and 'turn reject PROJ-1 "why"  gate.lua gets the no' in shown
     assert "asked by gate.lua" in alone.text("show", "1") and "gate.lua" in alone.text("inbox")
     alone.plays_as("coder", """signal '{"status": "NEEDS_HUMAN", "reason": "JWT or sessions?"}'""")
     shown = alone.go("feature.py", exit=7)

@@ -29,7 +29,7 @@ from yourturn.mcp.tool_schemas import TOOLS
 from yourturn.mcp.tools import CallId, Tools
 from yourturn.server import auth
 from yourturn.web.page_version import mark
-from yourturn.web.task_actions import WORDS
+from yourturn.web.task_actions import ACTIONS
 
 Args = dict[str, Any]
 Say = Callable[[Site, Path, Scene, str, Args], str]
@@ -247,7 +247,7 @@ def web(site: Site, folder: Path, s: Scene, verb: str, args: Args) -> str:
             args["scope"] = args.pop("scopes")[0]
         if verb == "project_set":
             args = {"project": args["project"], args["setting"]: args["value"]}
-    if verb in WORDS:
+    if verb in ACTIONS:
         args["as_of"] = mark(site.desk.show(s.key))
     form = urlencode({"csrf": auth.csrf_token(session), **{n: "1" if v is True else v for n, v in args.items()}})
     headers = {"Content-Type": "application/x-www-form-urlencoded", "Cookie": f"yourturn={session}", "Origin": site.url}
@@ -274,7 +274,7 @@ SURFACES: dict[str, tuple[Say, frozenset[str]]] = {
     "jobs": (jobs, frozenset({"ask", "answer"})),
     "command": (command, frozenset(v for v in SAID if v.replace("_", "-") in COMMANDS or v.partition("_")[0] in ("dep", "project", "user", "token"))),
     "mcp": (mcp, frozenset({"ask", *_TOOLS})),
-    "web": (web, (frozenset(WORDS) | {"create", "answer", "note"} | {v for v in SAID if v in ADMIN_VERBS}) - {"approve"}),
+    "web": (web, (frozenset(ACTIONS) | {"create", "answer", "note"} | {v for v in SAID if v in ADMIN_VERBS}) - {"approve"}),
 }  # fmt: skip
 #: Tools that say no verb of their own: they look, or take what has no arguments here.
 LOOKING = {"get_answer", "get_task", "next_task", "report_progress", "approve", "ask_question", "request_permission"}

@@ -194,7 +194,7 @@ def test_question_of_a_run_names_the_script(web, visit, width, js):
     page = visit("ana", f"/questions/{q}", width=width, js=js)
     expect(page.get_by_role("button", name="Continue")).to_contain_text("feature.py goes on")
     stop = page.get_by_role("button", name="Stop here")
-    expect(stop).to_contain_text("feature.py is told no and decides")
+    expect(stop).to_contain_text("feature.py gets the no and decides")
     assert "ancel" not in page.locator(".answer").inner_text()
     stop.click()
     sent(page)

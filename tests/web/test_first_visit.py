@@ -35,7 +35,7 @@ def test_login_page_explains_and_accepts_links(web):
         came = nobody.post("/enter", link=pasted, next="/tasks")
         assert came.status == 303 and came.headers["location"] == "/tasks" and "ys_" in came.headers["set-cookie"]
         again = nobody.post("/enter", link=pasted, next="/tasks")
-        assert again.status == 401 and b"not good any more" in again.raw and b'name="link"' in again.raw
+        assert again.status == 401 and b"not valid any more" in again.raw and b'name="link"' in again.raw
     outside = nobody.post("/enter", link=web.secret("ben"), next="//evil.example")
     assert outside.headers["location"] == "/inbox"
     for wrong in ("", "yt_0123", "x" * 5000, "yl_" + "z" * 48):

@@ -199,7 +199,7 @@ def test_login_link_works_once_in_the_browser(web, visit, width, js):
         assert secret not in page.url, "it is not in the history"
     page.context.clear_cookies()
     page.goto(link)
-    expect(page.get_by_text("This link is not good any more.")).to_be_visible()
+    expect(page.get_by_text("This link is not valid any more.")).to_be_visible()
 
 
 @ways
@@ -226,7 +226,7 @@ def test_deep_link_returns_after_the_login(web, visit, width, js):
     page.get_by_label("Name").fill("ben")
     page.get_by_label("Password").fill("a long passwort")
     page.get_by_role("button", name="Sign in").click()
-    expect(page.get_by_text("The name or the password is not right.")).to_be_visible()
+    expect(page.get_by_text("Wrong name or password.")).to_be_visible()
     page.get_by_label("Password").fill("a long password")
     page.keyboard.press("Enter")
     expect(page.get_by_text("This exact action, once")).to_be_visible()

@@ -49,7 +49,7 @@ def test_login_page(web):
     assert "Sign in" in nobody.text("/login") and "waits" not in nobody.text("/login").replace("what waits for you", "")
     web.desk.set_password("ben", "a long password")
     wrong = nobody.post("/login", name="ben", password="no", next="/inbox")
-    assert wrong.status == 401 and b"The name or the password is not right" in wrong.raw and b'value="ben"' in wrong.raw
+    assert wrong.status == 401 and b"Wrong name or password" in wrong.raw and b'value="ben"' in wrong.raw
     right = nobody.post("/login", name="ben", password="a long password", next="/questions/Q3")
     assert right.status == 303 and right.headers["location"] == "/questions/Q3"
     nobody.cookie = right.headers["set-cookie"].partition(";")[0]
@@ -80,7 +80,7 @@ def test_login_link_works_once(web):
     assert came.status == 303 and came.headers["location"] == "/" and "ys_" in came.headers["set-cookie"]
     for again in (nobody.get(path), nobody.post("/enter", **fields), nobody.get("/enter/yl_x"), nobody.post("/enter")):
         assert again.status == 401 and b"not" in again.raw and b"Sign in" in again.raw and "set-cookie" not in again.headers
-    assert b"not good any more" in nobody.get(path).raw
+    assert b"not valid any more" in nobody.get(path).raw
     later = web.link("ben").removeprefix(web.url)
     web.clock.advance(days=30)
     assert nobody.get(later).status == 401

@@ -12,7 +12,7 @@ from tests.web.test_answer_form import add_words
 from tests.web.test_pages import Caller
 from yourturn.core.model import Who
 from yourturn.testing import Stage, done
-from yourturn.web.task_actions import WORDS
+from yourturn.web.task_actions import ACTIONS
 
 PAGES = (
     "/tasks",
@@ -162,8 +162,8 @@ def test_moves_are_those_of_the_rules(web):
         role = {"ana": "admin", "chidi": "member", "ben": "approver"}[name]
         may = web.desk.as_(Who(f"human:{name}", role)).moves(key)
         shown = re.findall(rf'(?:href|action)="/tasks/{key}/(\w+)"', Caller(web, name).text(f"/tasks/{key}"))
-        wanted = [verb for verb in WORDS if verb in may and not set(WORDS[verb].over) & set(may)]
-        assert sorted(verb for verb in shown if verb in WORDS) == sorted(wanted) and wanted, key
+        wanted = [verb for verb in ACTIONS if verb in may and not set(ACTIONS[verb].over) & set(may)]
+        assert sorted(verb for verb in shown if verb in ACTIONS) == sorted(wanted) and wanted, key
 
 
 @ways
@@ -171,7 +171,7 @@ def test_ending_a_task_asks_first(web, visit, width, js):
     page = visit("ana", "/tasks/API-1", width=width, js=js)
     page.locator(".moves > summary").click()
     page.get_by_role("link", name="Cancel task…").click()
-    expect(page.locator(".ending")).to_contain_text("1 open question is taken off the desk.")
+    expect(page.locator(".ending")).to_contain_text("1 open question is cancelled.")
     expect(page.locator(".ending")).to_contain_text("API-2, API-3 no longer wait for it.")
     assert web.desk.show("API-1")["state"] == "human", "nothing has happened yet"
     page.get_by_label("Why? (optional)").fill("Not needed")
@@ -233,7 +233,7 @@ def test_viewer_gets_no_buttons(web):
         assert main and 'method="post"' not in main and "/tasks/new" not in main and ">Answer<" not in main, path
     for path in ("/tasks/new", "/tasks/API-1/cancel"):
         assert vera.get(path).status == 403, path
-    for path in ("/tasks/new", "/tasks/API-1/note", *(f"/tasks/API-1/{verb}" for verb in WORDS)):
+    for path in ("/tasks/new", "/tasks/API-1/note", *(f"/tasks/API-1/{verb}" for verb in ACTIONS)):
         assert vera.post(path, title="x", text="x").status == 403, path
     assert web.desk.show("API-1") == before
 

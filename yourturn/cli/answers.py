@@ -45,7 +45,7 @@ def respond(a: Namespace) -> int:
     if a.what is None:
         raise Usage("turn respond: no question given", hint="List them with: turn inbox")
     with connect(a) as desk:
-        value = parser.given(a.value)
+        value = parser.read_text(a.value)
         if a.edit or (value is None and sys.stdin.isatty()):
             from .editor import compose
 
@@ -94,8 +94,8 @@ def answer(a: Namespace) -> int:
     if a.what is None:
         raise Usage("turn answer: no question given", hint="List them with: turn inbox")
     with connect(a) as desk:
-        text = parser.given(a.text)
-        value = parser.given(a.value)
+        text = parser.read_text(a.text)
+        value = parser.read_text(a.value)
         if value is None and text is not None and not text.strip():
             raise Invalid("text must not be empty")
         warn(desk, a, a.what, value=value, text=text or "", verdict=a.verdict)
@@ -183,7 +183,7 @@ def _verdict_lines(a: Namespace, desk: Any, task: dict[str, Any], word: str) -> 
 
 
 def _reason(a: Namespace) -> str:
-    return parser.given(a.reason) or parser.given(a.words) or ""
+    return parser.read_text(a.reason) or parser.read_text(a.words) or ""
 
 
 def warn(desk: Any, a: Namespace, what: str, **answer: Any) -> None:
@@ -233,7 +233,7 @@ def withdraw(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.what, a)
         proof = {"claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key}
-        q = desk.withdraw(a.what, parser.given(a.reason) or "", **proof)
+        q = desk.withdraw(a.what, parser.read_text(a.reason) or "", **proof)
         task = desk.show(q["task"])
         return out(a, q, lambda: [f"Withdrew {q['id']}. {state_line(task)}", *parser.unattended(a, desk, task)])
 

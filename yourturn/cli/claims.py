@@ -78,12 +78,12 @@ def _account_args(p: Any) -> None:
 
 
 def _account(a: Namespace) -> dict[str, Any]:
-    return {"details": parser.given(a.details) or "", "issues": a.issue}
+    return {"details": parser.read_text(a.details) or "", "issues": a.issue}
 
 
 def complete(a: Namespace) -> int:
     with connect(a) as desk:
-        summary = parser.given(a.summary) or parser.given(a.words) or ""
+        summary = parser.read_text(a.summary) or parser.read_text(a.words) or ""
         mine = held(desk, a.task, a)
         if parser.step(mine):
             return _signalled(a, "DONE", summary=summary, **_account(a))

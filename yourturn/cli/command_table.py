@@ -1,4 +1,4 @@
-"""Every command: where it lives, what it is for, how it is used. Help and completion are made from this."""
+"""Table of commands: module, function, summary and examples. Help and completion are generated from it."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ COMMANDS: dict[str, Command] = {
     "flag": Command("questions", "flag", _Q, "stop and hand a task to a person", ('turn flag PROJ-1 --reason decision_needed "Two libraries fit. Which?"',)),
     "respond": Command("answers", "respond", _Q, "answer a question in words", ('turn respond PROJ-1 "Use JWT"', "turn respond Q17 jwt", "turn respond PROJ-1 --edit", "turn respond PROJ-1 --template lgtm", "turn respond --all")),
     "answer": Command("answers", "answer", _Q, "answer a question, with value, text and verdict", ("turn answer Q17 jwt", 'turn answer Q17 --verdict rejected --text "Not now"')),
-    "approve": Command("answers", "approve", _Q, "say yes, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"', 'turn approve Q17 --edit-input \'{"command": "git push --dry-run"}\'')),
-    "reject": Command("answers", "reject", _Q, "say no, with what should change", ('turn reject PROJ-1 "softer, please"',)),
-    "withdraw": Command("answers", "withdraw", _Q, "take a question off the desk", ("turn withdraw Q17",)),
+    "approve": Command("answers", "approve", _Q, "approve a question, or accept finished work", ("turn approve PROJ-1", 'turn approve Q17 "Looks good"', 'turn approve Q17 --edit-input \'{"command": "git push --dry-run"}\'')),
+    "reject": Command("answers", "reject", _Q, "reject a question or finished work, and state what should change", ('turn reject PROJ-1 "softer, please"',)),
+    "withdraw": Command("answers", "withdraw", _Q, "cancel a question without an answer", ("turn withdraw Q17",)),
     "assign": Command("answers", "assign", _Q, "send a question to a person or a role", ("turn assign Q17 ben",)),
     "hand-back": Command("answers", "hand_back", _Q, "return a task to agents without an answer", ("turn hand-back PROJ-1",)),
     "use": Command("questions", "use", _Q, "a permission is used now, by one call and no other", ("turn use Q17 --by deploy-7 --action '{\"tool\": \"deploy\", \"input\": {}, \"folder\": \"/srv\"}'",)),
@@ -46,7 +46,7 @@ COMMANDS: dict[str, Command] = {
     "update": Command("tasks", "update", _T, "change what a task says, or whose turn it is", ("turn update PROJ-1 --priority 0", "turn update PROJ-1 --awaiting approval", "turn update PROJ-1 --awaiting=null", "turn update PROJ-1 --verdict approved")),
     "note": Command("tasks", "note", _T, "write something down; it moves nothing", ('turn note PROJ-1 "PR is up"', 'turn note PROJ-1 "Use Stripe" --from human')),
     "dep": Command("tasks", "dep", _T, "dep add A B: A waits for B; dep remove; dep list", ("turn dep add PROJ-2 PROJ-1", "turn dep remove PROJ-2 PROJ-1", "turn dep list PROJ-2")),
-    "vet": Command("moves", "move", _T, "say that a drafted task is fit to be worked on", ("turn vet PROJ-1",), "vet", "Vetted"),
+    "vet": Command("moves", "move", _T, "release a drafted task for work", ("turn vet PROJ-1",), "vet", "Vetted"),
     "accept": Command("moves", "move", _T, "accept finished work", ("turn accept PROJ-1",), "accept", "Accepted"),
     "resolve": Command("moves", "move", _T, "settle a waiting task yourself: it is done", ("turn resolve PROJ-1",), "resolve", "Resolved"),
     "cancel": Command("tasks", "cancel", _T, "abandon a task", ('turn cancel PROJ-1 --reason "not needed any more"',)),
@@ -66,13 +66,13 @@ COMMANDS: dict[str, Command] = {
     "fail": Command("claims", "fail", _C, "end a task as failed", ('turn fail PROJ-1 --reason "the API is gone"',)),
     # agents
     "work": Command("work", "work", _A, "let agents work on what is ready", ("turn work", "turn work --agent coder --parallel 3", "turn work --exec './agent.sh' --drain", "turn work --epic PROJ-7 --budget-cost 5 --budget-time 2h")),
-    "brief": Command("brief", "brief", _A, "what an agent is told before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
+    "brief": Command("brief", "brief", _A, "the text that an agent gets before it works on a task", ("turn brief PROJ-1", "turn brief PROJ-1 --agent coder", "turn brief PROJ-1 --json")),
     "worktree": Command("worktrees", "worktree", _A, "the folders in which agents work: list, clean", ("turn worktree list", "turn worktree clean --dry-run", "turn worktree clean")),
     "hook": Command("hook", "hook", _A, "asks a person before an agent's tool call (run by Claude Code)", ("turn hook claude",)),
-    "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk for an agent that speaks the Model Context Protocol", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
+    "mcp": Command("yourturn.mcp.command", "serve", _A, "the desk as a server of the Model Context Protocol, for an agent", ("turn mcp", "turn mcp --print-config", "claude mcp add yourturn -- turn mcp")),
     # workflows
     "run": Command("run", "run", _W, "run a script that lets agents work and waits for people", ('turn run feature.py "Add login"', 'turn run feature.py "Add login" --detach', "turn run flows/release.py:nightly --exec './agent.sh'", "turn run feature.lua -")),
-    "status": Command("runs", "status", _W, "how far a run is, and whom it waits for", ("turn status 42", "turn status")),
+    "status": Command("runs", "status", _W, "how far a run is, and what it waits for", ("turn status 42", "turn status")),
     "continue": Command("continue_session", "continue_", _W, "help an agent that waits, in its own session", ("turn continue 42", "turn continue 42 --editor", "turn continue Q17 --detach")),
     "signal": Command("runs", "signal", _W, "answer without opening a session: CONTINUE, STOP, or an agent's own word", ('turn signal 42 --status CONTINUE --message "ok"', 'turn signal 42 --status STOP --message "not before Monday"', 'turn signal 42 --status DONE --message "I did it myself"')),
     "watch": Command("watch", "watch", _W, "see a run go on as it happens; and go on with it when a person is done", ("turn watch 42", "turn watch 42 --json", "turn watch 42 --only-look", "turn watch")),
@@ -84,8 +84,8 @@ COMMANDS: dict[str, Command] = {
     "project": Command("admin", "project", _D, "projects and their settings", ("turn project list", "turn project create WEB", "turn project set review ask", "turn project set --workspace min_timeout 1m")),
     "user": Command("admin", "user", _D, "people: roles, passwords, one-time links, sessions", ("turn user add ana --role approver", "turn user list", "turn user password ana", "turn user link ana", "turn user sessions", "turn user logout 3", "turn user remove ana")),
     "token": Command("admin", "token", _D, "tokens for agents and people", ("turn token create coder --role agent --json", "turn token list", "turn token revoke coder")),
-    "reconcile": Command("admin", "reconcile", _D, "make what time has made due", ("turn reconcile", "turn reconcile --watch")),
-    "stats": Command("stats", "stats", _D, "how many questions, how fast people answer, how often nobody did", ("turn stats", "turn stats --days 7", "turn stats -p API --json")),
+    "reconcile": Command("admin", "reconcile", _D, "make the moves that are due", ("turn reconcile", "turn reconcile --watch")),
+    "stats": Command("stats", "stats", _D, "numbers of questions, answer times and timeouts", ("turn stats", "turn stats --days 7", "turn stats -p API --json")),
     "doctor": Command("admin", "doctor", _D, "is everything all right?", ("turn doctor", "turn doctor --strict")),
     "audit": Command("admin", "audit", _D, "verify the history, or anchor it", ("turn audit verify", "turn audit anchor > anchor.json", "turn audit verify --anchor anchor.json")),
     "export": Command("data", "export_", _D, "everything in one file of JSON lines, without secrets", ("turn export desk.jsonl", "turn export desk.jsonl.gz", "turn export > desk.jsonl")),

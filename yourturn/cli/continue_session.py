@@ -92,22 +92,22 @@ def _open_session(a: Namespace, term: Terminal, desk: Any, location: Any) -> dic
 
     q = location.question
     if not location.agent:
-        term.say(*display.question(q, ""))
+        term.print(*display.question(q, ""))
         return term.answer(desk, q)
     command = continue_session.command(location, file())
     if isinstance(command, str):
-        term.say(terminal.safe(command), "", *display.question(q, ""))
+        term.print(terminal.safe(command), "", *display.question(q, ""))
         return _settle(term, desk, location)
     name, words, env = command
-    term.say(f"Opening {name} session for: {terminal.safe(location.agent)}", f"Reason: {terminal.one_line(q['text'])}")
-    term.say(f"Folder: {terminal.safe(str(location.folder))}", f"Exit {name} to come back to turn.", "")
+    term.print(f"Opening {name} session for: {terminal.safe(location.agent)}", f"Reason: {terminal.one_line(q['text'])}")
+    term.print(f"Folder: {terminal.safe(str(location.folder))}", f"Exit {name} to come back to turn.", "")
     address = locate(a.db, os.environ)
     address = address if "://" in address else str(Path(address).resolve())
     with suppress(OSError):
         continue_session.signal_file(location).parent.mkdir(parents=True, exist_ok=True)
     exit_code = term.run(words, continue_session.environment(location, address, os.environ, env), location.folder)
     if exit_code:
-        term.say("", f"The session ended with exit code {exit_code}. It may be gone, or open elsewhere.")
+        term.print("", f"The session ended with exit code {exit_code}. It may be gone, or open elsewhere.")
     return _settle(term, desk, location, opened=True)
 
 
@@ -122,14 +122,14 @@ def _settle(term: Terminal, desk: Any, location: Any, *, opened: bool = False) -
         return dict(q)
     broken = outcome.what == "broken"
     if broken:
-        term.say("", f"The signal of {location.agent} cannot be read: {terminal.one_line(outcome.text)}")
+        term.print("", f"The signal of {location.agent} cannot be read: {terminal.one_line(outcome.text)}")
         outcome = outcome._replace(what="nothing", status="")
         signal.remove()
     if not continue_session.is_new(outcome):
         if opened and not broken:
-            term.say("", f"{terminal.safe(location.agent)} left no new signal. Answer here, or later.")
+            term.print("", f"{terminal.safe(location.agent)} left no new signal. Answer here, or later.")
         return term.answer(desk, q)
-    term.say("", f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(outcome))}")
+    term.print("", f"{terminal.safe(location.agent)} says: {terminal.one_line(continue_session.outcome_text(outcome))}")
     verdict, words = "approved", ""
     if location.needs_verdict and outcome.what != "ask":
         judged = term.verdict(q)
@@ -158,11 +158,11 @@ def report(
     if closed is None:
         return report_waiting(a, term, now, q)
     if closed["status"] != "pending" and closed["responded_by"] != desk.who.name:
-        term.say("", f"{q['id']} was closed in the meantime: {display.result(closed)}")
+        term.print("", f"{q['id']} was closed in the meantime: {display.result(closed)}")
     elif closed["status"] == "cancelled":
-        term.say("", f"{q['id']} was withdrawn: {closed['close_reason']}.")
+        term.print("", f"{q['id']} was withdrawn: {closed['close_reason']}.")
     else:
-        term.say("", f"✓ {q['id']}: {display.result(closed)}")
+        term.print("", f"✓ {q['id']}: {display.result(closed)}")
     asked = open_questions(now)
     if asked:
         return report_waiting(a, term, now, asked[0])
@@ -173,7 +173,7 @@ def report_waiting(a: Namespace, term: Terminal, task: dict[str, Any], q: dict[s
     from ..display.terminal import one_line
 
     key, asked = task["key"], one_line(q["text"])
-    term.say(f"{key} is still waiting ({q['kind']}, {q['id']}): {asked}", f"Next: turn continue {key}")
+    term.print(f"{key} is still waiting ({q['kind']}, {q['id']}): {asked}", f"Next: turn continue {key}")
     if a.json:
         parser.show(a, task, [])
     return StillWaiting.exit_code
@@ -184,7 +184,7 @@ def continue_run(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any]) 
     from .answers import state_line
 
     if not task["workflow"] or a.detach or task["ended_at"] or task["claim"]:
-        term.say(f"  {state_line(task)}", *(f"  {line}" for line in parser.unattended(a, desk, task)))
+        term.print(f"  {state_line(task)}", *(f"  {line}" for line in parser.unattended(a, desk, task)))
         return parser.show(a, task, []) if a.json else 0
     from .run import go
 

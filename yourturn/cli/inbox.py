@@ -98,13 +98,13 @@ def _send(a: Namespace) -> int:
     message = MESSAGE_TYPES[a.type]
     with connect(a) as desk:
         if message is None:
-            task = desk.note(a.name, parser.given(a.text), key=a.idempotency_key)
+            task = desk.note(a.name, parser.read_text(a.text), key=a.idempotency_key)
             return out(a, task, [f"Noted on {task['key']}."])
         kind, reason = message
         mine = parser.held(desk, a.name, a)
         task = desk.flag(
             a.name,
-            parser.given(a.text),
+            parser.read_text(a.text),
             reason,
             kind,
             claim=mine["proof"],

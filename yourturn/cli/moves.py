@@ -22,7 +22,7 @@ def move_args(p: Any) -> None:
     if "claim" in takes:
         parser.proof(p)
     if "until" in takes:
-        p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until somebody wakes it")
+        p.add_argument("--until", metavar="WHEN", help="2d, 2026-12-24, 2026-12-24T18:00; without it, until a person wakes it")
 
 
 def move(a: Namespace) -> int:

@@ -98,7 +98,7 @@ def proof(p: Any) -> None:
 
 
 def keyed(p: Any) -> None:
-    p.add_argument("--idempotency-key", metavar="KEY", help="said again with the same key, nothing happens twice")
+    p.add_argument("--idempotency-key", metavar="KEY", help="a repetition with the same key does nothing")
 
 
 def task_and_reason(p: Any) -> None:
@@ -109,10 +109,10 @@ def task_and_reason(p: Any) -> None:
 
 
 def reason(a: argparse.Namespace) -> str:
-    return given(a.reason) or given(a.why) or ""
+    return read_text(a.reason) or read_text(a.why) or ""
 
 
-def given(text: str | None) -> str | None:
+def read_text(text: str | None) -> str | None:
     """A text from the command line; `-` is standard input."""
     if text != "-":
         return text
@@ -139,10 +139,10 @@ def connect(args: argparse.Namespace) -> Any:
 
 
 def but_done(args: argparse.Namespace, error: StoreTrouble) -> None:
-    """What is looked at after a change may fail, and the change is made."""
+    """Add to an error after a change that the change itself was made."""
     key = getattr(getattr(args, "desk", None), "done", "")
     if key and not isinstance(error, MaybeDone) and hasattr(args, "idempotency_key"):
-        error.hint = f"It was done, only its result cannot be shown. Said again with --idempotency-key {key}, it counts once."
+        error.hint = f"It was done, only its result cannot be shown. Repeated with --idempotency-key {key}, it is done once."
 
 
 def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def held(desk: Any, task: str, args: argparse.Namespace) -> dict[str, Any]:
 
 
 def unattended(args: argparse.Namespace, desk: Any, task: dict[str, Any] | None = None) -> list[str]:
-    """Where work is ready and no worker takes it: a line that tells a person so, and how to start one here."""
+    """A line for people about ready work that no worker takes, and how to start a worker here; otherwise none."""
     if args.json or not desk.who.is_person:
         return []
     row = desk.unattended(args.project) if task is None else desk.unattended(task=task["key"])
@@ -183,7 +183,7 @@ def left_open(children: list[dict[str, Any]]) -> list[str]:
 
 
 def _agents() -> bool:
-    """Are agents configured here? What is wrong with the file is told by who needs it."""
+    """True if agents are configured here. Errors of the file are left to the commands that need it."""
     from ..config import file
 
     try:
@@ -193,7 +193,7 @@ def _agents() -> bool:
 
 
 def step(mine: dict[str, Any]) -> str | None:
-    """The step of a run in which this is said, by its agent."""
+    """The step of the run in which the agent calls this command."""
     if "YOURTURN_STEP" not in os.environ:
         return None
     from ..worker.claude.hook_question import step_of

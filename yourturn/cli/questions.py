@@ -52,7 +52,7 @@ def _question_fields(a: Namespace, mine: dict[str, Any]) -> dict[str, Any]:
     return {
         "options": [_option(word) for word in a.option], "response_type": a.response_type, "multi": a.multi or None,
         "allow_other": a.allow_other or None, "default": a.default, "timeout": a.timeout, "on_timeout": a.on_timeout,
-        "context": _context(parser.given(a.context)), "urgency": a.urgency, "reviewer": a.reviewer, "group": a.group,
+        "context": _context(parser.read_text(a.context)), "urgency": a.urgency, "reviewer": a.reviewer, "group": a.group,
         "confidence": a.confidence, "action": json_option(a.action, "--action"),
         "metadata": json_option(a.metadata, "--metadata"), "kind": a.kind, "reason": a.reason,
         "claim": mine["proof"], "worker": mine["worker"], "key": a.idempotency_key,
@@ -79,7 +79,7 @@ def ask(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.task, a)
         fields = {**_question_fields(a, mine), "blocking": False if a.non_blocking else None, "step": parser.step(mine)}
-        q = desk.ask(a.task, parser.given(a.text), **fields)
+        q = desk.ask(a.task, parser.read_text(a.text), **fields)
         unread = None
         if a.wait:
             try:
@@ -111,7 +111,7 @@ def json_option(text: str | None, option: str) -> Any:
     """The JSON value of an option; `-` reads standard input."""
     from ..core.canonical_json import loads
 
-    return None if text is None else loads(parser.given(text) or "", option)
+    return None if text is None else loads(parser.read_text(text) or "", option)
 
 
 def _context(text: str | None) -> Any:
@@ -129,7 +129,7 @@ def flag(a: Namespace) -> int:
     with connect(a) as desk:
         mine = held(desk, a.task, a)
         held_on = {"step": step, "hold": True} if (step := parser.step(mine)) else {}
-        task = desk.flag(a.task, parser.given(a.text), replace=a.replace or None, **held_on, **_question_fields(a, mine))
+        task = desk.flag(a.task, parser.read_text(a.text), replace=a.replace or None, **held_on, **_question_fields(a, mine))
     name = task["questions"][-1]["id"]
     return out(a, task, lambda: [f"{task['key']} is a person's turn now: {name}.", f"Next: turn show {name}"])
 

@@ -14,7 +14,7 @@ from .parser import show as out
 
 
 def respond_to_all(a: Namespace) -> int:
-    text = parser.given(a.value if a.value is not None else a.what)
+    text = parser.read_text(a.value if a.value is not None else a.what)
     if text is None and not sys.stdin.isatty():
         raise Usage("turn respond --all: no answer given", hint='turn respond --all "…", or run it in a terminal')
     with connect(a) as desk:

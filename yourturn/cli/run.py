@@ -35,7 +35,7 @@ def run(a: Namespace) -> int:
     root = script.root(Path.cwd())
     ref = _script_ref(a.script, root)
     source = script.must_read(ref, root)
-    prompt = (parser.given(a.prompt) or "").strip()
+    prompt = (parser.read_text(a.prompt) or "").strip()
     with connect(a) as desk:
         fields = text_fields(a, "priority", "max_retries", "branch")
         title = a.title or _title(prompt) or (source.path or Path(source.file)).stem

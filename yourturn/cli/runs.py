@@ -65,7 +65,7 @@ def signal(a: Namespace) -> int:
     from ..worker.continue_session import location_of
     from .answers import state_line, warn
 
-    word, message = a.status.strip().upper(), parser.given(a.message) or ""
+    word, message = a.status.strip().upper(), parser.read_text(a.message) or ""
     with connect(a) as desk:
         people_only(desk)
         row = desk.show(a.what)
@@ -193,7 +193,7 @@ def _recover(a: Namespace, term: Terminal, desk: Any, task: dict[str, Any], q: d
         keep = f", or turn respond {q['id']} keep" if offers(q, "keep") else ""
         hint = f"turn resume {task['key']} --accept-new-code, or --from STEP{keep}; to end the run: turn stop {task['key']}"
         raise Usage(f"Cannot resume {task['key']} without an option", reason=q["text"].splitlines()[0], hint=hint)
-    term.say(*display.question(q, ""))
+    term.print(*display.question(q, ""))
     return report(a, term, desk, task, q, term.answer(desk, q))
 
 
@@ -226,9 +226,9 @@ def apply_signal(term: Terminal, desk: Any, location: Any) -> dict[str, Any] | N
     name = location.question["id"]
     if outcome.what == "broken" or (location.needs_verdict and outcome.what != "ask"):
         reason = "which cannot be read" if outcome.what == "broken" else f"{name} needs a yes or no of a person"
-        term.say(f"{line} ({reason}). Next: turn continue {name}")
+        term.print(f"{line} ({reason}). Next: turn continue {name}")
         return None
-    term.say(line)
+    term.print(line)
     closed = continue_session.settle(desk, location, outcome)
     signal.remove()
     return dict(closed)

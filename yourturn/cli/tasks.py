@@ -20,7 +20,7 @@ def text_fields(args: Namespace, *names: str) -> dict[str, Any]:
     for name in names:
         value = getattr(args, name)
         if value is not None:
-            fields[name] = clean(str(parser.given(value)), name) if isinstance(value, str) else value
+            fields[name] = clean(str(parser.read_text(value)), name) if isinstance(value, str) else value
     return fields
 
 
@@ -82,7 +82,7 @@ def create(a: Namespace) -> int:
         if a.awaiting not in _NOBODY:
             fields["awaiting"] = a.awaiting
         task = desk.create(
-            parser.given(a.title),
+            parser.read_text(a.title),
             parent=a.parent,
             depends_on=needs,
             labels=a.label,
@@ -124,7 +124,8 @@ def update(a: Namespace) -> int:
         raise Usage("turn update: nothing to change was given", hint="See: turn update --help")
     asked = _asked(a, "update")
     if a.verdict is not None and (fields or a.awaiting is not None):
-        raise Usage("turn update: --verdict answers a question and changes nothing else", hint="Say the rest in a second update.")
+        hint = "Make the other changes in a second update."
+        raise Usage("turn update: --verdict answers a question and changes nothing else", hint=hint)
     from .answers import warn
 
     with connect(a) as desk:
@@ -147,10 +148,10 @@ def update(a: Namespace) -> int:
 
 
 def _handed_back(desk: Any, a: Namespace, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The task, and what is said where it waits for no person already."""
+    """The task, and the message if it does not wait for a person."""
     try:
         return desk.hand_back(a.task, fields=fields or None, key=a.idempotency_key), []
-    except (IllegalMove, KeyReused):  # said again, the key stands for the update below
+    except (IllegalMove, KeyReused):  # a repetition: the key belongs to the update below
         task = desk.show(a.task)
         if task["awaiting"] is not None:
             raise
@@ -173,7 +174,7 @@ def note(a: Namespace) -> int:
             raise NotAllowed(f"{who.name} cannot write as a person", reason="the credential decides who wrote it")
         if a.sort == "agent" and who.is_person:
             desk = desk.as_(who.as_agent())
-        task = desk.note(a.task, parser.given(a.text), key=a.idempotency_key)
+        task = desk.note(a.task, parser.read_text(a.text), key=a.idempotency_key)
     return out(a, task, [f"Noted on {task['key']}.", f"Next: turn show {task['key']}"])
 
 

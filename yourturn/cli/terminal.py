@@ -25,7 +25,7 @@ class Terminal:
         """True if input and output are a terminal."""
         return bool(sys.stdin and sys.stdin.isatty() and self.out and self.out.isatty())
 
-    def say(self, *lines: str) -> None:
+    def print(self, *lines: str) -> None:
         from ..display import terminal
 
         plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
@@ -47,7 +47,7 @@ class Terminal:
             verdict = verdict_of(word)
             if not word or verdict is not None:
                 return verdict
-            self.say("Type y or n.")
+            self.print("Type y or n.")
 
     def run(self, words: Sequence[str], env: Mapping[str, str] | None = None, folder: Path | None = None) -> int:
         """Runs a program in the foreground. Ctrl+C reaches only the program, and the terminal's mode is restored afterwards."""
@@ -90,7 +90,7 @@ class Terminal:
             except Invalid as error:
                 from ..display.terminal import safe
 
-                self.say(*(safe(line) for line in error.lines()))
+                self.print(*(safe(line) for line in error.lines()))
 
     def _send(
         self, desk: Any, q: dict[str, Any], value: str | None, text: str = "", verdict: str | None = None
@@ -100,7 +100,7 @@ class Terminal:
         key = q["task"]
         prompt = f"This answer cancels {key}. Type {key} to confirm: "
         if desk.lands(q["id"], **answer) == "cancelled" and self.line(prompt).upper() != key:
-            self.say("Nothing was changed.")
+            self.print("Nothing was changed.")
             return None
         return dict(desk.answer(q["id"], **answer))
 
@@ -114,7 +114,7 @@ def open_editor(term: Terminal, folder: Path) -> None:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or installed
     if not editor:
         raise Usage("No editor is set", hint="Set VISUAL or EDITOR, like: export VISUAL=code")
-    term.say(f"Opening {folder} with {editor}")
+    term.print(f"Opening {folder} with {editor}")
     exit_code = term.run([*shlex.split(editor), str(folder)])
     if exit_code:
-        term.say(f"The editor ended with exit code {exit_code}.")
+        term.print(f"The editor ended with exit code {exit_code}.")

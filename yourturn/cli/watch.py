@@ -54,7 +54,7 @@ class Watch:
 
         task = self.desk.show(self.key)
         if not self.a.json:
-            self.term.say(*run_page(task, self.key)[:-2])
+            self.term.print(*run_page(task, self.key)[:-2])
         while True:
             self._print_events()
             task = self.desk.show(self.key)
@@ -75,7 +75,7 @@ class Watch:
             if self.a.json:
                 print(json.dumps(event), flush=True)
             elif lines := event_lines(event):
-                self.term.say(*lines)
+                self.term.print(*lines)
 
     def _finish(self, task: dict[str, Any]) -> int:
         from ..core.model import COUNTS
@@ -83,7 +83,7 @@ class Watch:
 
         self._print_events()
         if not self.a.json:
-            self.term.say("", *run_page(task, self.key))
+            self.term.print("", *run_page(task, self.key))
         return 0 if task["state"] in COUNTS else 1
 
     def _apply_signals(self, task: dict[str, Any]) -> None:

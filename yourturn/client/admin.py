@@ -1,4 +1,4 @@
-"""The office: projects, people, tokens and sessions."""
+"""Administration: projects, users, preferences, sessions, links and tokens."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from ..db.reads import Reader
 from . import serialize
 from .refs import ClientBase, needs_database
 
-#: How long a session lasts, and a link.
+#: Lifetime of a session and of a link.
 SESSION, LINK = 30 * DAY, 15 * MINUTE
-#: Tries to log in, in a quarter of an hour: with one name, and from one address.
-TRIES, FROM_HERE = 10, 50
+#: Limits of login attempts in a quarter of an hour: for one name, and from one address.
+TRIES_BY_NAME, TRIES_BY_ADDRESS = 10, 50
 
 
 def new_secret(sort: str) -> str:
-    """Of a token ("yt"), a link ("yl") or a session ("ys")."""
+    """A random secret for a token ("yt"), a link ("yl") or a session ("ys")."""
     return f"{sort}_{os.urandom(24).hex()}"
 
 
-def _secret(sort: str, given: str | None) -> str:
-    if given is not None and not re.fullmatch(rf"{sort}_[0-9a-f]{{48}}", given):
-        raise Invalid("secret does not fit", reason=f"{sort}_ and 48 random hexadecimal digits are wanted", hint="Leave it out.")
-    return given or new_secret(sort)
+def _secret(sort: str, secret: str | None) -> str:
+    if secret is not None and not re.fullmatch(rf"{sort}_[0-9a-f]{{48}}", secret):
+        raise Invalid("Invalid secret", reason=f"it must be {sort}_ and 48 random hexadecimal digits", hint="Leave it out.")
+    return secret or new_secret(sort)
 
 
 def _no_link() -> NotKnown:
-    return NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
+    return NotKnown("This link is not valid any more", reason="it works once, for a short time", hint="Ask for a new one.")
 
 
 class Admin(ClientBase):
     def create_project(self, key: str, name: str | None = None, *, once: str | None = None) -> dict[str, Any]:
-        """`once` is an idempotency key: `key` is the project's here."""
+        """Create a project. `once` is the idempotency key, because `key` is the key of the project."""
         self.do("project_create", key=once, project=key, name=name)
         return next(p for p in self.projects() if p["key"] == key.upper())
 
@@ -75,19 +75,19 @@ class Admin(ClientBase):
         self.do("user_remove", key=key, user=name)
 
     def set_password(self, name: str, password: str, *, key: str | None = None) -> None:
-        """Give a person a password: oneself, or, for an admin, anybody. Their sessions end."""
+        """Set a person's password and end their sessions: one's own, or, as an admin, any person's."""
         from ..desk import passwords
 
         self.do("password_set", key=key, user=name, secret=passwords.make(password))
 
     def preferences(self) -> dict[str, Any]:
-        """How you like things."""
+        """The preferences of the actor."""
         self._check("prefs")
-        found: dict[str, Any] = self.desk.read_stored(lambda r: r.prefs(self.who.name))
-        return found
+        preferences: dict[str, Any] = self.desk.read_stored(lambda r: r.prefs(self.who.name))
+        return preferences
 
     def set_preferences(self, *, key: str | None = None, **values: Any) -> dict[str, Any]:
-        """Change some; None forgets one."""
+        """Change some preferences; None removes one."""
         self.do("prefs_set", key=key, user=self.who.name.partition(":")[2], prefs=values)
         return self.preferences()
 
@@ -95,30 +95,32 @@ class Admin(ClientBase):
 
     @needs_database
     def login(self, name: str, password: str, *, address: str = "", about: str = "", lasts: Any = None) -> dict[str, Any]:
-        """Let a person in: `session` is the secret of their browser, and nowhere else. `address`: where they are."""
+        """Open a session with a password. Returns its secret as `session`, which is not stored. `address`: of the browser."""
         from ..desk import passwords, rate_limits
 
         if address:
-            rate_limits.take(self.desk, "login from", address, FROM_HERE, 15 * MINUTE, "Too many tries to log in from there")
-        rate_limits.take(self.desk, "login as", name[:200], TRIES, 15 * MINUTE, "Too many tries to log in with that name")
+            why = "Too many login attempts from this address"
+            rate_limits.take(self.desk, "login from", address, TRIES_BY_ADDRESS, 15 * MINUTE, why)
+        why = "Too many login attempts with this name"
+        rate_limits.take(self.desk, "login as", name[:200], TRIES_BY_NAME, 15 * MINUTE, why)
         row = None
         if NAME.fullmatch(name):
             row = self.desk.credentials.row("password", name=name)
         proof = row[0] if row else None
         if not passwords.proves(password, proof) or row is None:
-            raise NotKnown("The name or the password is not right")
+            raise NotKnown("Wrong name or password")
         rate_limits.forget(self.desk, "login as", name[:200])
         return self._enter("login", Who(f"human:{name}", row[1]), about, lasts, user=name, proof=proof)
 
     @needs_database
     def use_link(self, link: str, *, about: str = "", lasts: Any = None) -> dict[str, Any]:
-        """Let in who comes with a link. It works once."""
+        """Open a session with a link, which works once."""
         who, _, _ = self._link(link)
         return self._enter("link_use", who, about, lasts, link_secret=link)
 
     @needs_database
     def whose_link(self, link: str) -> str:
-        """Whom a link would let in. It is as good afterwards as before."""
+        """The actor that a link logs in. The link is not used by this."""
         who, ends, used = self._link(link)
         if used is not None or ends <= self.desk.read(lambda r: r.now):
             raise _no_link()
@@ -140,7 +142,7 @@ class Admin(ClientBase):
         return {"session": secret, "id": number, "actor": who.name, "role": who.role, "expires_at": serialize.time(ends)}
 
     def sessions(self) -> list[dict[str, Any]]:
-        """Who is logged in: an admin sees everybody's, others their own."""
+        """Sessions: an admin sees all, others their own."""
         from ..core.permissions import owns
 
         self._check("sessions")
@@ -157,27 +159,27 @@ class Admin(ClientBase):
         type(self)(self.desk.as_(who), self._project).do("logout", login=number)
 
     def end_session(self, number: int, *, key: str | None = None) -> None:
-        """End a session by its number: one's own, or, for an admin, anybody's."""
+        """End a session by its number: one's own, or, as an admin, any session."""
         self.do("logout", key=key, login=number)
 
     def create_link(
         self, name: str | None = None, *, lasts: Any = None, secret: str | None = None, key: str | None = None
     ) -> dict[str, Any]:
-        """A `link` that lets a person in, once: oneself, or, for an admin, anybody. It is in the result, and nowhere else.
+        """Create a `link` that logs a person in, once: oneself, or, as an admin, any person. Only the result contains it.
 
-        `secret`: the link itself, as `new_secret("yl")` makes it; who brings it gets the same link when it is said again.
+        `secret`: the link itself, from `new_secret("yl")`, so that a retry of a lost request returns the same link.
         """
         secret = _secret("yl", secret)
         user = name or self.who.name.partition(":")[2]
         self.do("link_create", key=key, user=user, secret=secret, expires=lasts or LINK // 1_000_000)
         if key is not None:
-            self._new("link", secret, "Make a new one with a new key.")
+            self._require_stored("link", secret, "Create a new one with a new key.")
         return {"link": secret, "actor": f"human:{user}"}
 
     # --- tokens -----------------------------------------------------------------------------------------------------
 
     def tokens(self) -> list[dict[str, Any]]:
-        """An admin sees everybody's, others their own."""
+        """Tokens: an admin sees all, others their own."""
         from ..core.permissions import owns
 
         self._check("tokens")
@@ -192,24 +194,24 @@ class Admin(ClientBase):
         self, name: str, role: str = "agent", *, actor: str | None = None, scopes: Iterable[str] | None = None,
         expires: Any = None, secret: str | None = None, key: str | None = None,
     ) -> dict[str, Any]:  # fmt: skip
-        """The token is in the result, and nowhere else. An admin makes one for anybody, others for themselves.
+        """Create a token; only the result contains it. An admin creates tokens for any actor, others for themselves.
 
-        `scopes`: good for these only: read, ask, work, run, answer, manage. `secret`: the token itself, as `new_secret("yt")`
-        makes it; who brings it gets the same token when it is said again.
+        `scopes`: what the token allows: read, ask, work, run, answer, manage. `secret`: the token itself, from
+        `new_secret("yt")`, so that a retry of a lost request returns the same token.
         """
         secret = _secret("yt", secret)
         wanted = list(scopes) if scopes is not None else None
         self.do("token_create", key=key, name=name, role=role, actor=actor, scopes=wanted, expires=expires, secret=secret)
         if key is not None:
-            self._new("token", secret, f"Revoke it with: turn token revoke {name}. Then make a new one, with a new key.")
+            self._require_stored("token", secret, f"Revoke it: turn token revoke {name}. Then create a new one, with a new key.")
         return {"token": secret, **next(t for t in reversed(self.tokens()) if t["name"] == name)}
 
-    def _new(self, what: str, secret: str, hint: str) -> None:
-        """With an idempotency key it may have been made before; then its secret was shown, and is not known any more."""
+    def _require_stored(self, what: str, secret: str, hint: str) -> None:
+        """Raises KeyReused if another secret was created with the same idempotency key, which cannot be shown again."""
         from ..core.canonical_json import secret_hash
 
         if self.desk.credentials.row(what, hash=secret_hash(secret)) is None:
-            raise KeyReused(f"This {what} was made already, and shown once", hint=hint)
+            raise KeyReused(f"This {what} was created already, and shown once", hint=hint)
 
     def revoke_token(self, name: str, *, key: str | None = None) -> None:
         self.do("token_revoke", key=key, name=name)

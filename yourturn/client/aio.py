@@ -1,11 +1,10 @@
-"""The same verbs for asyncio: `await desk.aio.ask(…, wait=60)`, `async for event in desk.aio.watch()`.
+"""The client for asyncio: `await desk.aio.ask(…, wait=60)`, `async for event in desk.aio.watch()`.
 
-There is one synchronous desk; here its methods run in threads. A verb is short, so a thread of a small pool makes it, and
-one that has begun is finished even if nobody awaits it any more. Waiting is long, so it holds no thread of its own: a
-single one listens for changes, a second at a time, and wakes everybody who waits. Whoever is cancelled is simply no longer
-woken.
+The desk is synchronous; its methods run in threads. A move is short: a thread of a small pool executes it, and completes it even
+if the awaiting coroutine is cancelled. A wait is long and does not occupy a thread: one listener thread waits for changes, one
+second at a time, and wakes all waiting coroutines. A cancelled coroutine is not woken.
 
-The order in `wait_for` matters: listen first, look then. A change after the look is heard, one before it is seen.
+`wait_for` starts to listen before it reads. A later change wakes it; an earlier one is in what it reads.
 """
 
 from __future__ import annotations
@@ -25,44 +24,44 @@ from .refs import Named
 if TYPE_CHECKING:
     from . import Client
 
-#: How long the listening thread outlives those who wait, at most.
+#: Longest wait of the listener thread, which may outlive the waiting coroutines by that much (s).
 SLICE = 1.0
-MOST = 32
+MAX_THREADS = 32
 
 
 class Threads:
-    """What the asynchronous clients of one desk share."""
+    """The threads that the asynchronous clients of one desk share."""
 
     def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(MOST, "yourturn")
-        self._ear = ThreadPoolExecutor(1, "yourturn-ear")
-        self._heard: Future[bool] | None = None
+        self._pool = ThreadPoolExecutor(MAX_THREADS, "yourturn")
+        self._listener = ThreadPoolExecutor(1, "yourturn-listener")
+        self._change: Future[bool] | None = None
         self._lock = Lock()
 
     async def run(self, function: Callable[[], Any]) -> Any:
         try:
-            begun = asyncio.get_running_loop().run_in_executor(self._pool, function)
+            future = asyncio.get_running_loop().run_in_executor(self._pool, function)
         except RuntimeError:
             raise _closed() from None
-        return await begun
+        return await future
 
     def listen(self, wait: Callable[[float], bool]) -> Future[bool]:
-        """Done as soon as something may have changed."""
+        """A future that completes when the desk may have changed, or after SLICE."""
         with self._lock:
-            if self._heard is None or self._heard.done():
+            if self._change is None or self._change.done():
                 try:
-                    self._heard = self._ear.submit(wait, SLICE)
+                    self._change = self._listener.submit(wait, SLICE)
                 except RuntimeError:
                     raise _closed() from None
-            return self._heard
+            return self._change
 
     def close(self) -> None:
-        for threads in (self._ear, self._pool):
+        for threads in (self._listener, self._pool):
             threads.shutdown(cancel_futures=True)
 
 
 class Aio:
-    """A client whose methods are awaited."""
+    """A client whose methods are coroutines."""
 
     def __init__(self, client: Client, threads: Threads) -> None:
         self._client = client
@@ -70,7 +69,7 @@ class Aio:
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         if name.startswith("_") or not callable(getattr(type(self._client), name, None)):
-            raise AttributeError(f"there is no {name} to await; ask the desk itself")
+            raise AttributeError(f"no awaitable method {name!r}; see the methods of Client")
         return partial(self.in_thread, getattr(self._client, name))
 
     async def in_thread(self, method: Callable[..., Any], *args: Any, **fields: Any) -> Any:
@@ -79,28 +78,28 @@ class Aio:
     async def ask(
         self, task: Named, text: str, kind: str = "input", options: Iterable[Any] = (), wait: float | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Ask a person. With `wait`, look for so many seconds whether a quick one answers."""
-        found: dict[str, Any] = await self.in_thread(self._client.ask, task, text, kind, options, **fields)
+        """Ask a person. With `wait`, wait up to so many seconds for the answer."""
+        question: dict[str, Any] = await self.in_thread(self._client.ask, task, text, kind, options, **fields)
         if not wait:
-            return found
+            return question
         try:
-            return await self.wait_for(found, wait)
+            return await self.wait_for(question, wait)
         except StoreTrouble as trouble:
-            raise answer_unreadable(found, trouble) from None
+            raise answer_unreadable(question, trouble) from None
 
     async def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
-        """The question, answered or not, after at most so many seconds."""
+        """The question, as soon as it is closed or after so many seconds."""
         ends = time.monotonic() + seconds
         while True:
-            heard = self._threads.listen(self._client.desk.wait)
-            found: dict[str, Any] = await self.in_thread(self._client.wait_for, question, 0)
+            change = self._threads.listen(self._client.desk.wait)
+            reply: dict[str, Any] = await self.in_thread(self._client.wait_for, question, 0)
             left = ends - time.monotonic()
-            if found["status"] != "pending" or not left > 0:
-                return found
-            await _woken(heard, left)
+            if reply["status"] != "pending" or not left > 0:
+                return reply
+            await _wait_for_change(change, left)
 
     async def watch(self, after: str | None = None, seconds: float | None = None) -> AsyncIterator[dict[str, Any]]:
-        """Events as they happen; each carries the `cursor` after which to go on."""
+        """New events as they are recorded. Each has a `cursor`, from which a later watch continues."""
         cursor = after if after is not None else await self.in_thread(self._client.desk_cursor)
         ends = None if seconds is None else time.monotonic() + seconds
         while True:
@@ -116,31 +115,31 @@ class Aio:
         """Close a task. Without one, close the desk itself."""
         if task is None:
             return await asyncio.to_thread(self._client.close)
-        found: dict[str, Any] = await self.in_thread(self._client.close, task, reason)
-        return found
+        reply: dict[str, Any] = await self.in_thread(self._client.close, task, reason)
+        return reply
 
 
-async def _woken(heard: Future[bool], seconds: float) -> None:
-    """Until the listening thread has heard something, at most so long."""
-    loop, bell = asyncio.get_running_loop(), asyncio.Event()
+async def _wait_for_change(change: Future[bool], seconds: float) -> None:
+    """Wait until the listener thread reports a change, at most so long. Raises StoreTrouble if the desk is closed."""
+    loop, done = asyncio.get_running_loop(), asyncio.Event()
 
-    def ring(_: Future[bool]) -> None:
+    def wake(_: Future[bool]) -> None:
         try:
-            loop.call_soon_threadsafe(bell.set)
-        except RuntimeError:  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(done.set)
+        except RuntimeError:  # the loop is closed, so no coroutine waits
             pass
 
-    heard.add_done_callback(ring)
+    change.add_done_callback(wake)
     try:
         async with asyncio.timeout(min(seconds, 2 * SLICE)):
-            await bell.wait()
+            await done.wait()
     except TimeoutError:
         return
     try:
-        heard.result()
+        change.result()
     except CancelledError:
         raise _closed() from None
 
 
 def _closed() -> StoreTrouble:
-    return StoreTrouble("The desk was closed while somebody waited", hint="Connect again.")
+    return StoreTrouble("The desk was closed during a wait", hint="Connect again.")

@@ -1,4 +1,4 @@
-"""Moves of the client that do more than pass their arguments on; the others are generated (verbs.py)."""
+"""Moves whose arguments need preparation; the others are generated (verbs.py)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Commands(Verbs):
         key: str | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Create a task. `fields`: as `update` takes them, `draft`, `awaiting` and what else the verb takes (docs/rules.md)."""
+        """Create a task. `fields`: those of `update`, `draft`, `awaiting` and the other arguments of the verb (docs/rules.md)."""
         above = self._task(parent) if parent is not None else None
         fields |= {"title": title, "project": project or self.project, "parent": above, "depends_on": self._tasks(depends_on)}
         return self._move("create", key=key, **fields)
@@ -35,7 +35,7 @@ class Commands(Verbs):
     def update(
         self, task: Named, *, claim: Named | None = None, worker: str | None = None, key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Change fields. An agent shows its claim."""
+        """Change fields of a task. An agent has to give its claim."""
         return self._move("update", key=key, task=self._task(task), fields=fields, **proof_of(claim, worker))
 
     def note(self, task: Named, text: str, *, key: str | None = None) -> dict[str, Any]:
@@ -84,7 +84,9 @@ class Commands(Verbs):
         summary: str = "",
         key: str | None = None,
     ) -> dict[str, Any] | None:
-        """Claim the next task: returns `task` and `claim`, or None. With `host`, other machines keep their sessions for a minute.
+        """Claim the next task: returns `task` and `claim`, or None.
+
+        `host`: a task with a session on another machine is reserved for that machine for a minute.
 
         `runs`: also tasks whose body is a script, which only a worker that can run scripts should take.
 
@@ -232,7 +234,7 @@ class Commands(Verbs):
         return self._move("flag", key=key, text=text, reason=reason, kind=kind, **args, **fields)
 
     def wait_for(self, question: Named, seconds: float) -> dict[str, Any]:
-        """The question, answered or not, after at most so many seconds."""
+        """The question, as soon as it is closed or after so many seconds."""
         number = self._question(question)
         if number is None:
             number = self._about(question).get("question_id")
@@ -257,7 +259,7 @@ class Commands(Verbs):
         signal: dict[str, Any] | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Answer a question. Without a `verdict`, the value means yes or no; without a value, the answer is yes.
+        """Answer a question. Without a `verdict`, the value decides between yes and no; without a value, the answer is yes.
 
         `signal`: in a run, the outcome that the asking call of the script returns.
         """
@@ -265,7 +267,7 @@ class Commands(Verbs):
         return self._question_move("answer", key=key, **args, **self._about(question))
 
     def respond(self, question: Named, text: str, *, restart: bool = False, key: str | None = None) -> dict[str, Any]:
-        """Answer in words."""
+        """Answer with a text."""
         return self.answer(question, text, restart=restart, key=key)
 
     def use(
@@ -279,7 +281,7 @@ class Commands(Verbs):
         worker: str | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Record, just before the call, that it uses a permission: this call only, for exactly this action."""
+        """Record that a call uses a permission, just before the call: only once, and only for this action."""
         if digest is None:
             digest = digest_of(action)
         return self._question_move("use", key=key, by=by, digest=digest, **proof_of(claim, worker), **self._about(question))
@@ -308,7 +310,7 @@ class Commands(Verbs):
 def answer_unreadable(question: dict[str, Any], trouble: StoreTrouble) -> StillWaiting:
     """The error for a question that was asked while its answer cannot be read."""
     name = question["id"]
-    words, hint = f"{name} is asked, and its answer cannot be read", f"Look with: turn show {name}"
+    words, hint = f"{name} was asked, but its answer cannot be read", f"Read it with: turn show {name}"
     error = StillWaiting(words, reason=str(trouble), hint=hint)
     error.question = name
     return error

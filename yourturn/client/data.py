@@ -1,4 +1,4 @@
-"""Export, import and backup of the client."""
+"""Export, import and backup."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .refs import ClientBase, needs_database
 class Data(ClientBase):
     @needs_database
     def export(self, file: str | IO[str], *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-        """Write everything but secrets, as JSON lines, to a file (compressed if its name ends in .gz) or an open stream."""
+        """Export everything but secrets, as JSON lines, to a file (compressed if its name ends in .gz) or an open stream."""
         from ..data import archive
 
         path = file if isinstance(file, str) else None
@@ -29,7 +29,7 @@ class Data(ClientBase):
         dry_run: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> dict[str, Any]:
-        """Import an export, or the tasks of ticks, beehive or beads: all of it, or nothing."""
+        """Import an export, or the tasks of ticks, beehive or beads, in one transaction."""
         from ..data import archive, task_import
 
         if from_ is None and archive.file_type(source) == "export":
@@ -38,7 +38,7 @@ class Data(ClientBase):
 
     @needs_database
     def backup(self, file: str, *, progress: Callable[[int], None] | None = None) -> dict[str, Any]:
-        """Write everything, secrets included; others may go on writing."""
+        """Copy the whole database, with its secrets, while it is in use."""
         from ..data import archive
 
         return archive.backup(self.desk.store, self.who, file, progress)

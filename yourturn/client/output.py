@@ -1,4 +1,4 @@
-"""What an agent's session says while it works, and the work that it leaves in its folder."""
+"""Output of agent sessions, and patches of the work in their folders."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .refs import ClientBase, Named, not_served
 
 class Output(ClientBase):
     def write_output(self, claim: Named, lines: Iterable[tuple[str, str]]) -> None:
-        """Add lines, (sort, text), to what the session has said. Only who holds the claim can."""
+        """Append lines, (sort, text), to the output of the session. Requires the claim."""
         from ..desk import agent_output
 
         task, token = self._shown(claim)
         agent_output.write(self.desk, task, token, lines)
 
     def output(self, task: Named, *, after: int | None = None, limit: int = 500) -> list[dict[str, Any]]:
-        """What the sessions of a task have said: after that line, or the newest."""
+        """Output lines of a task's sessions: those after the line `after`, or the newest ones."""
         from ..desk import agent_output
 
-        found = agent_output.lines(self.desk, self._task(task), -1 if after is None else after, limit)
-        return [{"id": x.id, "epoch": x.epoch, "at": serialize.time(x.at), "sort": x.sort, "text": x.text} for x in found]
+        lines = agent_output.lines(self.desk, self._task(task), -1 if after is None else after, limit)
+        return [{"id": x.id, "epoch": x.epoch, "at": serialize.time(x.at), "sort": x.sort, "text": x.text} for x in lines]
 
     @not_served
     def follow(self, task: Named, after: str | None = None, line: int = 0) -> Iterator[dict[str, Any]]:
-        """Events of a task and what its sessions say, as they happen. `after` is a cursor, `line` the last line that is known.
+        """New events and output lines of a task, as they are recorded: those after the cursor `after` and the line `line`.
 
         A line has a `sort`, an event has an `action`.
         """
@@ -42,18 +42,18 @@ class Output(ClientBase):
             self.desk.wait(1.0)
 
     def keep_patch(self, claim: Named, base: str, body: str) -> None:
-        """Keep the work that lies in the folder, so that another machine can go on with it."""
+        """Store the uncommitted work of the folder as a patch, so that another machine can continue it."""
         from ..desk import agent_output
 
         task, token = self._shown(claim)
         agent_output.keep(self.desk, task, token, base, body)
 
     def patch(self, task: Named) -> dict[str, Any] | None:
-        """The work that the last session left behind: `base` and `body`."""
+        """The stored patch of a task: `base` (a commit) and `body`."""
         from ..desk import agent_output
 
-        found = agent_output.patch(self.desk, self._task(task))
-        return {**found._asdict(), "at": serialize.time(found.at)} if found else None
+        patch = agent_output.patch(self.desk, self._task(task))
+        return {**patch._asdict(), "at": serialize.time(patch.at)} if patch else None
 
     def _shown(self, claim: Named) -> tuple[int, str]:
         held = self._hold(claim, None, None)

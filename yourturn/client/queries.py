@@ -1,4 +1,4 @@
-"""Looking: everything that changes nothing."""
+"""Read-only methods: lists, the inbox, counts, statistics, events and previews of answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .filters import EventFilters, NextFilters, QuestionFilters, ReadyFilters, T
 from .refs import ClientBase, Named, not_served
 
 
-class Queries(ClientBase):
+class QueryMethods(ClientBase):
     def list(
         self,
         *,
@@ -30,7 +30,7 @@ class Queries(ClientBase):
         whole: bool = False,
         **filters: Unpack[TaskFilters],
     ) -> builtins.list[dict[str, Any]]:
-        """Tasks with their open questions; with `whole`, with everything that `show` has of them."""
+        """Tasks with their open questions; with `whole`, with their whole history, as in `show`."""
         kinds = None if awaiting is None or awaiting is False else () if awaiting is True else _kinds(awaiting)
         within = self._task(epic) if epic is not None else None
         above = self._task(parent) if parent is not None else None
@@ -50,12 +50,13 @@ class Queries(ClientBase):
         return self.desk.read(look)
 
     def ready(self, **filters: Unpack[ReadyFilters]) -> builtins.list[dict[str, Any]]:
-        """What can be worked on now, in the order in which it should be."""
+        """Tasks that can be claimed now, in the order of `claim_next`."""
         return self.list(workable=True, **filters)
 
     def next(self, epic: Named | None = None, **filters: Unpack[NextFilters]) -> dict[str, Any] | None:
-        found = self.ready(epic=epic, limit=1, runs=False, **filters)
-        return found[0] if found else None
+        """The first ready task that is not a run."""
+        tasks = self.ready(epic=epic, limit=1, runs=False, **filters)
+        return tasks[0] if tasks else None
 
     def holds_up(self, named: Named) -> builtins.list[str]:
         """The keys of open tasks that wait for this one."""
@@ -63,8 +64,8 @@ class Queries(ClientBase):
         return self.desk.read(lambda r: r.holds_up([task])).get(task, [])
 
     def moves(self, named: Named) -> builtins.list[str]:
-        """The verbs with which you could move a task now, without another word. Of a closed question: `restart`, if a late
-        answer of yours would start its task again."""
+        """The verbs that the actor may use on a task now, without further arguments. Of a closed question: `restart`, if a
+        late answer of the actor would restart its task."""
         from ..core.available_actions import moves, restarts
 
         number = self._question(named)
@@ -79,30 +80,30 @@ class Queries(ClientBase):
         return self.desk.read(lambda r: moves(r.case(task), self.who, r.now))
 
     def effects(self, *questions: Named) -> dict[str, builtins.list[dict[str, Any]]]:
-        """Of open questions: the ways to answer each, and where each would lead now. Closed ones are left out."""
+        """The possible answers to each open question, with the state that each leads to now. Closed questions are left out."""
         from ..core.previews import effects
 
-        numbers = [number for one in questions if (number := self._question(one)) is not None]
-        tasks = [self._task(one) for one in questions if self._question(one) is None]
+        numbers = [number for ref in questions if (number := self._question(ref)) is not None]
+        tasks = [self._task(ref) for ref in questions if self._question(ref) is None]
 
         def look(r: Reader) -> dict[str, builtins.list[dict[str, Any]]]:
             asked = r.inbox(only=numbers, status="all", limit=len(numbers)) if numbers else []
             if len(asked) < len(set(numbers)):
-                gone = min(set(numbers) - {item.question.id for item in asked})
-                raise NotFound(f"There is no question Q{gone}", hint="See what is open with: turn inbox")
+                missing = min(set(numbers) - {item.question.id for item in asked})
+                raise NotFound(f"There is no question Q{missing}", hint="See what is open with: turn inbox")
             asked += [item for task in tasks for item in r.inbox(task=task)]
-            found = {}
+            replies = {}
             for item in asked:
                 if item.question.status != PENDING:
                     continue
                 case = r.case(item.question.task_id)
-                found[item.question.name] = [serialize.effect(one) for one in effects(case, item.question, r.now)]
-            return found
+                replies[item.question.name] = [serialize.effect(effect) for effect in effects(case, item.question, r.now)]
+            return replies
 
         return self.desk.read(look)
 
     def lands(self, question: Named, value: Any = None, text: str = "", verdict: str | None = None) -> str:
-        """The state to which this answer would lead. Raises what `answer` would; nothing is changed."""
+        """The state of the task after this answer. Raises what `answer` would raise; changes nothing."""
         from ..core.previews import lands
 
         about = self._about(question)
@@ -114,26 +115,26 @@ class Queries(ClientBase):
         return self.desk.read(look)
 
     def graph(self, named: Named, *, steps: int = 2, most: int = 24) -> dict[str, Any]:
-        """What a task waits for and what waits for it, so many steps away: `tasks`, and `edges` (who, waits for whom) by key.
+        """The dependencies around a task, up to so many `steps` away: `tasks`, and `edges` as pairs of keys (waiting, needed).
 
-        At most so many tasks, the nearest first; `more` says whether there are others."""
+        Returns at most `most` tasks, the nearest first; `more` is true if there are others."""
         from ..desk.dependencies import around
 
         task = self._task(named)
         return self.desk.read(lambda r: around(r, task, steps, most))
 
     def counts(self, project: str | None = None, *, workable: bool = False) -> dict[str, int]:
-        """state -> how many tasks. `workable`: of the ready ones, only what `ready` lists."""
+        """Numbers of tasks by state. `workable`: count only those ready tasks that `ready` lists."""
         where = self._within(project)
         return self.desk.read(lambda r: r.counts(where, workable))
 
     def stats(self, project: str | None = None, *, days: int = 30) -> dict[str, Any]:
-        """How many tasks and questions, how fast people answer, how often nobody did: of the last so many days."""
+        """Statistics of the last so many days: numbers of tasks and questions, answer times, timeouts."""
         from ..core.permissions import addressed
         from ..desk.stats import MOST, summed
 
         where, mine = self._within(project), addressed(self.who)
-        span = 2 * days * 86_400_000_000  # this time, and the time before for comparison
+        span = 2 * days * 86_400_000_000  # with the period before, for comparison
 
         def look(r: Reader) -> dict[str, Any]:
             waits = dict(zip(("all", "mine"), r.waits(where, mine, 0), strict=False))
@@ -142,9 +143,9 @@ class Queries(ClientBase):
         return self.desk.read(look)
 
     def totals(self) -> builtins.list[dict[str, Any]]:
-        """All questions that were ever closed: how many, and how long they waited, by `kind` and `status`.
+        """Numbers and total waiting times of all closed questions, by `kind` and `status`.
 
-        A closed question never changes, so what was closed more than a few minutes ago is counted once and remembered.
+        A closed question never changes, so those closed more than a few minutes ago are counted once and cached.
         """
         totals, workspace = self.desk.store.totals, self.desk.workspace
 
@@ -154,11 +155,11 @@ class Queries(ClientBase):
             settled = _summed(before, r.closed(until, edge))
             return edge, settled, _summed(settled, r.closed(edge, 2**62))
 
-        edge, settled, found = self.desk.read_stored(look)
+        edge, settled, sums = self.desk.read_stored(look)
         totals[workspace] = (edge, settled)
         return [
             {"kind": kind, "status": status, "count": count, "seconds": micros / 1_000_000}
-            for (kind, status), (count, micros) in sorted(found.items())
+            for (kind, status), (count, micros) in sorted(sums.items())
         ]
 
     def inbox(
@@ -174,8 +175,8 @@ class Queries(ClientBase):
         mine: bool = False,
         **filters: Unpack[QuestionFilters],
     ) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person. `only`: of these ids. `mine`: sent to nobody in particular, to me, or to a role of
-        mine; nothing, if I answer nothing."""
+        """Questions of the inbox, the most urgent first. `only`: those with these ids. `mine`: without a reviewer, or sent to the
+        actor or one of its roles; empty for an actor that may not answer."""
         if only is not None:
             return self._these(builtins.list(only))
         reviewers: Iterable[str] | None = None
@@ -192,7 +193,7 @@ class Queries(ClientBase):
         if after is not None and asked is None:
             asked = self._about(after).get("question_id")
             if asked is None:
-                raise Invalid(f"{str(after)[:40]!a} is not a question to go on after", hint="Give the id of the last one: Q17")
+                raise Invalid(f"{str(after)[:40]!a} is not a question to continue after", hint="Give the id of the last one: Q17")
 
         def look(r: Reader) -> builtins.list[dict[str, Any]]:
             questions = r.inbox(
@@ -203,31 +204,31 @@ class Queries(ClientBase):
         return self.desk.read(look)
 
     def _these(self, ids: builtins.list[str]) -> builtins.list[dict[str, Any]]:
-        """In that order; what is not there any more is left out."""
-        numbers = [number for one in ids if (number := self._question(one)) is not None]
+        """The questions with these ids, in that order; missing ones are left out."""
+        numbers = [number for ref in ids if (number := self._question(ref)) is not None]
 
         def look(r: Reader) -> dict[int, dict[str, Any]]:
             asked = r.inbox(only=numbers, status="all", limit=len(numbers)) if numbers else []
             return {item.question.id: serialize.asked(item) for item in asked}
 
-        found = self.desk.read(look)
-        return [found[number] for number in numbers if number in found]
+        questions = self.desk.read(look)
+        return [questions[number] for number in numbers if number in questions]
 
     def waits(self, project: str | None = None, *, within: str | int = "10m") -> dict[str, int]:
-        """How many wait for a person: `all`; `mine`, as in `inbox`; and `soon`, of mine, whose time is up `within` so long."""
+        """Numbers of open questions: `all`; `mine`, as in `inbox`; and `soon`, of mine, those that time out `within` so long."""
         from ..core.permissions import addressed
 
         where, mine, span = self._within(project), addressed(self.who), duration(within, "within")
-        found = self.desk.read(lambda r: r.waits(where, mine, r.now + span))
-        return dict(zip(("all", "mine", "soon"), found, strict=True))
+        numbers = self.desk.read(lambda r: r.waits(where, mine, r.now + span))
+        return dict(zip(("all", "mine", "soon"), numbers, strict=True))
 
     def waiting(self, *, project: str | None = None, search: str | None = None) -> builtins.list[dict[str, Any]]:
-        """Everything that waits for a person, from above: without its words, so that thousands are no trouble."""
+        """All open questions without their texts, so that a list of thousands stays small."""
         where = self._within(project)
         return self.desk.read(lambda r: serialize.waiting(r.waiting(where, search)))
 
     def tree(self, root: Named | None = None, *, project: str | None = None, limit: int = 5000) -> builtins.list[dict[str, Any]]:
-        """Tasks with their `children`, from the roots down."""
+        """Tasks as a tree: each with its `children`. Returns the roots."""
         if root is None:
             tasks = self.list(project=project, limit=limit)
         else:
@@ -244,7 +245,7 @@ class Queries(ClientBase):
     def history(
         self, named: Named | None = None, *, limit: int = 500, after: int | None = None, **filters: Unpack[EventFilters]
     ) -> builtins.list[dict[str, Any]]:
-        """Events: of one task, or of all."""
+        """Events of one task, or of all."""
         task = self._about(named)["task"] if named is not None else None
         if filters.get("project"):
             filters["project"] = self._within(filters["project"])
@@ -255,14 +256,14 @@ class Queries(ClientBase):
     log = history
 
     def events(self, after: str | None = None, *, limit: int = 500) -> dict[str, Any]:
-        """The events after a cursor, each with its own, and the `cursor` after which to go on."""
-        found, cursor = self.desk.events(after or self.desk.cursor(), limit)
-        told = serialize.events([event for _, event in found], self._keys)
-        return {"events": [{**e, "cursor": c} for e, (c, _) in zip(told, found, strict=True)], "cursor": cursor}
+        """The events after a cursor, each with its own cursor, and the `cursor` from which to continue."""
+        rows, cursor = self.desk.events(after or self.desk.cursor(), limit)
+        events = serialize.events([event for _, event in rows], self._keys)
+        return {"events": [{**e, "cursor": c} for e, (c, _) in zip(events, rows, strict=True)], "cursor": cursor}
 
     @not_served
     def watch(self, after: str | None = None, seconds: float | None = None) -> Iterator[dict[str, Any]]:
-        """Events as they happen; each carries the `cursor` after which to go on."""
+        """New events as they are recorded. Each has a `cursor`, from which a later watch continues."""
         for cursor, event in self.desk.watch(after, seconds):
             yield {**serialize.events([event], self._keys)[0], "cursor": cursor}
 
@@ -270,16 +271,16 @@ class Queries(ClientBase):
         return self.desk.read_stored(lambda r: r.keys(numbers))
 
     def desk_cursor(self) -> str:
-        """Where the event log ends now: the `after` for a later watch."""
+        """The cursor at the end of the event log: the `after` of a later watch."""
         return self.desk.cursor()
 
     def now(self) -> str:
-        """What time it is at the desk."""
+        """The time by the clock of the database."""
         return str(serialize.time(self.desk.read(lambda r: r.now)))
 
     @not_served
     def sleep_until_due(self, seconds: float) -> None:
-        """Sleep until time makes something due, or something changes; at most so long."""
+        """Sleep until the next due move or a change; at most so long."""
         now, next_due = self.desk.read(lambda r: (r.now, r.next_due()))
         if next_due is not None:
             seconds = min(seconds, max(0.05, (next_due - now) / 1_000_000))
@@ -289,16 +290,16 @@ class Queries(ClientBase):
         return self.desk.reconcile()
 
 
-#: Microseconds after which no transaction is under way any more that closed a question before.
+#: Microseconds after which every transaction that closed a question has ended.
 _SETTLED = 10 * 60_000_000
 
 
 def _summed(before: dict[Any, tuple[int, int]], rows: Iterable[Any]) -> dict[Any, tuple[int, int]]:
-    found = dict(before)
+    sums = dict(before)
     for kind, status, count, micros in rows:
-        old = found.get((kind, status), (0, 0))
-        found[kind, status] = (old[0] + int(count), old[1] + int(micros))
-    return found
+        old = sums.get((kind, status), (0, 0))
+        sums[kind, status] = (old[0] + int(count), old[1] + int(micros))
+    return sums
 
 
 def _listed(words: str | Iterable[str]) -> builtins.list[str]:
@@ -308,11 +309,11 @@ def _listed(words: str | Iterable[str]) -> builtins.list[str]:
 def _kinds(words: Any) -> builtins.list[str]:
     from ..core.rules import KINDS
 
-    found = _listed(words)
-    for word in found:
+    kinds = _listed(words)
+    for word in kinds:
         if word not in KINDS:
             raise Invalid(f"There is no kind {word[:40]!a}", hint=f"Choose from: {', '.join(KINDS)}.")
-    return found
+    return kinds
 
 
 def _states(words: str | Iterable[str] | None) -> builtins.list[str]:
@@ -320,9 +321,9 @@ def _states(words: str | Iterable[str] | None) -> builtins.list[str]:
         return []
     from ..core.rules import STATE_WORDS
 
-    found: builtins.list[str] = []
+    states: builtins.list[str] = []
     for word in _listed(words):
         if word not in STATE_WORDS:
             raise Invalid(f"There is no state {word[:40]!a}", hint=f"Choose from: {', '.join(STATE_WORDS)}.")
-        found += STATE_WORDS[word]
-    return builtins.list(dict.fromkeys(found))
+        states += STATE_WORDS[word]
+    return builtins.list(dict.fromkeys(states))

@@ -25,13 +25,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def not_served(method: F) -> F:
-    """Mark a method that HTTP does not serve by its name: a remote client has its own way to do the same."""
+    """Mark a method that HTTP does not serve by its name: the remote client implements it itself."""
     method.served = False  # type: ignore[attr-defined]
     return method
 
 
 def needs_database(method: F) -> F:
-    """Mark a method that only a client with the database itself has."""
+    """Mark a method that needs direct access to the database."""
     method.needs_database = True  # type: ignore[attr-defined]
     return not_served(method)
 
@@ -73,13 +73,13 @@ class ClientBase:
 
     @property
     def project(self) -> str:
-        """The default project: the one that was named, else the desk's first."""
+        """The default project: the one given to `connect`, else the first of the desk."""
         if self._project is not None:
             return self._project
         if self._first is None:
             keys = self.desk.projects()
             if not keys:
-                raise NotFound("This desk has no project yet", hint="Make one with: turn project create PROJ")
+                raise NotFound("This desk has no project yet", hint="Create one with: turn project create PROJ")
             self._first = keys[0]
         return self._first
 
@@ -142,7 +142,7 @@ class ClientBase:
         return match is None or self._task(match[1]) == self._about(task)["task"]
 
     def _moment(self, time: str | int | None) -> int | None:
-        """A date, in the reader's own time zone unless it names one; or a span from now, like '2d'."""
+        """A date, in the local time zone unless it names one; or a duration from now, like '2d'."""
         if time is None or isinstance(time, int):
             return time
         from datetime import datetime
@@ -160,11 +160,11 @@ class ClientBase:
 
     @not_served
     def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Action | None = None, **args: Any) -> Any:
-        """Make a move by its verb. Returns what `look` reads right after it (and after `then`), in the same transaction."""
+        """Make a move by its verb, and then the move `then`. Returns what `look` reads at the end of the same transaction."""
         return self.desk.do(say(verb, self.who, key=key, version=self._version, **args), look, then)
 
     def _check(self, operation: str) -> None:
-        """Raises NotAllowed for a read that this actor may not make."""
+        """Raises NotAllowed if this actor may not make this read."""
         from ..core import permissions
 
         permissions.check(self.who, operation)
@@ -198,7 +198,7 @@ class ClientBase:
         return reply
 
     def _moved(self, r: Reader, done: Done) -> dict[str, Any]:
-        """The reply of a move: the task, its open questions, and what the move made. `show` has the whole history."""
+        """The reply of a move: the task, its open questions, and what the move changed. `show` returns the whole history."""
         assert done.task is not None
         return serialize.task(*r.reply(done.task, done.question, done.at)) | serialize.follow_ups(
             r.follow_ups(done.task, done.at)

@@ -1,10 +1,10 @@
 """The client of a server: the same methods, values and errors over HTTP.
 
-Each method is one request, `POST /api/desk/{method}` (remote_methods.py). Waiting is the caller's: the client reads, long-polls
-for a change, and reads again.
+Each method is one request, `POST /api/desk/{method}` (remote_methods.py). To wait, the client reads, long-polls for a change,
+and reads again.
 
 A request that was lost, or refused for the moment by a proxy or the server (502, 503, 504, 429), is sent again: reads as they
-are, changes with the same idempotency key, so nothing happens twice. Every change gets a key here.
+are, changes with the same idempotency key, so nothing happens twice. The client adds a key to every change.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HttpTransport:
     def __init__(self, url: str, token: str, agent: str = "") -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise Usage(f"{url[:80]!a} is no address of a server", hint="Like: YOURTURN_URL=https://turn.example.org")
+            raise Usage(f"Invalid server address {url[:80]!a}", hint="Like: YOURTURN_URL=https://turn.example.org")
         self.url = url.rstrip("/")
         self.token = token
         self.agent = agent
@@ -138,7 +138,7 @@ def _is_repeatable(method: str) -> bool:
 
 def _maybe_done(error: YourturnError, key: str | None) -> MaybeDone:
     """The error for a change that was sent without a response."""
-    then = f"Say it again with --idempotency-key {key}: it counts once." if key else "Look before you say it again."
+    then = f"Repeat it with --idempotency-key {key}: it is done once." if key else "Check before you repeat it."
     maybe = MaybeDone(error.message, reason=error.reason, hint=f"It may have been done. {then}")
     maybe.key = key or ""
     return maybe
@@ -202,7 +202,7 @@ class RemoteDesk:
         self.transport.close()
 
     def __getattr__(self, name: str) -> Any:
-        raise Usage("That needs the database itself", reason="this desk is a server", hint="Run it there, or give --db.")
+        raise Usage("This needs the database itself", reason="this desk is a server", hint="Run it there, or give --db.")
 
 
 class RemoteClient(RemoteMethods):
@@ -246,7 +246,7 @@ class RemoteClient(RemoteMethods):
 
     @property
     def done(self) -> str:
-        """The idempotency key of the first change that was made here, or ''."""
+        """The idempotency key of the first change by this client, or ''."""
         return str(self._shared.get("done", ""))
 
     # --- actors -----------------------------------------------------------------------------------------------------
@@ -265,7 +265,7 @@ class RemoteClient(RemoteMethods):
         return other
 
     def do(self, verb: str, /, *, key: str | None = None, look: Any = None, then: Any = None, **args: Any) -> Any:
-        raise Usage("A server is spoken to by methods", hint="Use the method of that verb.")
+        raise Usage("A remote client makes no moves by verb", hint="Call the method of that verb.")
 
     def journal(self, run: Named) -> dict[str, Any]:
         """As of the local client, but from two requests."""
@@ -313,7 +313,7 @@ class RemoteClient(RemoteMethods):
     def sleep_until_due(self, seconds: float) -> None:
         self.desk.wait(min(seconds, POLL))
 
-    # --- secrets: made here, so that they are known also if the reply is lost ---------------------------------------
+    # --- secrets: created here, so that a retry of a lost request returns the same ----------------------------------
 
     def create_token(self, *args: Any, **fields: Any) -> dict[str, Any]:
         return super().create_token(*args, **{"secret": new_secret("yt"), **fields})
@@ -329,7 +329,7 @@ class RemoteClient(RemoteMethods):
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON can carry it."""
+    """The value as JSON can represent it."""
     if isinstance(value, dict):
         return {name: _plain(item) for name, item in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)) or (hasattr(value, "__next__") and not isinstance(value, str)):

@@ -1,4 +1,4 @@
-"""Runs of the client: their journals and sources, and what the holder of a run records."""
+"""Runs of scripts: start, steps, source and rewind."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Runs(ClientBase):
         worker: str | None = None,
         key: str | None = None,
     ) -> None:
-        """Record steps of a script: `path`, `name`, `call`, `status`, `result` … of each. Only the holder may."""
+        """Record steps of a script: `path`, `name`, `call`, `status`, `result` … of each. Requires the claim."""
         self.do("step", key=key, steps=list(steps) or None, program=program, **self._hold(claim, worker))
 
     @needs_database
     def start(
         self, title: str, worker: str, *, project: str | None = None, lease: Any = None, key: str | None = None, **fields: Any
     ) -> dict[str, Any]:
-        """Create a task, usually a run, and claim it in the same commit. Returns what `claim` does.
+        """Create a task, usually a run, and claim it in the same commit. Returns the same as `claim`.
 
         `fields` as in `create`, but for a parent and dependencies: a task that has to wait cannot be claimed.
         """
@@ -52,7 +52,7 @@ class Runs(ClientBase):
         lease: Any = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Answer what a task waits for and claim the task in the same commit: no other worker takes it in between."""
+        """Answer a question and claim its task in the same commit: no other worker can claim it in between."""
         then = self._claiming(worker, lease, key)
         args = {"value": value, "text": text, "verdict": verdict, **self._about(question)}
         reply: dict[str, Any] = self.do("answer", key=key, look=self._claimed, then=then, **args)
@@ -72,9 +72,9 @@ class Runs(ClientBase):
         worker: str | None = None,
         key: str | None = None,
     ) -> dict[str, Any]:
-        """Continue a run from a step, keeping the results before it; without one, from where it was.
+        """Continue a run from a step, keeping the results before it; without one, from where it stopped.
 
-        `spare`: later steps are set aside, and calls that are exactly the same take over their results.
+        `spare`: later steps are set aside, and exactly equal calls reuse their results.
         """
         where = None if to is None else str(to)
         return self._move("rewind", key=key, task=self._task(run), to=where, spare=spare or None, **proof_of(claim, worker))
@@ -95,7 +95,7 @@ class Runs(ClientBase):
 
     @not_served
     def journal(self, run: Named) -> dict[str, Any]:
-        """What the holder of a run needs to continue, in one read: `questions` and `steps` as in `show`, and the `program`."""
+        """Everything needed to continue a run, in one read: `questions` and `steps` as in `show`, and the `program`."""
         journal = self.desk.journal(self._task(run))
         return {
             "questions": [serialize.question(q, journal.key) for q in journal.questions],

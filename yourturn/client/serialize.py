@@ -1,4 +1,4 @@
-"""The one JSON encoding: what programs may rely on. The command, the Python API, HTTP and MCP all use it."""
+"""JSON encoding of tasks, questions and events. The command line, the Python API, HTTP and MCP all use it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..db.reads import Asked
 
 if TYPE_CHECKING:
     from ..core.previews import Effect
-    from ..desk.worker_registry import Worker
+    from ..desk.worker_registry import RegisteredWorker
 
 
 def time(micros: int | None) -> str | None:
@@ -60,13 +60,13 @@ def task(t: Task, d: Details) -> dict[str, Any]:
 
 
 def _completed(t: Task, questions: list[Question]) -> int | None:
-    """When the work was finished: as long as a person is asked to sign it off, the moment at which they were; then its end."""
+    """When the work was finished: when its approval was requested, while that is pending; otherwise when the task ended."""
     asked = [q.asked_at for q in questions if q.status == PENDING and (q.reason == FINISHED or q.kind == t.requires)]
     return asked[0] if asked else t.ended_at if t.state == DONE else None
 
 
 def step(s: Step) -> dict[str, Any]:
-    """One call of a run's script. `spare`: it was made before the script was changed, and may be taken over."""
+    """One call of a run's script. `spare`: the call was made by an older version of the script, and its result may be reused."""
     return {
         "index": path(s.place),
         "name": s.name,
@@ -90,7 +90,7 @@ def awaiting(questions: list[Question]) -> str | None:
 
 def question(q: Question, key: str) -> dict[str, Any]:
     return {
-        "id": q.name if q.id > 0 else key,  # owed, but not asked yet: the task's key stands for it
+        "id": q.name if q.id > 0 else key,  # a review that is not recorded as a question yet: the task's key identifies it
         "task": key,
         "kind": q.kind,
         "blocking": bool(q.blocking),
@@ -125,12 +125,12 @@ def question(q: Question, key: str) -> dict[str, Any]:
 
 
 def asked(item: Asked) -> dict[str, Any]:
-    """A question in an inbox also says which task it is about and how many others wait for that."""
+    """A question of the inbox, with the title of its task and the number of tasks that wait for it."""
     return {**question(item.question, item.key), "title": item.title, "holds_up": item.waiting, "workflow": item.workflow}
 
 
 def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
-    """Questions without their words. There may be thousands."""
+    """Questions without their texts, because there may be thousands."""
     return [
         {
             "id": f"Q{r[0]}", "task": r[1], "project": r[2], "kind": r[3], "response_type": r[4], "blocking": r[5] == 1,
@@ -142,7 +142,7 @@ def waiting(rows: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def effect(e: Effect) -> dict[str, Any]:
-    """One way to answer a question, and where it would lead."""
+    """One possible answer to a question, and the state of the task after it."""
     return {
         "answer": e.way.name,
         "label": e.way.label,
@@ -159,9 +159,9 @@ def effect(e: Effect) -> dict[str, Any]:
     }
 
 
-def follow_ups(found: Iterable[FollowUp]) -> dict[str, Any]:
-    """What a reply says of other tasks that the same commit moved, where it moved some."""
-    moved = [{"task": f.task, "from": f.was, "to": f.state, "questions": list(f.questions)} for f in found]
+def follow_ups(changes: Iterable[FollowUp]) -> dict[str, Any]:
+    """The field of a reply for other tasks that the same commit moved; empty if there are none."""
+    moved = [{"task": f.task, "from": f.was, "to": f.state, "questions": list(f.questions)} for f in changes]
     return {"follow_ups": moved} if moved else {}
 
 
@@ -169,7 +169,7 @@ def claim(c: Claim) -> dict[str, Any]:
     return {"task": c.task, "worker": c.worker, "epoch": c.epoch, "token": c.token, "expires_at": time(c.expires_at)}
 
 
-def worker(w: Worker, running: bool, tasks: list[str]) -> dict[str, Any]:
+def worker(w: RegisteredWorker, running: bool, tasks: list[str]) -> dict[str, Any]:
     return {
         "name": w.name, "actor": w.actor, "host": w.host, "agents": w.agents.split(), "project": w.project, "epic": w.epic,
         "role": w.role, "runs": bool(w.runs), "parallel": w.parallel, "running": running, "tasks": tasks,
@@ -177,10 +177,10 @@ def worker(w: Worker, running: bool, tasks: list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def events(found: Iterable[Event], keys: Callable[[set[int]], dict[int, str]]) -> list[dict[str, Any]]:
-    """Events in the words of the contract; `keys` looks up what the tasks that they name by number are called."""
-    told = [(e, json.loads(e.data)) for e in found]
-    numbers = {number for _, data in told for number in _numbers(data)}
+def events(rows: Iterable[Event], keys: Callable[[set[int]], dict[int, str]]) -> list[dict[str, Any]]:
+    """Events in the format of the contract. `keys` returns the keys of tasks by their row ids."""
+    decoded = [(e, json.loads(e.data)) for e in rows]
+    numbers = {number for _, data in decoded for number in _numbers(data)}
     named = keys(numbers) if numbers else {}
     return [
         {
@@ -191,12 +191,12 @@ def events(found: Iterable[Event], keys: Callable[[set[int]], dict[int, str]]) -
             "task": e.task,
             "data": _data(data, {0: e.task, **named}),
         }
-        for e, data in told
+        for e, data in decoded
     ]
 
 
 def _numbers(data: dict[str, Any]) -> Iterator[int]:
-    """The tasks that an event names by their numbers; 0 is the task that it creates."""
+    """Row ids of the tasks that an event refers to; 0 is the task that it creates."""
     for name in _NEEDS:
         for pair in data.get(name, ()):
             yield from filter(None, pair)
@@ -208,26 +208,26 @@ _NEEDS = ("needs_added", "needs_removed")
 
 
 def _data(data: dict[str, Any], named: dict[int, Any]) -> dict[str, Any]:
-    """An event's data as it is stored, in the words of the contract."""
-    found = {name: _readable(name, value) for name, value in data.items()}
+    """The stored data of an event, in the format of the contract."""
+    readable = {name: _readable(name, value) for name, value in data.items()}
     for name in ("opened", "closed"):
         if name in data:
-            found[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
+            readable[name] = [{k: _readable(k, v) for k, v in item.items()} | {"id": f"Q{item['id']}"} for item in data[name]]
     if "steps" in data:
-        found["steps"] = [
+        readable["steps"] = [
             {k: _readable(k, v) for k, v in item.items() if k not in ("place", "journal")} | {"index": path(item["place"])}
             for item in data["steps"]
         ]
     for name in _NEEDS:
         if name in data:
-            found[name] = [[named.get(number) for number in pair] for pair in data[name]]
+            readable[name] = [[named.get(number) for number in pair] for pair in data[name]]
     if "notes" in data:
-        found["notes"] = [{**note, "at": time(note["at"])} if "at" in note else note for note in data["notes"]]
+        readable["notes"] = [{**note, "at": time(note["at"])} if "at" in note else note for note in data["notes"]]
     if "set" in data:
-        found["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
+        readable["set"] = {k: _readable(k, v) for k, v in data["set"].items() if k not in ("project_id", "parent_id")}
         if "parent_id" in data["set"]:
-            found["set"]["parent"] = named.get(data["set"]["parent_id"])
-    return found
+            readable["set"]["parent"] = named.get(data["set"]["parent_id"])
+    return readable
 
 
 def _readable(name: str, value: Any) -> Any:
@@ -248,9 +248,9 @@ _NO_TIME = {"review": "auto", "signal_timeout": "none"}
 
 
 def settings(values: dict[str, Any]) -> dict[str, Any]:
-    """Lengths of time as seconds, so that programs need not know our unit."""
-    found = {}
+    """Settings with their durations in seconds; they are stored in microseconds."""
+    reply = {}
     for name, value in values.items():
         timed = name.partition(".")[0] in _TIMED and isinstance(value, int) and value != 0
-        found[name] = value / 1_000_000 if timed else _NO_TIME.get(name.partition(".")[0], value) if value == 0 else value
-    return found
+        reply[name] = value / 1_000_000 if timed else _NO_TIME.get(name.partition(".")[0], value) if value == 0 else value
+    return reply

@@ -1,4 +1,4 @@
-"""The workers that run, and the work that none of them takes."""
+"""Registry of workers, and ready tasks that no worker takes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Workers(ClientBase):
         self, worker: str, *, host: str = "", agents: Iterable[str] = (), role: str | None = None, project: str | None = None,
         epic: Named | None = None, runs: bool = False, parallel: int = 1,
     ) -> None:  # fmt: skip
-        """A worker begins. What it takes is said as in `claim_next`; `agents`: whom it lets work, without any it takes runs only.
+        """Register a running worker, with the filters of `claim_next`. `agents`: their names; without any it takes only runs.
 
-        It renews that while it runs; one that was not heard of for three minutes counts as gone."""
+        The worker renews its registration; after three minutes without a renewal it is considered stopped."""
         from ..core.permissions import in_scope
         from ..desk import worker_registry
 
@@ -32,21 +32,21 @@ class Workers(ClientBase):
         worker_registry.register(self.desk, f.name("worker", worker), **takes)
 
     def renew_worker(self, worker: str) -> bool:
-        """A worker is still there. False: nobody knows it any more, and it has to register again."""
+        """Renew the registration of a worker. False if there is none any more: the worker has to register again."""
         from ..desk import worker_registry
 
         self._check("presence")
         return worker_registry.renew(self.desk, f.name("worker", worker))
 
     def remove_worker(self, worker: str) -> None:
-        """A worker ends."""
+        """Remove the registration of a worker."""
         from ..desk import worker_registry
 
         self._check("presence")
         worker_registry.remove(self.desk, f.name("worker", worker))
 
     def workers(self) -> list[dict[str, Any]]:
-        """Workers, the last one seen first. `running`: it was heard of in the last three minutes; `tasks`: what it works on."""
+        """Workers, the last renewed first. `running`: in the last three minutes; `tasks`: keys of the tasks that it holds."""
         from ..desk import worker_registry
 
         def look(r: Reader) -> list[dict[str, Any]]:
@@ -61,10 +61,10 @@ class Workers(ClientBase):
         return self.desk.read(look)
 
     def unattended(self, project: str | None = None, *, task: Named | None = None) -> dict[str, Any] | None:
-        """A ready task that no worker takes: the first of a project or of all, or this `task`. `start`: what starts a worker."""
+        """A ready task that no worker takes: the first of a project or of all, or this `task`. `start`: how to start one."""
         from ..desk import worker_registry
 
         number = None if task is None else self._task(task)
         where = None if task is not None else self._within(project)
-        found = self.desk.read(lambda r: worker_registry.unattended(r, where, number))
-        return None if found is None else {**found._asdict(), "task": found.task.key}
+        row = self.desk.read(lambda r: worker_registry.unattended(r, where, number))
+        return None if row is None else {**row._asdict(), "task": row.task.key}

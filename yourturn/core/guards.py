@@ -268,7 +268,7 @@ def may_withdraw(d: Draft) -> str:
     if who.is_person:
         return may_lift(d) if d.state == HUMAN else ""
     if not takes_off(d, q):
-        raise NotAllowed(f"Cannot withdraw {q.name}", reason="only people can take a waiting question off the desk")
+        raise NotAllowed(f"Cannot withdraw {q.name}", reason="only people can withdraw a question that blocks a task")
     return ""
 
 

@@ -32,7 +32,7 @@ from .trackers.record import Item
 TEMPORARY = ("wisp", "template")
 
 
-class _Rollback(Exception):
+class _DryRun(Exception):
     """Ends a dry run, with its result."""
 
 
@@ -60,12 +60,12 @@ def import_tasks(desk: Desk, source: str, tracker: str | None, project: str, dry
     def move(tx: UnitOfWork) -> dict[str, Any]:
         result = {"format": name, "project": project, "found": len(items), **_Import(desk, tx, source, project, items).run()}
         if dry_run:
-            raise _Rollback(result)
+            raise _DryRun(result)
         return {**result, "dry_run": False}
 
     try:
         return desk.transact("import", move)
-    except _Rollback as rollback:
+    except _DryRun as rollback:
         return {**rollback.args[0], "dry_run": True}
 
 

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from importlib.util import find_spec
 
-from .terminal import Terminal
+from .terminal import DemoTerminal
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -25,7 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--pace", type=float, default=0.7, metavar="SECONDS", help="length of a step (default 0.7)")
     parser.add_argument("--agent", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args(argv)
-    terminal = Terminal(min(max(0.0, args.pace), 60.0))
+    terminal = DemoTerminal(min(max(0.0, args.pace), 60.0))
     before = {number: signal.signal(number, _stop) for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN}
     try:
         return _play(terminal, args)
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             signal.signal(number, handler)
 
 
-def _play(terminal: Terminal, args: argparse.Namespace) -> int:
+def _play(terminal: DemoTerminal, args: argparse.Namespace) -> int:
     if args.agent:
         from .story import agent
 

@@ -21,7 +21,7 @@ from ..client import Client
 from ..config import connect, init, person
 from ..worker.agents.base import turn_command
 from .sample import fill
-from .terminal import Terminal
+from .terminal import DemoTerminal
 
 AGENTS = ("coder", "tester", "keeper", "writer")
 RELEASE = """\
@@ -77,7 +77,7 @@ def scripts(keys: dict[str, str], second: float) -> dict[str, dict[str, Any]]:
     }
 
 
-def show(terminal: Terminal) -> int:
+def show(terminal: DemoTerminal) -> int:
     with tempfile.TemporaryDirectory(prefix="yourturn-demo-") as folder:
         env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
         env |= {"YOURTURN_DB": str(Path(folder, ".yourturn", "yourturn.db")), "YOURTURN_PROJECT": "BOOK"}
@@ -114,7 +114,7 @@ def _prepare(desk: Client, folder: Path, env: dict[str, str], pace: float) -> tu
     return epic, keys
 
 
-def _run(terminal: Terminal, desk: Client, folder: str, env: dict[str, str], epic: str, keys: dict[str, str]) -> int:
+def _run(terminal: DemoTerminal, desk: Client, folder: str, env: dict[str, str], epic: str, keys: dict[str, str]) -> int:
     started: list[subprocess.Popen[str]] = []
 
     def start(*words: str) -> subprocess.Popen[str]:
@@ -140,7 +140,7 @@ def _run(terminal: Terminal, desk: Client, folder: str, env: dict[str, str], epi
         _end(started)
 
 
-def _welcome(terminal: Terminal, desk: Client, address: dict[str, str], keys: dict[str, str]) -> None:
+def _welcome(terminal: DemoTerminal, desk: Client, address: dict[str, str], keys: dict[str, str]) -> None:
     opened = _open(address["login"])
     waiting = sum(len(desk.waiting(project=project["key"])) for project in desk.projects())
     link = f"{address['url']}/enter/{desk.create_link()['link']}" if opened else address["login"]
@@ -176,7 +176,7 @@ def _open(link: str) -> bool:
         return False
 
 
-def _repeat(terminal: Terminal, worker: subprocess.Popen[str]) -> None:
+def _repeat(terminal: DemoTerminal, worker: subprocess.Popen[str]) -> None:
     """Print the worker's lines about its agents."""
     assert worker.stdout is not None
     for line in worker.stdout:
@@ -184,7 +184,7 @@ def _repeat(terminal: Terminal, worker: subprocess.Popen[str]) -> None:
             terminal.print_line("agent", line.rstrip()[10:])
 
 
-def _follow(terminal: Terminal, desk: Client, server: subprocess.Popen[str]) -> int:
+def _follow(terminal: DemoTerminal, desk: Client, server: subprocess.Popen[str]) -> int:
     """Print what people do, until the server ends."""
     cursor = desk.desk_cursor()
     while server.poll() is None:

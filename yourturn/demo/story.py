@@ -21,7 +21,7 @@ from typing import Any
 from ..client import Client
 from ..config import connect, init, person
 from ..core.errors import AlreadyClosed, Invalid
-from .terminal import Terminal
+from .terminal import DemoTerminal
 
 TASKS: list[tuple[str, str, tuple[str, ...]]] = [
     ("Add login", "Let people sign in with e-mail and password.", ()),
@@ -39,7 +39,7 @@ SUGGESTION = "cookie"
 # --- the agent, a process of its own ---------------------------------------------------------------------------------
 
 
-def agent(terminal: Terminal) -> int:
+def agent(terminal: DemoTerminal) -> int:
     """One turn of one agent: claim the next task, work on it, ask or complete, and end."""
     me = f"coder-{os.getpid()}"
     with connect() as desk:
@@ -63,7 +63,7 @@ def agent(terminal: Terminal) -> int:
     return 0
 
 
-def _ask(terminal: Terminal, desk: Client, task: dict[str, Any], claim: dict[str, Any]) -> int:
+def _ask(terminal: DemoTerminal, desk: Client, task: dict[str, Any], claim: dict[str, Any]) -> int:
     desk.note(task, "The form and the password check are there. The session is missing.")
     terminal.print_line("agent", "works, and reaches a decision that a person should make")
     asked = desk.ask(
@@ -80,7 +80,7 @@ def _ask(terminal: Terminal, desk: Client, task: dict[str, Any], claim: dict[str
 # --- the story -----------------------------------------------------------------------------
 
 
-def story(terminal: Terminal) -> int:
+def story(terminal: DemoTerminal) -> int:
     with tempfile.TemporaryDirectory(prefix="yourturn-demo-") as folder:
         db = str(Path(folder) / "yourturn.db")
         env = {name: value for name, value in os.environ.items() if not name.startswith("YOURTURN_")}
@@ -89,7 +89,7 @@ def story(terminal: Terminal) -> int:
             return _play(terminal, desk, db, env)
 
 
-def _play(terminal: Terminal, desk: Client, db: str, env: dict[str, str]) -> int:
+def _play(terminal: DemoTerminal, desk: Client, db: str, env: dict[str, str]) -> int:
     terminal.print(terminal.paint("Yourturn: whose turn is it?", "bold"))
     terminal.print("A desk in a temporary folder, a small project, and agents that are real processes.")
 
@@ -125,7 +125,7 @@ def _play(terminal: Terminal, desk: Client, db: str, env: dict[str, str]) -> int
     return 0 if all(task["state"] == "done" for task in desk.list()) else 1
 
 
-def _board(terminal: Terminal, desk: Client) -> None:
+def _board(terminal: DemoTerminal, desk: Client) -> None:
     turns = {"ready": "agent", "working": "agent", "human": "person", "done": "desk"}
     for task in desk.list():
         state = terminal.paint(f"{task['state']:<8}", turns.get(task["state"], "quiet"))
@@ -135,7 +135,7 @@ def _board(terminal: Terminal, desk: Client) -> None:
     terminal.pause()
 
 
-def _run_agent(terminal: Terminal, db: str, env: dict[str, str]) -> bool:
+def _run_agent(terminal: DemoTerminal, db: str, env: dict[str, str]) -> bool:
     """Run an agent until it ends. Its environment makes it an agent, so it cannot answer questions."""
     ours = {"YOURTURN_DB": db, "YOURTURN_AGENT": "coder", "YOURTURN_PROJECT": "DEMO"}
     command = [sys.executable, "-m", "yourturn.demo", "--agent", "--pace", str(terminal.pace)]
@@ -145,7 +145,7 @@ def _run_agent(terminal: Terminal, db: str, env: dict[str, str]) -> bool:
     return done.returncode == 0
 
 
-def _answer(terminal: Terminal, desk: Client) -> None:
+def _answer(terminal: DemoTerminal, desk: Client) -> None:
     asked = desk.inbox()[0]
     terminal.print_line("person", f"inbox: {asked['id']} from {asked['asked_by']}, about {asked['task']} ({asked['title']})")
     terminal.print(f"\n    {terminal.paint(asked['text'], 'bold')}")
@@ -167,7 +167,7 @@ def _answer(terminal: Terminal, desk: Client) -> None:
             return
 
 
-def _give(terminal: Terminal, desk: Client, asked: dict[str, Any], value: str) -> bool:
+def _give(terminal: DemoTerminal, desk: Client, asked: dict[str, Any], value: str) -> bool:
     try:
         answer = desk.answer(asked, value)
     except AlreadyClosed as error:
@@ -182,7 +182,7 @@ def _give(terminal: Terminal, desk: Client, asked: dict[str, Any], value: str) -
     return True
 
 
-def _farewell(terminal: Terminal) -> None:
+def _farewell(terminal: DemoTerminal) -> None:
     beside = Path(sys.executable).parent / "turn"
     turn = "turn"
     if not shutil.which("turn") and beside.exists():

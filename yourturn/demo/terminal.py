@@ -9,7 +9,7 @@ import time
 COLOURS = {"agent": "36", "person": "33", "desk": "32", "quiet": "2", "bold": "1"}
 
 
-class Terminal:
+class DemoTerminal:
     def __init__(self, pace: float) -> None:
         self.pace = pace
         self.colour = sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

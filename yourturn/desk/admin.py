@@ -144,7 +144,7 @@ def _login(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """The caller has checked the password; this checks that it has not changed since."""
     row = tx.run(tx.q["password"], {"workspace": tx.workspace, "name": a["user"]}).fetchone()
     if row is None or row[0] != a["proof"]:
-        raise NotKnown("The name or the password is not right")
+        raise NotKnown("Wrong name or password")
     return _start_session(tx, a, f"human:{a['user']}", row[1], now)
 
 
@@ -185,7 +185,7 @@ def _link_use(tx: UnitOfWork, a: dict[str, Any], now: int) -> dict[str, Any]:
     """Works once: of two concurrent requests, one gets a session."""
     here = {"workspace": tx.workspace, "hash": secret_hash(a["link_secret"])}
     if tx.run(tx.q["use_link"], {**here, "at": now}).rowcount == 0:
-        raise NotKnown("This link is not good any more", reason="it works once, and not for long", hint="Ask for a new one.")
+        raise NotKnown("This link is not valid any more", reason="it works once, for a short time", hint="Ask for a new one.")
     actor, role, _, _ = tx.run(tx.q["link"], here).fetchone()
     return _start_session(tx, a, actor, role, now)
 

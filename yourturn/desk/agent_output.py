@@ -18,7 +18,7 @@ from .desk import Desk
 LINE, LINES, PATCH = 8_000, 20_000, 50_000_000
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     id: int
     epoch: int
     at: int
@@ -26,7 +26,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Patch(NamedTuple):
+class StoredPatch(NamedTuple):
     epoch: int
     at: int
     base: str  #: the commit that it is made on
@@ -71,20 +71,20 @@ def _check_claim(desk: Desk, tx: UnitOfWork, task: int, claim: str, last_words: 
     return held.epoch, now
 
 
-def lines(desk: Desk, task: int, after: int = 0, limit: int = 500) -> list[Line]:
+def lines(desk: Desk, task: int, after: int = 0, limit: int = 500) -> list[OutputLine]:
     """The lines after a line's id; with a negative id, the newest."""
     with desk.store.reading() as run:
         if after < 0:
             rows = run(desk.store.query["last_output"], {"task": task, "limit": limit}).fetchall()[::-1]
         else:
             rows = run(desk.store.query["output"], {"task": task, "after": after, "limit": limit}).fetchall()
-    return [Line._make(row) for row in rows]
+    return [OutputLine._make(row) for row in rows]
 
 
-def patch(desk: Desk, task: int) -> Patch | None:
+def patch(desk: Desk, task: int) -> StoredPatch | None:
     with desk.store.reading() as run:
         row: Any = run(desk.store.query["patch"], {"task": task}).fetchone()
-    return Patch._make(row) if row else None
+    return StoredPatch._make(row) if row else None
 
 
 def cut(text: str) -> str:

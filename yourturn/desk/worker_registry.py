@@ -24,7 +24,7 @@ FIRST = 200
 KEPT, MOST = 30 * DAY, 1000
 
 
-class Worker(NamedTuple):
+class RegisteredWorker(NamedTuple):
     actor: str
     name: str
     host: str
@@ -85,9 +85,9 @@ def remove(desk: Desk, name: str) -> None:
     desk.transact("presence", lambda tx: tx.run.later(tx.q["remove_worker"], args))
 
 
-def workers(reader: Reader, since: int = -1) -> list[Worker]:
+def workers(reader: Reader, since: int = -1) -> list[RegisteredWorker]:
     """The workers that were seen since then, last seen first."""
-    return [Worker._make(row) for row in reader.workers(since)]
+    return [RegisteredWorker._make(row) for row in reader.workers(since)]
 
 
 def unattended(reader: Reader, project: str | None, task: int | None = None) -> Unattended | None:

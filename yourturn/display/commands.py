@@ -121,14 +121,14 @@ def answer_effect(q: dict[str, Any], e: dict[str, Any], script: str = "") -> str
     if e["state"] in leads:
         return leads[e["state"]]
     if q["kind"] == "permission":
-        return f"{who} is told no" if no else f"{who} runs exactly this"
+        return f"{who} gets the no" if no else f"{who} runs exactly this"
     if script:
-        return f"{script} is told no and decides" if no else f"{script} goes on"
+        return f"{script} gets the no and decides" if no else f"{script} goes on"
     leads = {"blocked": f"{key} waits for {others}", **{state: f"{key} is {WORDS[state]}" for state in ("review", "created")}}
     if e["state"] in leads:
         return leads[e["state"]]
     if no and e["verdict"] == "approved":
-        return f"{who} is told no"
+        return f"{who} gets the no"
     return f"{who} receives your text" if no else f"{who} goes on" + " with it" * (q["kind"] != "checkpoint")
 
 

@@ -19,7 +19,7 @@ def timeout_effect(q: dict[str, Any]) -> str:
     words = {
         "default": f"then {quoted(default)}" if default is not None else "then the task fails",
         "fail": "then the task fails", "stuck": "then the task ends as stuck", "defer": "then it is deferred",
-        "remind": "then a reminder is sent", "escalate": "then another person is asked", "keep": "then it stays open",
+        "remind": "then a reminder is sent", "escalate": "then another reviewer is asked", "keep": "then it stays open",
         "accept": "then it is accepted",
     }  # fmt: skip
     return words[q["on_timeout"]]

@@ -119,7 +119,7 @@ class Superseded:
     """Steps of the older script that calls of the new one may reuse."""
 
     def __init__(self, steps: list[Step], journal: int, without: str = "", again: tuple[str, ...] = ()) -> None:
-        """`without`: this call and the later ones of its branch are made again; `again`: so are calls with these digests."""
+        """`without`: this call and the later ones of its branch are not reused; neither are calls with the digests in `again`."""
         self.journal, self.again = journal, again
         reusable = [s for s in steps if s["spare"] and not _from_on(s["index"], without)]
         own = [s for s in steps if not s["spare"]]
@@ -144,7 +144,7 @@ class Superseded:
         return path if self._kept(path) else ""
 
     def find(self, name: str, call: Any, branch: str | None, cursor: int, behind: str | None) -> Step | None:
-        """`line`: the older branch, if there is one; `cursor`: its position; `behind`: the older path of the previous call."""
+        """`branch`: the older branch, if there is one; `cursor`: its position; `behind`: the older path of the previous call."""
         wanted = call_digest(name, essential(call))
         equal = self.marks.get(wanted, [])
         later = [s for s in equal if branch_of(s["index"]) == branch and last_number(s["index"]) > cursor]

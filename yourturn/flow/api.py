@@ -1,4 +1,4 @@
-"""The functions that a script calls: every effect and every wait goes through one of them and is recorded in the run's journal.
+"""The functions that a script calls. Every effect and every wait goes through one of them and is recorded in the run's journal.
 
 They find their run by the thread in which they are called. Lua scripts call the same functions (lua.py).
 """
@@ -59,7 +59,7 @@ def config(**settings: Any) -> None:
     current = loading.get() or _current("config").journal.config
     for name, value in settings.items():
         if not hasattr(current, name):
-            raise Invalid(f"config() knows no {name[:40]!a}", hint=f"It knows: {', '.join(vars(current))}.")
+            raise Invalid(f"config() has no setting {name[:40]!a}", hint=f"It has: {', '.join(vars(current))}.")
         if name == "human_timeout" and value is not None:
             duration(value, name)
         if name == "on_timeout":
@@ -106,7 +106,7 @@ def run(agent: str, prompt: Any = None, *, human: bool | None = None, **options:
         signal = recorded(plain(final, "run"))
         branch.journal.complete(entry, signal)
     except Invalid as error:
-        signal = {"status": "ERROR", "reason": f"what {agent} said cannot be recorded: {error}"}
+        signal = {"status": "ERROR", "reason": f"the signal of {agent} cannot be recorded: {error}"}
         branch.journal.complete(entry, signal)
     return Signal(signal)
 
@@ -226,7 +226,7 @@ def step(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         try:
             branch.journal.complete(entry, outcome)
         except Invalid as error:  # too large, for example: the function has run, so a failure is recorded
-            outcome = failure(Invalid(f"what {name} returned cannot be recorded", reason=str(error)))
+            outcome = failure(Invalid(f"the result of {name} cannot be recorded", reason=str(error)))
             branch.journal.complete(entry, outcome)
     if "error" in outcome:
         raise StepFailed(**outcome, step=entry.path)

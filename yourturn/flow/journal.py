@@ -51,9 +51,9 @@ class Branch:
         self.cursor = self.next - 1  #: the position in that one
         self.behind = behind  #: the path of the last call there; None: that call is new
 
-    def path(self, last_number: int | None = None) -> str:
-        last_number = self.next if last_number is None else last_number
-        return f"{self.prefix}.{last_number}" if self.prefix else str(last_number)
+    def path(self, number: int | None = None) -> str:
+        number = self.next if number is None else number
+        return f"{self.prefix}.{number}" if self.prefix else str(number)
 
     @property
     def alone(self) -> bool:
@@ -161,16 +161,16 @@ class Journal:
     # --- reading ----------------------------------------------------------------------------------------------------
 
     def find(self, branch: Branch, name: str, call: Any, agent: str | None) -> Entry:
-        path_key = self._recorded(branch, name, call)
-        if path_key is None:
+        number = self._recorded(branch, name, call)
+        if number is None:
             return self._passed(branch, name, call)
-        entry = Entry(branch.path(path_key), name, call, agent)
-        branch.next = path_key + 1
+        entry = Entry(branch.path(number), name, call, agent)
+        branch.next = number + 1
         entry.step = self.steps.get(entry.path)
         if entry.step is not None:
             entry.call = entry.step["call"]  # its timeout and reviewer may have been others
         elif self.host.stop.is_set():
-            branch.next = path_key
+            branch.next = number
             raise branch.suspend("stop")
         else:
             self._take_over(branch, entry)
@@ -180,9 +180,9 @@ class Journal:
         branch.advance(name, old)
         if self._acts(entry):
             self.acted |= name in ("run", "step")
-            self.sure(entry)
+            self.check_doubts(entry)
             if branch.alone:  # other branches may still diverge
-                self.goes_on()
+                self.record_program()
         return entry
 
     def _acts(self, entry: Entry) -> bool:
@@ -191,19 +191,19 @@ class Journal:
         return not entry.done and not waited and entry.name not in (*QUIET, "parallel")
 
     def _recorded(self, branch: Branch, name: str, call: Any) -> int | None:
-        """Its number; None: the call was inserted between two calls that are recorded.
+        """The number of a call in its branch; None if the call was inserted between two recorded calls.
 
         Calls of log() and now() may be added and removed without making it a changed script.
         """
-        digest, path_key = call_digest(name, call), branch.next
-        while (step := self.steps.get(branch.path(path_key))) is not None and not matches(step, name, call, digest):
+        digest, number = call_digest(name, call), branch.next
+        while (step := self.steps.get(branch.path(number))) is not None and not matches(step, name, call, digest):
             if step["name"] in LOOSE:
-                path_key += 1
+                number += 1
             elif name in LOOSE:
                 return None
             else:
-                raise self.differs(branch.path(path_key), Entry(branch.path(path_key), name, call, None).row(RUNNING))
-        return path_key
+                raise self.differs(branch.path(number), Entry(branch.path(number), name, call, None).row(RUNNING))
+        return number
 
     def _passed(self, branch: Branch, name: str, call: Any) -> Entry:
         """An inserted log() prints nothing, and an inserted now() returns the time of the neighbouring call."""
@@ -222,7 +222,7 @@ class Journal:
         before = {other: step for other, step in list(self.steps.items()) if path_key(other) < path_key(path)}
         return self.leave(Diverged(path, self.steps[path], actual, doubts(before, actual) if self.doubtful else ()))
 
-    def sure(self, entry: Entry | None) -> None:
+    def check_doubts(self, entry: Entry | None) -> None:
         """Before a changed script has any effect: check that all results it got so far are its own. `entry`: the next call."""
         with self._lock:
             new = entry.row(RUNNING) if entry is not None and entry.step is None else None
@@ -234,10 +234,10 @@ class Journal:
 
     def ended(self) -> None:
         """The script has ended."""
-        self.sure(None)
-        self.goes_on()
+        self.check_doubts(None)
+        self.record_program()
 
-    def goes_on(self) -> None:
+    def record_program(self) -> None:
         """All recorded calls match the current script: record it as the run's script."""
         with self._lock:
             if self.program is not None:

@@ -247,8 +247,8 @@ def _approved(answer: Answer) -> bool:
 
     if answer.approved is not None:
         return answer.approved
-    given = answer.verdict == "approved" or (answer.status == "timeout" and answer.value is not None)
-    return given and verdict_of(str(answer)) is not False
+    has_answer = answer.verdict == "approved" or (answer.status == "timeout" and answer.value is not None)
+    return has_answer and verdict_of(str(answer)) is not False
 
 
 def _values(*values: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""A run's script: how it is found, read, and loaded as a function.
+"""Finds, reads and loads the script of a run.
 
 `feature.py`, `feature.py:release` (a function of that name), `package.module:release`, `feature.lua`. The current file is run;
 where there is none, on another machine for example, the source that was recorded with the run is. A Python file is executed in a

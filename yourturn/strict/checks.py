@@ -103,7 +103,7 @@ def _pages(page: Callable[[Any], list[Row]]) -> Iterator[Row]:
         items = page(items[-1])
 
 
-class Check(NamedTuple):
+class StrictCheck(NamedTuple):
     name: str
     run: Callable[[Snapshot], Iterable[str]]  #: returns the problems
     well: str
@@ -332,15 +332,15 @@ _WELL = {
     "causes": "every effect comes after its cause",
 }
 
-CHECKS: tuple[Check, ...] = (
-    Check("chain", _chain, "every chain of events verifies", "See all with: turn audit verify"),
-    Check("readers", lambda seen: seen.misordered, "watchers see every chain in its order", _RESTORE),
-    *(Check(name, _replayed(name), _WELL[name], _RESTORE) for name in MOVE_CHECKS),
-    Check("tasks", _rows, "every task, its notes and its dependencies are as the events say", _RESTORE),
-    Check("journals", _journals, "every step and script is as the events say", _RESTORE),
-    Check("asked", _asked, "every question is as the events say", _RESTORE),
-    Check("inbox", _inbox, "the inbox shows exactly the open questions", _RESTORE),
-    Check("needs", _needs, "ready tasks wait for nothing, blocked ones for an open task", _RESTORE),
-    Check("circles", _circles, "no task waits for itself", "Break it with: turn dep remove KEY NEEDS"),
-    Check("accounts", _accounts, "projects, people and tokens are as the events say", _RESTORE),
+CHECKS: tuple[StrictCheck, ...] = (
+    StrictCheck("chain", _chain, "every chain of events verifies", "See all with: turn audit verify"),
+    StrictCheck("readers", lambda seen: seen.misordered, "watchers see every chain in its order", _RESTORE),
+    *(StrictCheck(name, _replayed(name), _WELL[name], _RESTORE) for name in MOVE_CHECKS),
+    StrictCheck("tasks", _rows, "every task, its notes and its dependencies are as the events say", _RESTORE),
+    StrictCheck("journals", _journals, "every step and script is as the events say", _RESTORE),
+    StrictCheck("asked", _asked, "every question is as the events say", _RESTORE),
+    StrictCheck("inbox", _inbox, "the inbox shows exactly the open questions", _RESTORE),
+    StrictCheck("needs", _needs, "ready tasks wait for nothing, blocked ones for an open task", _RESTORE),
+    StrictCheck("circles", _circles, "no task waits for itself", "Break it with: turn dep remove KEY NEEDS"),
+    StrictCheck("accounts", _accounts, "projects, people and tokens are as the events say", _RESTORE),
 )

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from ..client import Client
 from ..core.errors import Invalid
 from . import times
-from .event_text import Told, gathered, told
+from .event_text import EventView, event_view, merge_steps
 from .request import Page, PageRequest, PageResult, address, is_number
 
 #: Events on one page.
@@ -44,12 +44,12 @@ def show(request: PageRequest) -> PageResult:
     events = client.history(wanted.task or None, limit=PAGE + 1, **filters)[::-1]
     more, events = len(events) > PAGE, events[:PAGE]
     now = times.desk_time(client)
-    days: list[tuple[str, list[Told]]] = []
-    for event in gathered(events):
+    days: list[tuple[str, list[EventView]]] = []
+    for event in merge_steps(events):
         day = times.past_day(event["at"], now)
         if not days or days[-1][0] != day:
             days.append((day, []))
-        days[-1][1].append(told(event, now))
+        days[-1][1].append(event_view(event, now))
     active = (("project", wanted.project), ("task", wanted.task), ("actor", wanted.actor))
     return Page(
         "activity.html",

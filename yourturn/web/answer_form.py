@@ -12,7 +12,7 @@ from ..core.model import ENDED, PENDING
 from ..display import person
 from . import evidence, labels, page_version, times
 from .question import neighbours, outcome_text, page
-from .question_view import EMPTY_DRAFT, Draft, Question, approver_hint, article, find_question, only_approvers
+from .question_view import EMPTY_DRAFT, AnswerDraft, Question, approver_hint, article, find_question, only_approvers
 from .request import Json, Page, PageRequest, PageResult, Redirect, idempotency_key
 from .task_actions import also
 
@@ -21,12 +21,12 @@ _STILL_OPEN = "The question is still open."
 _MOVES = {"cancel": "Cancel {key}", "hand_back": "Hand {key} back to agents"}
 
 
-def read_form(request: PageRequest, q: Question) -> tuple[dict[str, Any], Draft]:
+def read_form(request: PageRequest, q: Question) -> tuple[dict[str, Any], AnswerDraft]:
     """The answer, and the form's contents in case it has to be shown again."""
     verdict, _, option = request.field("say").partition(" ")
     text, value = request.field("text").strip(), request.field("value").strip()
     picked, other = request.fields("option"), request.field("other").strip()
-    draft = Draft(frozenset(picked), other, value, text)
+    draft = AnswerDraft(frozenset(picked), other, value, text)
     if not verdict and q["response_type"] not in VERDICT_FORMS:
         verdict = "approved"  # Enter in a field submits the form without a button
     answer: dict[str, Any] = {"verdict": verdict, "text": text}
@@ -112,7 +112,7 @@ def _sent(request: PageRequest, q: Question, reply: dict[str, Any]) -> PageResul
     return Redirect(f"/questions/{q['id']}?sent=1{also(reply)}")
 
 
-def _not_sent(request: PageRequest, q: Question, answer: dict[str, Any], draft: Draft, error: YourturnError) -> PageResult:
+def _not_sent(request: PageRequest, q: Question, answer: dict[str, Any], draft: AnswerDraft, error: YourturnError) -> PageResult:
     """The page about a late answer, or the question again with the form's contents and the error."""
     if isinstance(error, (AlreadyClosed, KeyReused, IllegalMove)):
         return _too_late(request, q, answer)
@@ -165,7 +165,7 @@ def _answer_text(q: Question, answer: dict[str, Any]) -> str:
 
 
 def _earlier_answer(q: Question, now: int, state: str, me: str) -> dict[str, str]:
-    """What closed the question before this answer: by whom or what (lead), how (rest), and when."""
+    """How the question was closed before this answer: its actor or cause (lead), the outcome (rest), and the time."""
     if q["status"] == PENDING:
         return {"lead": f"{q['task']} does not wait any more:", "rest": f"it is {state}", "at": "", "iso": "", "ago": ""}
     at = {"at": times.clock(q["responded_at"]), "iso": q["responded_at"], "ago": times.ago(q["responded_at"], now)}

@@ -21,10 +21,10 @@ class Planned(NamedTuple):
     id: str
     task: str
     text: str
-    kind: view_models.Kind
+    kind: view_models.KindView
     verb: str
     effect: str
-    action: evidence.Action | None
+    action: evidence.ActionView | None
     key: str
 
 

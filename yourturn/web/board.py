@@ -1,4 +1,4 @@
-"""Tasks: a board of lanes, a list with filters, and a form for a new one."""
+"""Pages of tasks: the board, the filtered list, and the form for a new task."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..core.task_fields import COMPLEXITIES, NEW, REQUIRES, TASK_FIELDS, TYPES
 from . import inbox_summary, times, view_models
 from .request import Page, PageRequest, PageResult, Redirect, address, idempotency_key
 
-#: The lanes of the board, in their order; the rest lies below in a fold.
+#: Lanes of the board, in their order, and states that are folded below it.
 LANES = ("ready", "blocked", "working", "human", "review", "done")
 REST = ("created", "deferred", "failed", "cancelled")
-#: Cards in a lane, rows of a list.
+#: Cards of a lane, rows of a page of the list.
 CARDS, PAGE = 6, 50
-#: So many of the newest tasks that are done are looked at for those that ended last.
+#: Number of the newest done tasks that are read to find those that ended last.
 RECENT = 50
 PRIORITIES = {"0": "0, at once", "1": "1, soon", "2": "2, normal", "3": "3, later", "4": "4, some day"}
 
@@ -30,7 +30,7 @@ class Card(NamedTuple):
     title: str
     priority: int
     state: view_models.Tag
-    ask: str  #: what a person is asked
+    ask: str  #: the open question
     who: view_models.ActorView | None
     fact: str
     since: str
@@ -49,8 +49,8 @@ class Lane(NamedTuple):
     empty: str
 
 
-class Wish(NamedTuple):
-    """What of the tasks is shown."""
+class BoardFilter(NamedTuple):
+    """The view and the filters, from the address of the page."""
 
     view: str = "board"
     project: str = ""
@@ -65,15 +65,15 @@ class Wish(NamedTuple):
         return address("/tasks", {**new._asdict(), "view": new.view if new.view != "board" else ""})
 
 
-def wish_of(query: Mapping[str, str]) -> Wish:
-    given = {name: query.get(name, "").strip()[:200] for name in Wish._fields}
-    listed = given["view"] == "list" or any(given[name] for name in ("state", "priority", "type", "search", "after"))
-    found = Wish(**{**given, "view": "list" if listed else "board", "project": given["project"].upper()})
+def read_filter(query: Mapping[str, str]) -> BoardFilter:
+    values = {name: query.get(name, "").strip()[:200] for name in BoardFilter._fields}
+    listed = values["view"] == "list" or any(values[name] for name in ("state", "priority", "type", "search", "after"))
+    wanted = BoardFilter(**{**values, "view": "list" if listed else "board", "project": values["project"].upper()})
     for name, words in (("state", (*STATES, "open")), ("priority", PRIORITIES), ("type", TYPES)):
-        value = getattr(found, name)
+        value = getattr(wanted, name)
         if value and value not in words:
             raise Invalid(f"There is no {name} {value[:40]!a}", hint=f"Choose one of: {', '.join(words)}.")
-    return found
+    return wanted
 
 
 def card(t: Mapping[str, Any], now: int) -> Card:
@@ -97,7 +97,7 @@ def card(t: Mapping[str, Any], now: int) -> Card:
 
 
 def fact(t: Mapping[str, Any], now: int) -> str:
-    """The one thing about a task that matters in the state that it is in, beside the time."""
+    """The most relevant fact about a task in its state."""
     if t["blocked_by"]:
         rest = len(t["blocked_by"]) - 1
         return f"waits for {t['blocked_by'][0]}" + (f" and {rest} more" if rest else "")
@@ -109,22 +109,22 @@ def fact(t: Mapping[str, Any], now: int) -> str:
 
 
 def _asking(request: PageRequest, project: str, now: int) -> list[Card]:
-    """The lane of people: what runs out first stands first, as in the inbox."""
+    """The cards of the `human` lane, in the order of the inbox: the earliest timeout first."""
     order = inbox_summary.summarize(request, inbox_summary.InboxFilter(whose="all", project=project), now).order
     asking = dict.fromkeys(q["task"] for _, q in order if q["blocking"] and q["id"] != q["task"])
     return [card(request.client.show(key), now) for key in list(asking)[:CARDS]]
 
 
 def show(request: PageRequest) -> PageResult:
-    wish = wish_of(request.query)
+    filter_ = read_filter(request.query)
     client = request.client
     common = {
         "here": "tasks",
-        "wish": wish,
+        "filter": filter_,
         "may": permissions.may(client.who, "create"),
         "projects": [p["key"] for p in client.projects()],
     }
-    return _list(client, wish, common) if wish.view == "list" else _board(request, wish, common)
+    return _list(client, filter_, common) if filter_.view == "list" else _board(request, filter_, common)
 
 
 EMPTY = {
@@ -137,8 +137,8 @@ EMPTY = {
 }
 
 
-def _board(request: PageRequest, wish: Wish, common: dict[str, Any]) -> PageResult:
-    client, project = request.client, wish.project or None
+def _board(request: PageRequest, filter_: BoardFilter, common: dict[str, Any]) -> PageResult:
+    client, project = request.client, filter_.project or None
     counts, now = client.counts(project), times.desk_time(client)
     lanes = []
     for name in LANES:
@@ -146,77 +146,78 @@ def _board(request: PageRequest, wish: Wish, common: dict[str, Any]) -> PageResu
         if not count:
             cards = []
         elif name == "human":
-            cards = _asking(request, wish.project, now)
+            cards = _asking(request, filter_.project, now)
         else:
-            found = client.ready(project=project, limit=CARDS) if name == "ready" else []
-            over = name == "done"
-            found = found or client.list(state=name, project=project, limit=RECENT if over else CARDS, newest=over)
-            if over:
-                found = sorted(found, key=lambda t: str(t["ended_at"]), reverse=True)[:CARDS]
-            cards = [card(t, now) for t in found]
-        lanes.append(Lane(name, view_models.state(name), count, cards, count - len(cards), wish.url(state=name), EMPTY[name]))
+            tasks = client.ready(project=project, limit=CARDS) if name == "ready" else []
+            is_done = name == "done"
+            tasks = tasks or client.list(state=name, project=project, limit=RECENT if is_done else CARDS, newest=is_done)
+            if is_done:
+                tasks = sorted(tasks, key=lambda t: str(t["ended_at"]), reverse=True)[:CARDS]
+            cards = [card(t, now) for t in tasks]
+        more, href = count - len(cards), filter_.url(state=name)
+        lanes.append(Lane(name, view_models.state(name), count, cards, more, href, EMPTY[name]))
     rest = [
-        Lane(name, view_models.state(name), counts[name], [], counts[name], wish.url(state=name), "")
+        Lane(name, view_models.state(name), counts[name], [], counts[name], filter_.url(state=name), "")
         for name in REST
         if counts.get(name)
     ]
-    known = {"lanes": lanes, "rest": rest, "bare": not any(counts.values()), "unattended": client.unattended(project)}
-    return Page("board.html", {**common, **known})
+    board = {"lanes": lanes, "rest": rest, "bare": not any(counts.values()), "unattended": client.unattended(project)}
+    return Page("board.html", {**common, **board})
 
 
-def _list(client: Client, wish: Wish, common: dict[str, Any]) -> PageResult:
-    filters: dict[str, Any] = {name: value for name in ("type", "search") if (value := getattr(wish, name))}
-    if wish.priority:
-        filters["priority"] = int(wish.priority)
-    found = client.list(
-        state=wish.state or None, project=wish.project or None, after=wish.after or None, newest=True, limit=PAGE + 1, **filters
-    )
-    more, found = len(found) > PAGE, found[:PAGE]
-    now, counts = times.desk_time(client), client.counts(wish.project or None)
+def _list(client: Client, filter_: BoardFilter, common: dict[str, Any]) -> PageResult:
+    filters: dict[str, Any] = {name: value for name in ("type", "search") if (value := getattr(filter_, name))}
+    if filter_.priority:
+        filters["priority"] = int(filter_.priority)
+    filters |= {"state": filter_.state or None, "project": filter_.project or None, "after": filter_.after or None}
+    tasks = client.list(newest=True, limit=PAGE + 1, **filters)
+    more, tasks = len(tasks) > PAGE, tasks[:PAGE]
+    now, counts = times.desk_time(client), client.counts(filter_.project or None)
+    states = [s for s in STATES if counts.get(s)]
     menu = [
-        ("State", [(view_models.state(s).label, wish.url(state=s), counts[s], wish.state == s) for s in STATES if counts.get(s)]),
-        ("Priority", [(words, wish.url(priority=p), "", wish.priority == p) for p, words in PRIORITIES.items()]),
-        ("Type", [(t.capitalize(), wish.url(type=t), "", wish.type == t) for t in TYPES]),
+        ("State", [(view_models.state(s).label, filter_.url(state=s), counts[s], filter_.state == s) for s in states]),
+        ("Priority", [(words, filter_.url(priority=p), "", filter_.priority == p) for p, words in PRIORITIES.items()]),
+        ("Type", [(t.capitalize(), filter_.url(type=t), "", filter_.type == t) for t in TYPES]),
     ]
     words = {
-        "state": view_models.state(wish.state).label if wish.state in STATES else "Open",
-        "priority": f"Priority {wish.priority}",
-        "type": wish.type.capitalize(),
-        "search": f"“{wish.search}”",
+        "state": view_models.state(filter_.state).label if filter_.state in STATES else "Open",
+        "priority": f"Priority {filter_.priority}",
+        "type": filter_.type.capitalize(),
+        "search": f"“{filter_.search}”",
     }
-    chips = [(words[name], wish.url(**{name: "", "view": "list"})) for name in words if getattr(wish, name)]
+    chips = [(words[name], filter_.url(**{name: "", "view": "list"})) for name in words if getattr(filter_, name)]
     return Page(
         "tasks.html",
         {
             **common,
-            "cards": [card(t, now) for t in found],
+            "cards": [card(t, now) for t in tasks],
             "menu": menu,
             "chips": chips,
-            "first": wish.url() if wish.after else "",
-            "more": wish.url(after=found[-1]["key"]) if more else "",
+            "first": filter_.url() if filter_.after else "",
+            "more": filter_.url(after=tasks[-1]["key"]) if more else "",
         },
     )
 
 
-# --- a new one --------------------------------------------------------------------------------------------------------
+# --- a new task -------------------------------------------------------------------------------------------------------
 
-#: What the form sends.
+#: Fields of the form.
 FIELDS = ("project", "depends_on", *NEW)
-#: Lines of the form that show a plain text: field -> label.
+#: Fields that the form shows as a line of text, with their labels.
 PLAIN = {name: field.label for name, field in TASK_FIELDS.items() if field.label}
 
 
 def new(request: PageRequest) -> PageResult:
-    given = {name: request.query.get(name, "")[:300] for name in ("project", "title")}
-    return _form(request, {"priority": "2", "type": "task", "complexity": "medium", **{k: v for k, v in given.items() if v}})
+    values = {name: request.query.get(name, "")[:300] for name in ("project", "title")}
+    return _form(request, {"priority": "2", "type": "task", "complexity": "medium", **{k: v for k, v in values.items() if v}})
 
 
-def _form(request: PageRequest, given: dict[str, str], wrong: str = "", hint: str = "", status: int = 200) -> PageResult:
+def _form(request: PageRequest, values: dict[str, str], wrong: str = "", hint: str = "", status: int = 200) -> PageResult:
     return Page(
         "new_task.html",
         {
             "here": "tasks",
-            "given": {**dict.fromkeys(FIELDS, ""), **given},
+            "values": {**dict.fromkeys(FIELDS, ""), **values},
             "wrong": wrong,
             "hint": hint,
             "key": idempotency_key(),
@@ -233,11 +234,11 @@ def _form(request: PageRequest, given: dict[str, str], wrong: str = "", hint: st
 
 
 def create(request: PageRequest) -> PageResult:
-    given = {name: request.field(name) for name in FIELDS}
-    args: dict[str, Any] = {name: value for name, value in given.items() if value and name != "title"}
-    args["depends_on"] = [word for word in re.split(r"[,\s]+", given["depends_on"]) if word]
+    values = {name: request.field(name) for name in FIELDS}
+    args: dict[str, Any] = {name: value for name, value in values.items() if value and name != "title"}
+    args["depends_on"] = [word for word in re.split(r"[,\s]+", values["depends_on"]) if word]
     try:
-        task = request.client.create(given["title"], key=request.key, draft=bool(request.field("draft")) or None, **args)
+        task = request.client.create(values["title"], key=request.key, draft=bool(request.field("draft")) or None, **args)
     except YourturnError as error:
-        return _form(request, given, f"{error}.", error.hint, error.http_status)
+        return _form(request, values, f"{error}.", error.hint, error.http_status)
     return Redirect(f"/tasks/{task['key']}")

@@ -1,4 +1,4 @@
-"""Events in words: who did what. What somebody wrote stands apart, as a quotation."""
+"""Events as sentences, with the text that an actor wrote as a separate quotation."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 from ..core.actions import VERBS
 from . import times, view_models
 
-#: Whose events are about nobody: the sentence stands alone.
-ALONE = frozenset({"block", "unblock", "unvet", "parent", "expire", "timeout", "step", "fence"})
+#: Actions whose sentence has no actor.
+WITHOUT_ACTOR = frozenset({"block", "unblock", "unvet", "parent", "expire", "timeout", "step", "fence"})
 
-#: What a worker writes down when an agent's session begins.
-SESSION = frozenset({"host", "seat", "session_id"})
+#: Fields that a worker updates when an agent's session begins.
+SESSION_FIELDS = frozenset({"host", "seat", "session_id"})
 
 
-class Told(NamedTuple):
+class EventView(NamedTuple):
     seq: int
     who: view_models.ActorView
-    alone: bool
+    without_actor: bool
     before: str  #: the sentence up to the task's key, and after it
     after: str
     task: str
-    said: str  #: what somebody wrote
+    quote: str  #: the text that the actor wrote
     move: tuple[view_models.Tag, view_models.Tag] | None
     at: times.Moment
     clock: str
@@ -31,12 +31,12 @@ class Told(NamedTuple):
 
 
 def _words(e: Mapping[str, Any]) -> str:
-    if e["action"] == "update" and SESSION.issuperset(e["data"].get("set", {"": ""})):
+    if e["action"] == "update" and SESSION_FIELDS.issuperset(e["data"].get("set", {"": ""})):
         return "began to work on {key}"
     return VERBS[e["action"]].event or f"{e['action'].replace('_', ' ')} {{key}}"
 
 
-def told(e: Mapping[str, Any], now: int) -> Told:
+def event_view(e: Mapping[str, Any], now: int) -> EventView:
     data = e["data"]
     words = _words(e)
     before, _, after = words.replace("{it}", _it(e)).partition("{key}")
@@ -44,14 +44,14 @@ def told(e: Mapping[str, Any], now: int) -> Told:
     source, target = data.get("from"), data.get("to")
     moved = (view_models.state(source), view_models.state(target)) if source and target and source != target else None
     actor = e["actor"]
-    return Told(
+    return EventView(
         e["seq"],
         view_models.actor_view(actor),
-        e["action"] in ALONE,
+        e["action"] in WITHOUT_ACTOR,
         before,
         after,
         e["task"] or "",
-        _said(e),
+        _quote(e),
         moved,
         times.moment(e["at"], now),
         times.clock(e["at"]),
@@ -60,24 +60,24 @@ def told(e: Mapping[str, Any], now: int) -> Told:
     )
 
 
-def gathered(events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
-    """Steps of a run that follow each other are one line, which says how many."""
-    kept: dict[str, Any] = {}
+def merge_steps(events: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Merge consecutive step events of a run into one event, with their number as `many`."""
+    merged: dict[str, Any] = {}
     for e in events:
-        if e["action"] == "step" and kept and e["task"] == kept["task"]:
-            kept = {**kept, "many": kept["many"] + 1, "seq": e["seq"]}
+        if e["action"] == "step" and merged and e["task"] == merged["task"]:
+            merged = {**merged, "many": merged["many"] + 1, "seq": e["seq"]}
             continue
-        if kept:
-            yield kept
-        kept = {**e, "many": 1} if e["action"] == "step" else {}
-        if not kept:
+        if merged:
+            yield merged
+        merged = {**e, "many": 1} if e["action"] == "step" else {}
+        if not merged:
             yield e
-    if kept:
-        yield kept
+    if merged:
+        yield merged
 
 
 def sentence(e: Mapping[str, Any]) -> str:
-    """Without the task: 'asked Q118', 'took it'."""
+    """The sentence without the key of the task: 'asked Q118', 'took it'."""
     text = _words(e).replace("{it}", _it(e)).replace(" about {key}", "").replace("{key}", "it")
     return " ".join(text.split())
 
@@ -106,25 +106,25 @@ def _a(word: str) -> str:
     return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
 
 
-def _said(e: Mapping[str, Any]) -> str:
-    """The words that came with it, in one piece."""
+def _quote(e: Mapping[str, Any]) -> str:
+    """All texts of the event, joined."""
     data = e["data"]
-    found = [str(q["text"]) for q in data.get("opened", ()) if q.get("text")]
-    found += [str(note["text"]) for note in data.get("notes", ())]
+    texts = [str(q["text"]) for q in data.get("opened", ()) if q.get("text")]
+    texts += [str(note["text"]) for note in data.get("notes", ())]
     for q in data.get("closed", ()):
         response = q.get("response") or {}
         value = response.get("value")
         if q.get("status") == "timeout" and value is not None:
-            found.append(f"Went on with the default “{_value(value)}”.")
+            texts.append(f"Went on with the default “{_value(value)}”.")
         elif response.get("verdict") == "rejected":
-            found.append("No." + (f" {response['text']}" if response.get("text") else ""))
+            texts.append("No." + (f" {response['text']}" if response.get("text") else ""))
         elif response.get("text") or isinstance(value, (str, int, float)):
-            found.append(str(response.get("text") or _value(value)))
+            texts.append(str(response.get("text") or _value(value)))
     changed = data.get("set", {})
-    found += [str(changed[name]) for name in ("summary", "reason") if changed.get(name)]
+    texts += [str(changed[name]) for name in ("summary", "reason") if changed.get(name)]
     if e["action"] == "create" and changed.get("title"):
-        found.insert(0, str(changed["title"]))
-    return " · ".join(dict.fromkeys(found))[:600]
+        texts.insert(0, str(changed["title"]))
+    return " · ".join(dict.fromkeys(texts))[:600]
 
 
 def _value(value: Any) -> str:

@@ -26,7 +26,7 @@ SUGGESTIONS = ("suggestion", "suggested", "recommendation", "preferred")
 WORDS = ("text", "summary", "message")
 
 
-class Action(NamedTuple):
+class ActionView(NamedTuple):
     tool: str
     command: str  #: the shell command, if the action is one
     args: tuple[tuple[str, str], ...]
@@ -72,11 +72,11 @@ def escape_hidden(text: str) -> str:
     return HIDDEN.sub(lambda m: f"\\u{ord(m[0]):04x}", text)
 
 
-def action(value: Any, digest: str | None) -> Action:
+def action(value: Any, digest: str | None) -> ActionView:
     """The whole action in rows; nothing is left out or cut."""
     if not isinstance(value, dict):
         text = as_text(value)
-        return Action("", text if isinstance(value, str) else "", (("action", text),), (), digest or "")
+        return ActionView("", text if isinstance(value, str) else "", (("action", text),), (), digest or "")
     arguments = editable(value)
     rest = {name: item for name, item in value.items() if item is not arguments or arguments is None}
     tool = rest.pop("tool", "")
@@ -86,7 +86,7 @@ def action(value: Any, digest: str | None) -> Action:
     labels = {"folder": "Folder", "cwd": "Folder", "timeout": "Time limit"}
     facts += [(labels.get(name, name), as_text(item)) for name, item in rest.items() if item not in (None, "")]
     shown = tuple((name, as_text(item)) for name, item in args.items())
-    return Action(as_text(tool), command, shown, tuple(facts), digest or "")
+    return ActionView(as_text(tool), command, shown, tuple(facts), digest or "")
 
 
 def command_of(value: Any) -> str:

@@ -135,7 +135,7 @@ def timeout_text(q: Mapping[str, Any], run: str = "", short: bool = False) -> st
     else:
         text = {
             "default": fails, "fail": fails, "stuck": "then it ends as stuck", "defer": "then it is put aside",
-            "remind": "then its time runs again", "escalate": "then somebody else is asked",
+            "remind": "then its time runs again", "escalate": "then another reviewer is asked",
             "accept": "then it is accepted",
         }[policy]  # fmt: skip
     return text if short or q["kind"] != "permission" else f"{text}; nothing runs"
@@ -162,8 +162,8 @@ def result_text(q: Mapping[str, Any], me: str, then: bool = True) -> str:
         return f"No answer in {took}." + (" It was accepted." if q["on_timeout"] == "accept" else "")
     if q["status"] == "cancelled":
         why = f": {q['close_reason']}" if q["close_reason"] else ""
-        by_whom = "" if by == "system" else f" by {'you' if by == 'You' else by}"
-        return f"Taken off the desk{by_whom}{why}."
+        by_actor = "" if by == "system" else f" by {'you' if by == 'You' else by}"
+        return f"Cancelled{by_actor}{why}."
     words = f": “{response['text']}”" if response.get("text") and response.get("text") != response.get("value") else ""
     if response.get("verdict") == "rejected":
         run = bool(q.get("workflow") or q["step"])

@@ -1,4 +1,4 @@
-"""Login with a password or a one-time link, and logout. Says nothing about the contents of the desk."""
+"""Login with a password or a one-time link, and logout. These pages show nothing of the desk."""
 
 from __future__ import annotations
 

@@ -51,6 +51,6 @@ def _last_change(client: Client, key: str) -> str:
     for event in reversed(client.history(key, limit=RECENT)):
         data = event["data"]
         if data.get("from") != data.get("to") or data.get("opened") or data.get("closed"):
-            told = event_text.told(event, now)
-            return f"{'' if told.alone else f'{told.who.name} '}{told.brief}, {told.at.words}"
+            view = event_text.event_view(event, now)
+            return f"{'' if view.without_actor else f'{view.who.name} '}{view.brief}, {view.at.words}"
     return ""

@@ -10,7 +10,7 @@ from ..core.permissions import GRANTS, is_mine
 from ..display import continuing_actor, followed
 from . import labels, layout, times, view_models
 from .inbox_summary import InboxFilter, summarize
-from .question_view import EMPTY_DRAFT, Draft, Question, article, find_question
+from .question_view import EMPTY_DRAFT, AnswerDraft, Question, article, find_question
 from .request import Fragment, Page, PageRequest, PageResult, Redirect, idempotency_key
 from .task_actions import moved_with
 
@@ -53,7 +53,7 @@ def _row(request: PageRequest, named: str, form: str) -> Fragment:
     return Fragment(layout.render_macro(f"{form}.html", form, row, **context))
 
 
-def page(request: PageRequest, named: str, now: int, draft: Draft = EMPTY_DRAFT, status: int = 200, **more: Any) -> Page:
+def page(request: PageRequest, named: str, now: int, draft: AnswerDraft = EMPTY_DRAFT, status: int = 200, **more: Any) -> Page:
     q = find_question(request.client, named)
     around = neighbours(request, q["id"], now)
     sent = _sent_text(request, q)

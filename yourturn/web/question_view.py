@@ -41,7 +41,7 @@ class Round(NamedTuple):
     result: str
 
 
-class Draft(NamedTuple):
+class AnswerDraft(NamedTuple):
     """The contents of a refused form, which is shown again, and what is wrong with it."""
 
     options: frozenset[str] = frozenset()
@@ -51,14 +51,14 @@ class Draft(NamedTuple):
     wrong: str = ""
 
 
-EMPTY_DRAFT = Draft()
+EMPTY_DRAFT = AnswerDraft()
 
 
 class Article(NamedTuple):
     id: str
     slug: str
     place: str  #: page, pane or sheet
-    kind: view_models.Kind
+    kind: view_models.KindView
     task: str
     task_title: str
     title: str
@@ -74,8 +74,8 @@ class Article(NamedTuple):
     multi: bool
     other: bool
     options: tuple[Option, ...]
-    action: evidence.Action | None
-    changed: evidence.Action | None  #: the action as a person edited it
+    action: evidence.ActionView | None
+    changed: evidence.ActionView | None  #: the action as a person edited it
     used_by: str
     diff: evidence.Diff | None  #: read from git
     error: str
@@ -96,7 +96,7 @@ class Article(NamedTuple):
     sent: str
     next: str
     key: str
-    draft: Draft
+    draft: AnswerDraft
     comment_label: str  #: of the small field beside a choice
     confidence: str
     default: str
@@ -128,7 +128,7 @@ def pane(client: Client, named: str, now: int) -> Article | None:
 
 
 def article(
-    client: Client, q: Question, now: int, place: str, draft: Draft = EMPTY_DRAFT, sent: str = "", next: str = ""
+    client: Client, q: Question, now: int, place: str, draft: AnswerDraft = EMPTY_DRAFT, sent: str = "", next: str = ""
 ) -> Article:
     task = client.show(q["task"])
     run, asker = labels.script_name(task), labels.actor_name(q["asked_by"])
@@ -220,7 +220,7 @@ def approver_hint(client: Client) -> str:
     return f"Ask {' or '.join(names[:4])}." if names else ""
 
 
-def _options(q: Question, draft: Draft) -> tuple[Option, ...]:
+def _options(q: Question, draft: AnswerDraft) -> tuple[Option, ...]:
     suggestion = evidence.suggestion_of(q["context"])
     suggested = suggestion if isinstance(suggestion, list) else [] if suggestion is None else [suggestion]
     suggested = [str(value).strip().casefold() for value in suggested]

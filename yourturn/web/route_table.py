@@ -44,11 +44,11 @@ ROWS = [
     PageRow("GET", "/tasks/{key}/live", "output", task.live),
     PageRow("POST", "/tasks/{key}/note", "note", task.note),
     *(
-        PageRow("GET", f"/tasks/{{key}}/{name}", name, task_actions.asking(name))
-        for name, w in task_actions.WORDS.items()
+        PageRow("GET", f"/tasks/{{key}}/{name}", name, task_actions.confirm_page(name))
+        for name, w in task_actions.ACTIONS.items()
         if w.asks
     ),
-    *(PageRow("POST", f"/tasks/{{key}}/{name}", name, task_actions.making(name)) for name in task_actions.WORDS),
+    *(PageRow("POST", f"/tasks/{{key}}/{name}", name, task_actions.make_move(name)) for name in task_actions.ACTIONS),
     PageRow("GET", "/activity", "events", activity.show),
     PageRow("GET", "/stats", "stats", stats.show),
     PageRow("GET", "/settings", "page", settings.show),

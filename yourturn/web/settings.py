@@ -43,7 +43,7 @@ SAVED = {
 }
 
 
-class Session(NamedTuple):
+class SessionRow(NamedTuple):
     id: int
     who: view_models.ActorView
     about: str
@@ -120,12 +120,12 @@ def _url(request: PageRequest) -> str:
     return address.public_url or f"{'https' if address.secure else 'http'}://{request.headers.get('host', 'localhost')}"
 
 
-def _sessions(client: Client, secret: str, now: int) -> list[Session]:
+def _sessions(client: Client, secret: str, now: int) -> list[SessionRow]:
     """The sessions, this one first, then the newest."""
     own = client.desk.credentials.of_session(secret)[0] if secret else 0
     rows = sorted(client.sessions(), key=lambda s: (s["id"] != own, -s["id"]))
     return [
-        Session(
+        SessionRow(
             s["id"], view_models.actor_view(s["actor"]), browser(s["about"]), times.moment(s["created_at"], now), s["id"] == own
         )
         for s in rows

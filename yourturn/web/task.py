@@ -1,4 +1,4 @@
-"""A task: what it is, what waits, what agents say, what people wrote, and what happened."""
+"""Page of a task: its facts, open questions, log, notes, steps, dependencies and events."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ..display.terminal import length, micros
 from . import charts, event_text, labels, layout, page_version, times, view_models
 from .board import PLAIN
 from .request import Fragment, Json, Page, PageRequest, PageResult, Redirect, idempotency_key, is_number
-from .task_actions import did, moves
+from .task_actions import done_text, task_actions
 
-#: Lines of the log on the page, and on a page of its own; events on the page.
+#: Lines of the log on the task's page and on the log's own page; events on the task's page.
 LINES, WHOLE, EVENTS = 200, 2000, 8
-#: Lines that are marked as trouble.
+#: Sorts of output lines that are shown as errors.
 BAD = frozenset({"error", "stderr", "failed"})
-#: Events that stand between the lines of the log.
+#: Actions whose events are shown between the lines of the log.
 MARKS = frozenset({"claim", "ask", "flag", "answer", "timeout", "complete", "fail", "expire", "release", "accept", "reject"})
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     at: str
     clock: str
     source: str
@@ -32,33 +32,33 @@ class Line(NamedTuple):
     tone: str
 
 
-class Asked(NamedTuple):
+class QuestionRow(NamedTuple):
     id: str
     href: str
     text: str
-    kind: view_models.Kind
+    kind: view_models.KindView
     who: view_models.ActorView
     when: times.Moment
     time: times.Countdown
     then: str
-    words: str  #: how it ended
+    words: str  #: the outcome
     bead: str
     icon: str
     pending: bool
 
 
-class Step(NamedTuple):
+class StepRow(NamedTuple):
     number: str
     name: str
     icon: str
     bead: str
-    state: str  #: in a word
+    state: str  #: as a word
     time: str
     about: str
     spare: bool
 
 
-class Note(NamedTuple):
+class NoteRow(NamedTuple):
     who: view_models.ActorView
     when: times.Moment
     text: str
@@ -68,37 +68,37 @@ class Note(NamedTuple):
 # --- the log ----------------------------------------------------------------------------------------------------------
 
 
-def lines(client: Any, task: Mapping[str, Any], limit: int) -> tuple[list[Line], str]:
-    """What agents said, and what happened between; and a word that changes when there is more."""
+def lines(client: Any, task: Mapping[str, Any], limit: int) -> tuple[list[LogLine], str]:
+    """Lines of the log: output of agents and events, in order of time; and a version that changes with every new line."""
     key, waiting = task["key"], {q["id"] for q in task["questions"] if q["status"] == "pending"}
-    said = client.output(key, limit=limit)
+    output = client.output(key, limit=limit)
     events = client.history(key, limit=limit)
-    since = said[0]["at"] if len(said) == limit else ""
-    speaker = _speakers(events)
-    found = [(x["at"], 1, _line(x, speaker(x["at"]))) for x in said]
-    found += [(e["at"], 0, _mark(e, waiting)) for e in events if e["action"] in MARKS and e["at"] >= since]
-    found.sort(key=lambda item: item[:2])
-    seen = f"{said[-1]['id'] if said else 0}.{events[-1]['seq'] if events else 0}"
-    return [line for _, _, line in found][-limit:], seen
+    since = output[0]["at"] if len(output) == limit else ""
+    source_at = _sources(events)
+    rows = [(x["at"], 1, _line(x, source_at(x["at"]))) for x in output]
+    rows += [(e["at"], 0, _mark(e, waiting)) for e in events if e["action"] in MARKS and e["at"] >= since]
+    rows.sort(key=lambda row: row[:2])
+    version = f"{output[-1]['id'] if output else 0}.{events[-1]['seq'] if events else 0}"
+    return [line for _, _, line in rows][-limit:], version
 
 
-def _speakers(events: Iterable[Mapping[str, Any]]) -> Callable[[str], str]:
-    """Who spoke at a moment."""
-    names = [(e["at"], name) for e in events if (name := _speaker(e))]
+def _sources(events: Iterable[Mapping[str, Any]]) -> Callable[[str], str]:
+    """A function from a time to the name of the agent that wrote the output of that time."""
+    names = [(e["at"], name) for e in events if (name := _source(e))]
     times = [at for at, _ in names]
     return lambda at: names[bisect_right(times, at) - 1][1] if names else ""
 
 
-def _speaker(e: Mapping[str, Any]) -> str:
-    """Who speaks from here on: whoever took the task, and then the agent that its worker has started."""
+def _source(e: Mapping[str, Any]) -> str:
+    """The name of the agent that writes from this event on: the claim's actor, or the agent that the worker has started."""
     if e["action"] == "claim":
         return person(e["actor"])
     seat = e["data"].get("set", {}).get("seat")
     return str(seat.get("agent") or "") if isinstance(seat, dict) else ""
 
 
-def _line(x: Mapping[str, Any], name: str) -> Line:
-    return Line(
+def _line(x: Mapping[str, Any], name: str) -> LogLine:
+    return LogLine(
         x["at"],
         times.clock_with_seconds(x["at"]),
         name if x["sort"] == "said" else x["sort"],
@@ -107,23 +107,23 @@ def _line(x: Mapping[str, Any], name: str) -> Line:
     )
 
 
-def _mark(e: Mapping[str, Any], waiting: set[str]) -> Line:
-    """What waits still stands out."""
+def _mark(e: Mapping[str, Any], waiting: set[str]) -> LogLine:
+    """An event as a line. A question that is still open is highlighted."""
     open_ = any(q["id"] in waiting for q in e["data"].get("opened", ()))
     text = event_text.sentence(e)
-    who = "" if e["action"] in event_text.ALONE else f"{person(e['actor'])} "
-    return Line(e["at"], times.clock_with_seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
+    who = "" if e["action"] in event_text.WITHOUT_ACTOR else f"{person(e['actor'])} "
+    return LogLine(e["at"], times.clock_with_seconds(e["at"]), "yourturn", f"{who}{text}", "hey" if open_ else "calm")
 
 
 def live(request: PageRequest) -> PageResult:
-    """The log for a page that is open; nothing where that has seen it all."""
+    """The log for an open page; empty if the page already shows this version."""
     task = _task(request)
     if isinstance(task, Redirect):
         return task
-    found, seen = lines(request.client, task, LINES)
-    if request.query.get("seen") == seen:
+    log_lines, version = lines(request.client, task, LINES)
+    if request.query.get("seen") == version:
         return Fragment("")
-    return Fragment(layout.render_macro("log.html", "lines", found, seen))
+    return Fragment(layout.render_macro("log.html", "lines", log_lines, version))
 
 
 def log(request: PageRequest) -> PageResult:
@@ -133,18 +133,18 @@ def log(request: PageRequest) -> PageResult:
     after = request.query.get("after", "")
     if after and not is_number(after):
         raise Invalid("after must be the number of a line")
-    said = request.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
-    more, said = len(said) > WHOLE, said[:WHOLE]
-    href = f"/tasks/{task['key']}/log?after={said[-1]['id']}" if more else ""
-    speaker = _speakers(request.client.history(task["key"], limit=WHOLE))
-    found = [_line(x, speaker(x["at"])) for x in said]
-    return Page("full_log.html", {"here": "tasks", "task": task, "lines": found, "more": href, "after": after})
+    output = request.client.output(task["key"], limit=WHOLE + 1, after=int(after or 0))
+    more, output = len(output) > WHOLE, output[:WHOLE]
+    href = f"/tasks/{task['key']}/log?after={output[-1]['id']}" if more else ""
+    source_at = _sources(request.client.history(task["key"], limit=WHOLE))
+    log_lines = [_line(x, source_at(x["at"])) for x in output]
+    return Page("full_log.html", {"here": "tasks", "task": task, "lines": log_lines, "more": href, "after": after})
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
-def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
+def question_row(q: Mapping[str, Any], now: int, me: str, run: str) -> QuestionRow:
     pending = q["status"] == "pending"
     kind = view_models.kind(q)
     rejected = (q["response"] or {}).get("verdict") == "rejected"
@@ -157,7 +157,7 @@ def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
         if rejected or q["status"] == "cancelled"
         else ("good", "check")
     )
-    return Asked(
+    return QuestionRow(
         q["id"],
         f"/questions/{q['id']}",
         q["text"],
@@ -176,7 +176,7 @@ def asked(q: Mapping[str, Any], now: int, me: str, run: str) -> Asked:
 _STEPS = {"completed": ("good", "check", "done"), "running": ("now", "working", "running"), "waiting": ("gate", "pause", "waits")}
 
 
-def step(s: Mapping[str, Any], now: int) -> Step:
+def step_row(s: Mapping[str, Any], now: int) -> StepRow:
     bead, icon, word = _STEPS.get(s["status"], ("", "ready", s["status"]))
     result = s["result"] if isinstance(s["result"], dict) else {}
     if result.get("status") in ("FAILED", "ERROR", "REJECTED") or "error" in result:
@@ -184,7 +184,7 @@ def step(s: Mapping[str, Any], now: int) -> Step:
     ends = s["ended_at"]
     took = (micros(ends) if ends else now) - micros(s["started_at"])
     time = length(max(0, took) / 1_000_000)
-    return Step(
+    return StepRow(
         s["index"],
         s["agent"] if s["agent"] and not s["agent"].startswith("_") else s["name"],
         icon,
@@ -197,22 +197,21 @@ def step(s: Mapping[str, Any], now: int) -> Step:
 
 
 def _about(s: Mapping[str, Any], result: Mapping[str, Any]) -> str:
-    """What came of it, or what it is about."""
+    """A text about the result of a step, or about its call."""
     for name in ("summary", "message", "reason", "text", "error"):
         if isinstance(result.get(name), str) and result[name].strip():
             return str(result[name])[:200]
     if isinstance(s["result"], (str, int, float)) and not isinstance(s["result"], bool):
         return str(s["result"])[:200]
-    call = s["call"]
-    given = call if isinstance(call, dict) else {}
+    call = s["call"] if isinstance(s["call"], dict) else {}
     for name in ("message", "text", "question", "prompt"):
-        if isinstance(given.get(name), str) and given[name].strip():
-            return f"“{given[name][:200]}”"
+        if isinstance(call.get(name), str) and call[name].strip():
+            return f"“{call[name][:200]}”"
     return ""
 
 
 def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
-    """name, words, is it mono?"""
+    """Rows of the facts: name, text, and whether it is shown in a monospaced font."""
     tries = f"{min(t['retry_count'] + 1, t['max_retries'])} of {t['max_retries']}"
     tries = tries if t["retry_count"] < t["max_retries"] else f"all {t['max_retries']} used"
     return [
@@ -235,10 +234,10 @@ def _facts(t: Mapping[str, Any], now: int) -> list[tuple[str, str, bool]]:
 
 def _task(request: PageRequest) -> dict[str, Any] | Redirect:
     named = request.path_params["key"]
-    found = request.client.show(named)
-    if "key" not in found:
-        return Redirect(f"/questions/{found['id']}")
-    return found if found["key"] == named else Redirect(f"/tasks/{found['key']}")
+    reply = request.client.show(named)
+    if "key" not in reply:
+        return Redirect(f"/questions/{reply['id']}")
+    return reply if reply["key"] == named else Redirect(f"/tasks/{reply['key']}")
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -252,14 +251,14 @@ def show(request: PageRequest) -> PageResult:
 def _page(request: PageRequest, t: dict[str, Any], wrong: str = "", draft: str = "", status: int = 200) -> PageResult:
     client, key = request.client, t["key"]
     now, me, run = times.desk_time(client), client.who.name, labels.script_name(t)
-    questions = [asked(q, now, me, run) for q in t["questions"]]
+    questions = [question_row(q, now, me, run) for q in t["questions"]]
     finished = client.inbox(task=key) if not any(q.pending for q in questions) else []
-    waiting = [q for q in questions if q.pending] + [asked(q, now, me, run) for q in finished if q["id"] == key]
-    found, seen = lines(client, t, LINES)
-    events = [e for e in client.history(key, limit=4 * EVENTS) if e["action"] != "step"]  # those stand under Steps
+    waiting = [q for q in questions if q.pending] + [question_row(q, now, me, run) for q in finished if q["id"] == key]
+    log_lines, version = lines(client, t, LINES)
+    events = [e for e in client.history(key, limit=4 * EVENTS) if e["action"] != "step"]  # the page lists steps separately
     graph = client.graph(key, most=12)
     writer = next((e for e in reversed(events) if e["action"] == "complete"), None)
-    doing = moves(request, t)
+    actions = task_actions(request, t)
     return Page(
         "task.html",
         {
@@ -271,29 +270,29 @@ def _page(request: PageRequest, t: dict[str, Any], wrong: str = "", draft: str =
             "facts": [fact for fact in _facts(t, now) if fact[1]],
             "waiting_q": waiting,
             "questions": questions[::-1],
-            "lines": found,
-            "seen": seen,
+            "lines": log_lines,
+            "seen": version,
             "notes": [
-                Note(author := view_models.actor_view(n["author"]), times.moment(n["at"], now), n["text"], author.agent)
+                NoteRow(author := view_models.actor_view(n["author"]), times.moment(n["at"], now), n["text"], author.agent)
                 for n in t["notes"]
             ],
-            "steps": [step(s, now) for s in t["steps"]],
+            "steps": [step_row(s, now) for s in t["steps"]],
             "script": run,
             "graph": charts.graph(graph) if graph["edges"] else None,
-            "events": [event_text.told(e, now) for e in reversed(events[-EVENTS:])],
+            "events": [event_text.event_view(e, now) for e in reversed(events[-EVENTS:])],
             "created": times.moment(t["created_at"], now),
             "author": view_models.actor_view(t["created_by"]),
             "old": old_id(t),
             "wrote": view_models.actor_view(writer["actor"] if writer else None),
             "ended": times.moment(t["ended_at"], now) if t["ended_at"] else None,
-            "sure": [m for m in doing if m.style == "go"][:1],
-            "moves": doing,
+            "sure": [m for m in actions if m.style == "go"][:1],
+            "moves": actions,
             "as_of": page_version.mark(t),
             "may_note": permissions.may(client.who, "note"),
             "may_answer": permissions.may(client.who, "answer"),
             "working": t["state"] == "working",
             "unattended": client.unattended(task=key) if t["state"] == READY else None,
-            "did": did(request, key),
+            "did": done_text(request, key),
             "wrong": wrong,
             "draft": draft,
             "key": idempotency_key(),

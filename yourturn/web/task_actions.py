@@ -1,4 +1,4 @@
-"""The moves of a task as buttons. Which of them somebody may make, the law says; here are only their words."""
+"""Moves of a task as buttons: their texts, the page that confirms one, and its request. core/ decides which are allowed."""
 
 from __future__ import annotations
 
@@ -13,42 +13,46 @@ from . import labels, page_version
 from .request import Page, PageRequest, PageResult, Redirect, idempotency_key
 
 
-class Words(NamedTuple):
+class ActionText(NamedTuple):
     verb: str
     effect: str
     style: str = ""  #: go, end
-    asks: str = ""  #: what is asked for before it is made; without it, the button makes it at once
+    asks: str = ""  #: the field of the page that confirms the move; without it, the button makes the move at once
     field: str = "reason"
     needs: bool = False
-    sure: str = ""  #: the button that makes it
-    over: tuple[str, ...] = ()  #: not offered beside these
+    sure: str = ""  #: the button of that page
+    over: tuple[str, ...] = ()  #: moves that hide this one if they are allowed
 
 
-#: In the order in which they stand.
-WORDS: dict[str, Words] = {
-    "vet": Words("Vet", "agents may take it", "go"),
-    "hand_back": Words("Hand back to agents", "its open questions are taken off the desk"),
-    "resolve": Words("Mark as done…", "you settle it yourself", asks="What was done? (optional)", sure="Mark {key} as done"),
-    "wake": Words("Wake", "it goes on", "go"),
-    "reopen": Words("Reopen…", "agents may take it again", asks="Why? (optional)", sure="Reopen {key}"),
-    "rewind": Words("Run again", "the script goes on from where it was"),
-    "release": Words(
+#: By verb, in the order of the buttons.
+ACTIONS: dict[str, ActionText] = {
+    "vet": ActionText("Vet", "agents may take it", "go"),
+    "hand_back": ActionText("Hand back to agents", "its open questions are cancelled"),
+    "resolve": ActionText(
+        "Mark as done…", "you settle it yourself", asks="What was done? (optional)", sure="Mark {key} as done"
+    ),
+    "wake": ActionText("Wake", "it goes on", "go"),
+    "reopen": ActionText("Reopen…", "agents may take it again", asks="Why? (optional)", sure="Reopen {key}"),
+    "rewind": ActionText("Run again", "the script goes on from where it was"),
+    "release": ActionText(
         "Take it from {worker}…", "another can take it; costs a try", asks="Why? (optional)", sure="Take {key} from {worker}"
     ),
-    "defer": Words(
+    "defer": ActionText(
         "Put aside…",
-        "until a date, or until somebody wakes it",
+        "until a date, or until a person wakes it",
         asks="Until when? (optional, like 2d or 2027-01-07)",
         field="until",
         sure="Put {key} aside",
     ),
-    "close": Words("Close as done…", "whatever its state", asks="Why? (optional)", sure="Close {key} as done", over=("resolve",)),
-    "stop": Words("Stop as stuck…", "ends {key} as failed", "end", asks="Why? (optional)", sure="Stop {key}"),
-    "cancel": Words("Cancel task…", "ends {key}", "end", asks="Why? (optional)", sure="Cancel task {key}"),
+    "close": ActionText(
+        "Close as done…", "whatever its state", asks="Why? (optional)", sure="Close {key} as done", over=("resolve",)
+    ),
+    "stop": ActionText("Stop as stuck…", "ends {key} as failed", "end", asks="Why? (optional)", sure="Stop {key}"),
+    "cancel": ActionText("Cancel task…", "ends {key}", "end", asks="Why? (optional)", sure="Cancel task {key}"),
 }
 
 
-class Move(NamedTuple):
+class TaskAction(NamedTuple):
     name: str
     verb: str
     effect: str
@@ -57,12 +61,12 @@ class Move(NamedTuple):
     asks: str
 
 
-def moves(request: PageRequest, task: Mapping[str, Any]) -> list[Move]:
-    may = request.client.moves(task["key"]) if request.client.who.is_person else []
+def task_actions(request: PageRequest, task: Mapping[str, Any]) -> list[TaskAction]:
+    allowed = request.client.moves(task["key"]) if request.client.who.is_person else []
     return [
-        Move(name, _fill(w.verb, task), _fill(w.effect, task), w.style, f"/tasks/{task['key']}/{name}", w.asks)
-        for name, w in WORDS.items()
-        if name in may and not any(other in may for other in w.over)
+        TaskAction(name, _fill(w.verb, task), _fill(w.effect, task), w.style, f"/tasks/{task['key']}/{name}", w.asks)
+        for name, w in ACTIONS.items()
+        if name in allowed and not any(other in allowed for other in w.over)
     ]
 
 
@@ -71,8 +75,8 @@ def _fill(text: str, task: Mapping[str, Any]) -> str:
     return text.replace("{key}", task["key"]).replace("{worker}", worker)
 
 
-def asking(name: str) -> Callable[[PageRequest], PageResult]:
-    """The page that asks before a move is made: who stops, and what no longer waits."""
+def confirm_page(name: str) -> Callable[[PageRequest], PageResult]:
+    """The handler of the page that confirms a move: it names the worker that stops and the tasks that no longer wait."""
 
     def show(request: PageRequest) -> PageResult:
         task = _task(request)
@@ -84,7 +88,7 @@ def asking(name: str) -> Callable[[PageRequest], PageResult]:
 
 
 def _context(request: PageRequest, name: str, task: Mapping[str, Any], wrong: str = "") -> dict[str, Any]:
-    w = WORDS[name]
+    w = ACTIONS[name]
     waits = request.client.holds_up(task["key"])
     facts = []
     if w.style == "end" or name in ("resolve", "close"):
@@ -92,7 +96,7 @@ def _context(request: PageRequest, name: str, task: Mapping[str, Any], wrong: st
             facts.append(f"{person(task['claim']['worker'])} stops.")
         open_ = sum(q["status"] == "pending" for q in task["questions"])
         if open_:
-            facts.append(f"{labels.plural(open_, 'open question')} {'is' if open_ == 1 else 'are'} taken off the desk.")
+            facts.append(f"{labels.plural(open_, 'open question')} {'is' if open_ == 1 else 'are'} cancelled.")
         if waits and name != "stop":
             facts.append(f"{', '.join(waits[:6])} no longer wait{'s' * (len(waits) == 1)} for it.")
         if waits and name == "stop":
@@ -112,38 +116,40 @@ def _context(request: PageRequest, name: str, task: Mapping[str, Any], wrong: st
         "wrong": wrong,
         "key": idempotency_key(),
         "as_of": page_version.mark(task),
-        "given": request.field(w.field),
+        "text": request.field(w.field),
     }
 
 
-def making(name: str) -> Callable[[PageRequest], PageResult]:
+def make_move(name: str) -> Callable[[PageRequest], PageResult]:
+    """The handler of the request that makes a move."""
+
     def make(request: PageRequest) -> PageResult:
         task = _task(request)
-        w = WORDS[name]
-        given = request.field(w.field).strip() if w.asks else ""
-        if w.needs and not given:
-            return Page("move.html", _context(request, name, task, "Say what should change."), 422)
-        more = {w.field: given} if given else {}
+        w = ACTIONS[name]
+        text = request.field(w.field).strip() if w.asks else ""
+        if w.needs and not text:
+            return Page("move.html", _context(request, name, task, "Write what should change."), 422)
+        more = {w.field: text} if text else {}
         try:
             reply = page_version.move(
                 request, task["key"], lambda client: getattr(client, name)(task["key"], key=request.key, **more)
             )
         except Changed as error:
-            told = {"title": error.message, "text": f"{error.reason}. Nothing was done.".lstrip(". "), "hint": error.hint}
-            return Page("notice.html", {"here": "tasks", **told, "back": f"/tasks/{task['key']}"}, error.http_status)
+            notice = {"title": error.message, "text": f"{error.reason}. Nothing was done.".lstrip(". "), "hint": error.hint}
+            return Page("notice.html", {"here": "tasks", **notice, "back": f"/tasks/{task['key']}"}, error.http_status)
         return Redirect(f"/tasks/{task['key']}?did={name}{also(reply)}")
 
     return make
 
 
 def _task(request: PageRequest) -> dict[str, Any]:
-    found = request.client.show(request.path_params["key"])
-    if "key" not in found:
+    task = request.client.show(request.path_params["key"])
+    if "key" not in task:
         raise NotFound(f"There is no task {request.path_params['key'][:60]}", hint="A question is at /questions/…")
-    return found
+    return task
 
 
-DID = {
+DONE_TEXTS = {
     "vet": "Vetted.",
     "hand_back": "Handed back to agents.",
     "resolve": "{key} is done.",
@@ -159,26 +165,27 @@ DID = {
 }
 
 
-def did(request: PageRequest, key: str) -> str:
-    told = DID.get(request.query.get("did", ""), "").replace("{key}", key)
-    return " ".join([told, *moved_with(request)]) if told else ""
+def done_text(request: PageRequest, key: str) -> str:
+    """The message after a move, with the other tasks that it moved."""
+    text = DONE_TEXTS.get(request.query.get("did", ""), "").replace("{key}", key)
+    return " ".join([text, *moved_with(request)]) if text else ""
 
 
 def also(reply: Mapping[str, Any]) -> str:
-    """For the address of the page after a move: the other tasks that it moved."""
-    keys = [str(one["task"]) for one in reply.get("follow_ups", ())]
-    return f"&also={','.join(keys[:MOST])}" if keys else ""
+    """The query parameter of the page after a move: the keys of the other tasks that it moved."""
+    keys = [str(row["task"]) for row in reply.get("follow_ups", ())]
+    return f"&also={','.join(keys[:MAX_KEYS])}" if keys else ""
 
 
-MOST = 12  #: other tasks that are told of
+MAX_KEYS = 12  #: other tasks that the message names
 
 
 def moved_with(request: PageRequest) -> list[str]:
-    """Of these tasks, how they stand now."""
+    """The current states of the tasks that a move has moved, as texts."""
     rows = []
-    for key in request.query.get("also", "").split(",")[:MOST] if request.query.get("also") else ():
+    for key in request.query.get("also", "").split(",")[:MAX_KEYS] if request.query.get("also") else ():
         with suppress(YourturnError):
-            found = request.client.show(key)
-            asked = [q["id"] for q in found["questions"] if q["status"] == PENDING and q["blocking"]]
-            rows.append({"task": found["key"], "to": found["state"], "questions": asked})
+            task = request.client.show(key)
+            asked = [q["id"] for q in task["questions"] if q["status"] == PENDING and q["blocking"]]
+            rows.append({"task": task["key"], "to": task["state"], "questions": asked})
     return followed({"follow_ups": rows})

@@ -39,7 +39,7 @@ class ActorView(NamedTuple):
     role: str = ""
 
 
-class Kind(NamedTuple):
+class KindView(NamedTuple):
     name: str
     label: str
     icon: str
@@ -73,9 +73,9 @@ def kind_name(q: Mapping[str, Any]) -> str:
     return "choice" if q["response_type"] == "choice" else "question"
 
 
-def kind(q: Mapping[str, Any]) -> Kind:
+def kind(q: Mapping[str, Any]) -> KindView:
     name = kind_name(q)
-    return Kind(name, name.capitalize(), name, WEIGHTS[name])
+    return KindView(name, name.capitalize(), name, WEIGHTS[name])
 
 
 def state(name: str) -> Tag:
@@ -116,7 +116,7 @@ class InboxRow(NamedTuple):
     id: str
     href: str
     title: str
-    kind: Kind
+    kind: KindView
     who: ActorView
     task: str
     facts: tuple[str, ...]

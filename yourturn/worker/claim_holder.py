@@ -21,7 +21,7 @@ class SessionResult(NamedTuple):
     person: bool = False  #: a person is asked, though the agent did not ask
 
 
-class Session(Protocol):
+class AgentSession(Protocol):
     """The work under one claim: a task (task_session.py) or a run (run_session.py)."""
 
     holder: ClaimHolder

@@ -196,7 +196,7 @@ class RunSession:
         if conflict:
             raise self._ask(branch, entry, conflict.words, "irreconcilable_conflict", context=conflict.context)
 
-    def _merge(self, path: str, names: list[str]) -> branches.Conflict | None:
+    def _merge(self, path: str, names: list[str]) -> branches.MergeConflict | None:
         stored = [name for name in names if name in self._places or name in self._stored()]
         if not stored and not self._has_worked():
             return None

@@ -33,7 +33,7 @@ from .registration import Registration
 
 if TYPE_CHECKING:
     from ..client import Client
-    from .claim_holder import ClaimHolder, Session, SessionResult
+    from .claim_holder import AgentSession, ClaimHolder, SessionResult
 
 LEASE, HEARTBEAT_INTERVAL, OUTPUT_INTERVAL = "90s", 30.0, 0.3
 _NOTHING_LEFT = "no task is left to take"
@@ -64,7 +64,7 @@ class Worker:
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def __post_init__(self) -> None:
-        self._sessions: dict[str, tuple[Session, threading.Thread]] = {}
+        self._sessions: dict[str, tuple[AgentSession, threading.Thread]] = {}
         self._wake = threading.Event()
         self._stop = threading.Event()
         self._ended = threading.Event()
@@ -170,7 +170,7 @@ class Worker:
             self.progress.report(task["key"], f"{self._other_holder} works on it; this worker continues when the claim ends")
         return bool(task["claim"])
 
-    def _session(self, claimed: dict[str, Any]) -> tuple[Session, str]:
+    def _session(self, claimed: dict[str, Any]) -> tuple[AgentSession, str]:
         """The session, and the name of the agent or script."""
         # late: each of them loads what the other does not need, and takes 30 ms
         script = claimed["task"]["workflow"]
@@ -225,7 +225,7 @@ class Worker:
             return self.find(name)
         raise NotFound(f"There is no agent {name[:80]!a}", reason=f"this worker has: {', '.join(self.agents) or 'none'}")
 
-    def _run_session(self, session: Session) -> None:
+    def _run_session(self, session: AgentSession) -> None:
         key, result = session.holder.key, session.run()
         self.progress.end(key)
         waits = result.words.startswith(("waits", "sleeps"))

@@ -87,7 +87,7 @@ def test_every_question_with_its_answer(desk: Client, agent: Client, clock: Fake
     assert "Options: jwt, sessions" in told
     assert re.search(r"human:ana answered, 2026-\d\d-\d\d \d\d:\d\d UTC:\n\n> jwt\n> It is mobile first\.", told)
     assert "Withdrawn by human:ana" in told and "found it" in told
-    assert "Still open; until somebody answers, go on with: no." in told
+    assert "Still open; until a person answers, go on with: no." in told
     assert silent not in told
     silence = section(text, "## Nobody Answered Your Question")
     assert "**Question asked:** Which region?" in silence

@@ -20,7 +20,7 @@ from ..claude.patterns import readable
 from .base import Adapter, Agent
 from .claude import Claude
 from .codex import Codex
-from .command import Command
+from .command import CommandAgent
 from .scripted import Scripted
 
 ADAPTERS = ("claude", "codex", "command", "python", "scripted")
@@ -65,7 +65,7 @@ def make(agent: Agent) -> Adapter:
             return FunctionAgent(agent)
         case "scripted":
             return Scripted(agent)
-    return Command(agent)
+    return CommandAgent(agent)
 
 
 def agent_for(name: str, config: Mapping[str, Any], root: Path | None = None, path: str | None = None) -> Agent:

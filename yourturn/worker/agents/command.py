@@ -5,7 +5,7 @@ from __future__ import annotations
 from .base import Agent, AgentEvent, AgentRun, Ending, Launch, Transcript, environment, killed
 
 
-class Command:
+class CommandAgent:
     plain = True
 
     def __init__(self, agent: Agent) -> None:

@@ -385,6 +385,6 @@ def _refusal(q: Question) -> str:
             f"Nobody answered {q['id']} in time. Nobody refused it either, but it is not allowed: end your turn, or do without."
         )
     if q["status"] == "cancelled":
-        return f"{q['id']} was taken off the desk without an answer ({q['close_reason']}), so it is not allowed."
+        return f"{q['id']} was cancelled without an answer ({q['close_reason']}), so it is not allowed."
     words = str((q["response"] or {}).get("text") or "").strip()
     return f"{_responder(q)} said no to {q['id']}{': ' + words if words else '.'}"

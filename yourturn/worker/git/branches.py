@@ -18,7 +18,7 @@ from .commits import merge_commit
 from .repository import refs, remove_worktree, repository_at, status_of
 
 
-class Conflict(NamedTuple):
+class MergeConflict(NamedTuple):
     words: str
     context: dict[str, Any]
 
@@ -55,7 +55,9 @@ def _named(place: worktrees.Workplace, branch: str) -> str:
     return f"{place.branch}.{last}"
 
 
-def merge_all(parent: worktrees.Workplace, parts: list[tuple[str, worktrees.Workplace]], key: str, path: str) -> Conflict | None:
+def merge_all(
+    parent: worktrees.Workplace, parts: list[tuple[str, worktrees.Workplace]], key: str, path: str
+) -> MergeConflict | None:
     """Merge the branches in order. Merging one again changes nothing."""
     top = repository_at(parent.folder).top
     if unmerged := status_of(top).unmerged:
@@ -76,14 +78,14 @@ def merge_all(parent: worktrees.Workplace, parts: list[tuple[str, worktrees.Work
 
 def _conflict(
     key: str, path: str, name: str, parent: worktrees.Workplace, files: list[str], parts: list[tuple[str, worktrees.Workplace]]
-) -> Conflict:
+) -> MergeConflict:
     listed = ", ".join(files[:20])
     words = (
         f"The branches of step {path} of {key} cannot be merged: {name} conflicts in {listed}.\n"
         f"Merge it in {parent.folder} (git merge {parts[-1][1].branch if name not in _names(parts) else name}), resolve the "
         "conflicts, commit, and answer: the run continues from there. A no ends it."
     )
-    return Conflict(words, {"files": files[:100], "branches": _names(parts), "folder": parent.folder})
+    return MergeConflict(words, {"files": files[:100], "branches": _names(parts), "folder": parent.folder})
 
 
 def _names(parts: list[tuple[str, worktrees.Workplace]]) -> list[str]:

@@ -357,7 +357,7 @@ def _question(q: Question, task: Task) -> str:
     head = f"**{q['id']}** ({q['kind']}, asked by {inline(q['asked_by'])}, {_time(q['asked_at'])}):"
     parts = [labelled(head, q["text"], _NOTE, key), *_details(q, task)]
     if q["status"] == "pending":
-        default = f"; until somebody answers, go on with: {inline(_value_text(q, q['default']))}" if not q["blocking"] else ""
+        default = f"; until a person answers, go on with: {inline(_value_text(q, q['default']))}" if not q["blocking"] else ""
         parts.append(f"Still open{default}.")
     elif q["status"] == "cancelled":
         why = f": {inline(q['close_reason'])}" if q["close_reason"] else ""
