@@ -154,7 +154,7 @@ def test_a_header_cannot_contain_a_line_break(sqlite_site, line, monkeypatch, va
     """uvicorn refuses such a header; the connection ends without a byte of it."""
     from yourturn.api import endpoint
 
-    monkeypatch.setattr(endpoint, "_response", lambda answer, request: Response(b"{}", headers={"location": value}))
+    monkeypatch.setattr(endpoint, "_rendered", lambda response, request: Response(b"{}", headers={"location": value}))
     line.send("GET", "/api/me")
     received = b""
     while more := line.socket.recv(65536):
