@@ -93,7 +93,7 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(target), f"{page.name}: {link}"
 
 
-@pytest.mark.parametrize("page", ["architecture.md", "glossary.md"])
+@pytest.mark.parametrize("page", ["architecture.md", "style.md", "glossary.md"])
 def test_files_that_the_docs_name_exist(page):
     named = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.(?:py|sql))?)`", (DOCS / page).read_text(encoding="utf-8")))
     roots = [ROOT, ROOT / "yourturn"]
