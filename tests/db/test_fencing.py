@@ -192,6 +192,8 @@ def test_a_workspace_sees_nothing_of_another(desk, agent, clock):
     ):
         with pytest.raises(NotFound):
             move()
+    with pytest.raises(NotFound, match="There is no question Q1"):
+        other.do("note", task=2, question_id=1, text="x")
     assert desk.show("PROJ-1")["state"] == "human" and desk.show("Q1")["status"] == "pending"
 
 
@@ -203,7 +205,7 @@ def test_silence_cannot_be_called_early(desk, agent, clock):
     agent.ask("PROJ-1", "Which?", timeout="10m", on_timeout="fail")
     clock.advance(minutes=9)
     with pytest.raises(Precondition, match="the time is not up"):
-        desk.as_(SYSTEM).do("timeout", task=1)
+        desk.as_(SYSTEM).do("timeout", task=1, question_id=1)
     assert desk.show("Q1")["status"] == "pending"
 
 

@@ -316,7 +316,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("machines: anybody writes a journal", _JOURNAL, "if d.case.task is not None and not d.holds_claim:", "if False:", (_MODELS,)),
     Mutant("machines: a signal settles an old step", _JOURNAL, 'journal != str(d.get("journal")) or ', "", (_MODELS,)),
     Mutant("machines: what goes back is held", _JOURNAL, "    elif d.state == HUMAN:\n        drop_claim(d)\n", "    elif d.state == HUMAN:\n", (_MODELS,)),
-    Mutant("machines: debts make steps new", _MOVE, '            case = self._apply_due(case, now)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(case, action)\n            case = self._apply_due(case, now)\n', (_MODELS,)),
+    Mutant("a due move makes a step new", _MOVE, '            case = self._apply_due(case, now)\n        if action.args.get("steps") or action.args.get("signal"):\n            case = self._with_steps(case, action)\n', '            if action.args.get("steps") or action.args.get("signal"):\n                case = self._with_steps(case, action)\n            case = self._apply_due(case, now)\n', on(_WRITTEN, "test_due_move_before_a_step_does_not_make_it_new")),
     # --- the schema, the last guard
     Mutant("two events with one number", _SCHEMA, "CREATE UNIQUE INDEX events_chain", "CREATE INDEX events_chain", on(_ROWS, "test_the_database_refuses_wrong_rows", "postgres")),
     Mutant("two last questions", _SCHEMA, "CREATE UNIQUE INDEX questions_exhausted", "CREATE INDEX questions_exhausted", on(_ROWS, "test_the_database_refuses_wrong_rows")),
@@ -327,7 +327,7 @@ MUTANTS: tuple[Mutant, ...] = (
     # --- names and imports
     Mutant("an ambiguous name is guessed", _NAMING, "if len(things) == 1:", "if things:", on(_NAMES, "test_old_number_never_names_another_task")),
     Mutant("a bare number means other projects' old ids", _NAMING, "readings = near or readings", "pass", on(_NAMES, "test_a_bare_number_keeps_its_meaning_beside_other_projects")),
-    Mutant("a key is not exact", _NAMING, "readings = own or readings", "pass", on(_NAMES, "test_what_the_desk_prints_is_exact")),
+    Mutant("a key is not exact", _DOCKET, "        if name.exact:\n", "        if False:\n", on(_NAMES, "test_what_the_desk_prints_is_exact")),
     Mutant("any tracker will do", _NAMING, " or r.tracker == name.tracker]", " or True]", on(_NAMES, "test_a_name_means_one_thing_or_is_refused_with_all_its_readings", "sqlite-1")),
     Mutant("an import makes two of a key", _INTAKE, "if keys and len(self.new) == len(self.items):", "if False:", on(_IMPORTS, "test_ids_that_are_keys_to_the_letter_go_into_another_project")),
     Mutant("an open circle is cut", _INTAKE, "if any(over) and needed in task.needs:", "if needed in one.needs:", on(_IMPORTS, "test_one_open_circle_beside_a_closed_one_is_refused")),

@@ -80,12 +80,9 @@ def parse(text: str, home: Callable[[], str]) -> Name:
 def resolve(name: Name, candidates: Iterable[Reading]) -> Reading:
     """The candidate that the name means; raises if there is none or more than one."""
     readings = [r for r in candidates if r.old is None or r.old == name.text or r.tracker == name.tracker]
-    own = [r for r in readings if r.old is None]
     if name.bare:
         near = [r for r in readings if r.project == name.project]
         readings = near or readings
-    elif name.exact:
-        readings = own or readings
     readings.sort(key=lambda r: (r.old is not None, r.task))
     things = [r for n, r in enumerate(readings) if all((r.task, r.question) != (o.task, o.question) for o in readings[:n])]
     if len(things) == 1:
