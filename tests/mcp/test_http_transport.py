@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
 import httpx2
@@ -17,6 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.fixtures.server import Site
 from tests.mcp.conftest import ask, data_of, text_of
+from yourturn.client import Client
 from yourturn.mcp import http_transport
 from yourturn.testing import FakeClock
 
@@ -172,6 +174,31 @@ def test_claims_are_renewed_between_calls(timed, mode):
             assert data_of(await agent.call_tool("complete_task", {"summary": "Built."}))["state"] == "done"
 
     anyio.run(main)
+
+
+@pytest.mark.parametrize("timed", [3600.0], indirect=True, ids=["by hand"])
+def test_heartbeat_during_the_first_claim_forgets_no_session(timed, monkeypatch):
+    """The session holds nothing yet when the heartbeat comes, and a claim right after it."""
+    site, clock = timed
+    project, mcp = fresh_project(site), site.app.state.mcp
+    key = site.desk.create("Build for hours", project=project)["key"]
+    claim_next = Client.claim_next
+
+    def claim_after_heartbeat(self: Client, *args: Any, **fields: Any) -> Any:
+        mcp._heartbeat()
+        return claim_next(self, *args, **fields)
+
+    monkeypatch.setattr(Client, "claim_next", claim_after_heartbeat)
+
+    async def main() -> None:
+        async with caller(site, mode="auto") as agent:
+            await agent.call_tool("next_task", {"project": project})
+
+    anyio.run(main)
+    ends = site.desk.show(key)["claim"]["expires_at"]
+    clock.advance(minutes=40)
+    mcp._heartbeat()
+    assert site.desk.show(key)["claim"]["expires_at"] > ends
 
 
 @pytest.mark.parametrize("timed", [3600.0], indirect=True, ids=["by hand"])
