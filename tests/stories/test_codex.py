@@ -73,6 +73,7 @@ def test_thread_is_recorded_with_its_first_event(shop: Doubles) -> None:
     key = shop.task()
     with shop.draining(agent):
         until(lambda: shop.show(key)["session_id"], "the thread's id")
+        until(lambda: threads(shop), "the double's own record, written after the event")
         assert [shop.show(key)["session_id"]] == threads(shop)
         shop.go()
     task = shop.show(key)
