@@ -60,14 +60,18 @@ class Rows:
 
 @contextmanager
 def counted(desk, said, asked=None):
-    """With `asked`, also what was asked for, with its values."""
+    """Counts the statements of the transaction that counted; with `asked`, also their values."""
     store = desk.desk.store
     begin = store.begin
 
     @contextmanager
     def counting(what="", *, write=True):
-        with begin(what, write=write) as run:
-            yield Counted(run, said, [] if asked is None else asked)
+        try:
+            with begin(what, write=write) as run:
+                yield Counted(run, said, [] if asked is None else asked)
+        except Exception:  # a lost race, repeated: how much was sent before its error arrived is a matter of time
+            said.clear()
+            raise
 
     store.begin = counting
     try:
