@@ -30,7 +30,7 @@ _VERBS = sorted(calls.SURFACES["command"][1])
 def _events(site):
     """How much has ever happened, also what concerns no task."""
     with site.desk.desk.store.reading() as run:
-        return run("SELECT count(*) FROM events").fetchone()[0]
+        return run("SELECT count(*) FROM events WHERE actor <> 'system'").fetchone()[0]
 
 
 def _said(verb):
